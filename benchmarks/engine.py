@@ -45,7 +45,7 @@ def data(n: int, d: int) -> tuple[Tensor, Tensor]:
 def engine(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:
     """Return `STEPS` learning steps of the engine, noise included."""
     objective = LogisticObjective(features, labels, strong_convexity=STRENGTH, lipschitz=CLIP)
-    phase = descent.Phase(
+    phase = descent.DescentPhase(
         removed=0,
         steps=[STEPS] * trials,
         sigma=[SIGMA] * trials,

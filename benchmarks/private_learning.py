@@ -33,7 +33,7 @@ def langevin(features: Tensor, labels: Tensor, trials: int) -> Callable[[], obje
     """Return `STEPS` steps of the Langevin engine."""
     objective = LogisticObjective(features, labels, strong_convexity=STRENGTH, lipschitz=1.0)
     keys = [randomness.address("benchmark", trial) for trial in range(trials)]
-    phase = descent.Phase(removed=0, steps=[STEPS] * trials, sigma=[SIGMA] * trials, keys=keys)
+    phase = descent.DescentPhase(removed=0, steps=[STEPS] * trials, sigma=[SIGMA] * trials, keys=keys)
     start = torch.zeros(trials, features.shape[1], dtype=features.dtype)
     step_size = 1 / (0.25 + STRENGTH)
     return lambda: descent.run(objective, start, [phase], step_size=step_size)

@@ -67,7 +67,7 @@ def objective_of(n: int, d: int, shards: RowShards | None) -> descent.Objective:
 def take(objective: descent.Objective, trials: int, steps: int) -> tuple[float, float]:
     """Return the seconds of a step, noise included, and this process' seconds of processor time."""
     keys = [randomness.address("row shards", trial) for trial in range(trials)]
-    phase = descent.Phase(removed=0, steps=[steps] * trials, sigma=[SIGMA] * trials, keys=keys)
+    phase = descent.DescentPhase(removed=0, steps=[steps] * trials, sigma=[SIGMA] * trials, keys=keys)
     start = torch.zeros(trials, objective.d)
     before, busy_before = time.perf_counter(), time.process_time()
     descent.run(objective, start, [phase], step_size=1 / (0.25 + STRENGTH))

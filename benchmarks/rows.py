@@ -73,7 +73,7 @@ def learn(path: Path, trials: int, steps: int, in_memory: bool) -> dict[str, Any
     )
     test = torch.from_numpy(data.test_features), torch.from_numpy(data.test_labels)
     phases = [
-        descent.Phase(
+        descent.DescentPhase(
             removed=removed,
             steps=[steps] * trials,
             sigma=[SIGMA] * trials,

@@ -58,7 +58,7 @@ def main() -> None:
     )
 
     def engine(trials: int) -> None:
-        phase = descent.Phase(
+        phase = descent.DescentPhase(
             removed=0,
             steps=[STEPS] * trials,
             sigma=[SIGMA] * trials,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
-from certified_unlearning.accounting.shifted.interpolation import Phase, pooled_mu
+from certified_unlearning.accounting.shifted.interpolation import NoisyPhase, pooled_mu
 from certified_unlearning.errors import AssumptionError, ParameterError
 from tests.accounting.paper_settings import MNIST
 
@@ -131,7 +131,7 @@ def test_one_record_has_one_block_or_two(gap, batches, epochs, position, steps):
 @pytest.mark.parametrize("epochs", [1, 7, 1000])
 def test_a_single_batch_is_full_gradient_descent_and_tighter_than_the_bound_of_noisy_cgd(epochs):
     value = mu(0.1, 1, epochs, 1, 0)
-    assert value == pytest.approx(pooled_mu([Phase(epochs, 0.1, 1, 1)]), rel=1e-13)
+    assert value == pytest.approx(pooled_mu([NoisyPhase(epochs, 0.1, 1, 1)]), rel=1e-13)
     if epochs == 1000:
         assert published(0.9, 1, epochs) / value == pytest.approx(math.sqrt(2 / 1.9), rel=1e-12)
 
@@ -149,8 +149,8 @@ def test_after_long_learning_every_mini_batch_step_counts():
 
 def by_counts(counts, epochs, steps, gap):
     """The mu where the batches of the cycle differ in so many records each, batches of three."""
-    cycle = [Phase(1, gap, count, 1) for count in counts]
-    return pooled_mu([*cycle * epochs, Phase(steps, gap, 0, 1)])
+    cycle = [NoisyPhase(1, gap, count, 1) for count in counts]
+    return pooled_mu([*cycle * epochs, NoisyPhase(steps, gap, 0, 1)])
 
 
 @pytest.mark.sampled

@@ -10,7 +10,7 @@ import pytest
 from certified_unlearning.accounting import delta_from_mu, epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
@@ -41,7 +41,7 @@ def phases_of(problem, schedule, places):
             dict(held).get(batch, 0) for arrival, held in zip(arrivals, places, strict=True) if step < arrival
         )
         phases.append(
-            Phase(
+            NoisyPhase(
                 1, problem.step_size * problem.strong_convexity, problem.step_size * per_record * differing, noise_std
             )
         )

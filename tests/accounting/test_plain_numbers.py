@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.langevin.accountants import initial_epsilon
@@ -43,8 +43,8 @@ def test_narrow_whole_numbers_are_refused(kind):
         lambda: Schedule(0.1, one, (3, 4), 20, cycle),
         lambda: Schedule(0.1, (1, 2), (3, kind(4)), 20, cycle),
         lambda: Schedule(0.1, (1,), (3,), kind(20), cycle),
-        lambda: Phase(kind(9), 0.1, 1.0, 1.0),
-        lambda: Phase(9, 0.1, one, 1.0),
+        lambda: NoisyPhase(kind(9), 0.1, 1.0, 1.0),
+        lambda: NoisyPhase(9, 0.1, one, 1.0),
         lambda: problem.sensitivity(one),
         lambda: planning.least_steps_after(
             Stream(problem, Schedule(0.1, (), (), 20, cycle), epsilon=1, delta=0.1), records=one
@@ -80,7 +80,9 @@ def test_short_floats_are_the_numbers_that_they_are(kind):
         problem = Problem(40, convexity, smoothness, lipschitz, step_size, "zero-out")
         answers.append(told(Schedule(sigma, (3, 2), (7, 4), 50, Cycle(6, 40)), problem))
         gap = convexity * step_size
-        answers[-1].append(pooled_mu([Phase(9, kind(gap), sigma, lipschitz), Phase(2, kind(gap), kind(0), lipschitz)]))
+        answers[-1].append(
+            pooled_mu([NoisyPhase(9, kind(gap), sigma, lipschitz), NoisyPhase(2, kind(gap), kind(0), lipschitz)])
+        )
     assert answers[0] == answers[1]
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, Pool, mu_of_all, pooled_mu
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -22,7 +22,7 @@ def test_runs_regressed_together_are_those_of_each(seed):
                 steps.append(int(generator.choice([1, 1, 1, 2, 5, generator.integers(1, 40)])))
                 sizes = [0.0, 0.0, 1e-12, 1.0, generator.random(), 10 ** generator.uniform(-14, 3)]
                 sensitivities.append(float(generator.choice(sizes)))
-                phases.append(Phase(steps[-1], gap, sensitivities[-1], 0.7))
+                phases.append(NoisyPhase(steps[-1], gap, sensitivities[-1], 0.7))
             distances.append(float(generator.choice([0.0, generator.random(), 10 ** generator.uniform(-10, 5)])))
             each.append(pooled_mu(phases, starting_distance=distances[-1]))
         together = mu_of_all(
@@ -42,13 +42,15 @@ def test_many_runs_pool_to_what_one_after_the_other_does(contraction_gap: float,
     draw = np.random.default_rng(5)
     steps = draw.integers(1, 9, size=100).astype(np.float64)
     sensitivities = draw.choice([0.0, 1e-9, 1.0, 2.0, 3.0], size=100)
-    phases = [Phase(int(number), contraction_gap, size, 0.3) for number, size in zip(steps, sensitivities, strict=True)]
+    phases = [
+        NoisyPhase(int(number), contraction_gap, size, 0.3) for number, size in zip(steps, sensitivities, strict=True)
+    ]
     one_by_one = Pool.of(phases, starting_distance=distance)
     at_once = Pool.of_runs(
         steps, sensitivities, contraction_gap=contraction_gap, noise_std=0.3, starting_distance=distance
     )
     for number in (0, 1, 50):
-        more = Phase(number, contraction_gap, 0.0, 0.3)
+        more = NoisyPhase(number, contraction_gap, 0.0, 0.3)
         assert at_once.followed_by(more).mu() == pytest.approx(one_by_one.followed_by(more).mu(), rel=1e-12)
 
 

@@ -12,7 +12,7 @@ from mpmath import mpf, sqrt, workdps
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import (
-    Phase,
+    NoisyPhase,
     ball_mu,
     contraction_gap,
     curve,
@@ -64,8 +64,8 @@ def closed_form(phases, *, starting_distance=0.0):
 
 # --- Test vectors (shifted-interpolation, sections 4 and 7). -------------------------------------------------
 
-NOISE_BETWEEN = [Phase(1, 0.1, 1, 1), Phase(2, 0.1, 0, 1), Phase(1, 0.1, 1, 1), Phase(1, 0.1, 0, 1)]
-LESS_NOISE_AT_LAST = [Phase(1, 0, 1, math.sqrt(2)), Phase(1, 0, 1, 1)]
+NOISE_BETWEEN = [NoisyPhase(1, 0.1, 1, 1), NoisyPhase(2, 0.1, 0, 1), NoisyPhase(1, 0.1, 1, 1), NoisyPhase(1, 0.1, 0, 1)]
+LESS_NOISE_AT_LAST = [NoisyPhase(1, 0, 1, math.sqrt(2)), NoisyPhase(1, 0, 1, 1)]
 DIFFERING_AT_LAST = [noisy(20, records=0), noisy(10)]
 FALLING_STEP_SIZES = [noisy(1, records=3 * (step < 20), step_size=1.25 / (1 + step / 10)) for step in range(25)]
 STREAM = schedule_phases(PROBLEM, schedule(5, 4, 6, records=2))
@@ -193,11 +193,11 @@ def test_a_starting_distance_may_bring_all_back_into_one_block():
 def test_without_steps_only_equal_starts_are_alike():
     assert pooled_mu([]) == 0
     assert pooled_mu([], starting_distance=1e-300) == math.inf
-    assert pooled_mu([Phase(0, 0.1, 1, 1)], starting_distance=1e-300) == math.inf
+    assert pooled_mu([NoisyPhase(0, 0.1, 1, 1)], starting_distance=1e-300) == math.inf
 
 
 def test_phases_without_steps_change_nothing():
-    empty = Phase(0, 0.3, 5, 7)
+    empty = NoisyPhase(0, 0.3, 5, 7)
     spread = [empty, NOISE_BETWEEN[0], empty, empty, *NOISE_BETWEEN[1:], empty]
     unchanged = pooled_mu(NOISE_BETWEEN, starting_distance=0.7)
     assert pooled_mu(spread, starting_distance=0.7) == pytest.approx(unchanged, rel=1e-15)
@@ -209,72 +209,76 @@ def test_a_phase_may_be_cut_anywhere():
 
 
 def test_a_difference_that_meets_no_noise_is_not_hidden():
-    assert pooled_mu([Phase(3, 0.1, 1, 1), Phase(1, 0.1, 1e-300, 0)]) == math.inf
-    assert pooled_mu([Phase(3, 0.1, 0, 0)], starting_distance=1e-300) == math.inf
+    assert pooled_mu([NoisyPhase(3, 0.1, 1, 1), NoisyPhase(1, 0.1, 1e-300, 0)]) == math.inf
+    assert pooled_mu([NoisyPhase(3, 0.1, 0, 0)], starting_distance=1e-300) == math.inf
 
 
 def test_noiseless_steps_are_hidden_by_the_noise_after_them():
     # x = 3 -> 0.9^2 * 3 + 2 * (1 + 0.9) = 6.23, then noise of standard deviation 2.
-    phases = [Phase(2, 0.1, 2, 0), Phase(1, 0, 0, 2)]
+    phases = [NoisyPhase(2, 0.1, 2, 0), NoisyPhase(1, 0, 0, 2)]
     assert pooled_mu(phases, starting_distance=3) == pytest.approx(6.23 / 2, rel=1e-15)
 
 
 def test_noiseless_silent_steps_after_the_noise_change_nothing_however_many():
-    learning = Phase(5, 0.1, 1, 1)
+    learning = NoisyPhase(5, 0.1, 1, 1)
     for steps in (1, 10**6, 10**12):
-        assert pooled_mu([learning, Phase(steps, 0.1, 0, 0)]) == pooled_mu([learning])
+        assert pooled_mu([learning, NoisyPhase(steps, 0.1, 0, 0)]) == pooled_mu([learning])
 
 
 def test_noiseless_silent_steps_bring_the_runs_nearer_before_the_next_noise():
-    waiting = [Phase(3, 0.1, 0, 0), Phase(0, 0.1, 0, 0), Phase(4, 0.2, 0, 0)]
+    waiting = [NoisyPhase(3, 0.1, 0, 0), NoisyPhase(0, 0.1, 0, 0), NoisyPhase(4, 0.2, 0, 0)]
     distance = 5 * 0.9**3 * 0.8**4
-    assert pooled_mu([*waiting, Phase(1, 0, 0, 2)], starting_distance=5) == pytest.approx(distance / 2, rel=1e-14)
+    assert pooled_mu([*waiting, NoisyPhase(1, 0, 0, 2)], starting_distance=5) == pytest.approx(distance / 2, rel=1e-14)
     # 3 of noise 1, then a rest of 3 * 0.9^3 * 0.8^4 hidden by both.
     distance, variance = 3 * 0.9**3 * 0.8**4 + 0.01, 0.9**6 * 0.8**8 + 4
-    spread = pooled_mu([Phase(1, 0, 3, 1), *waiting, Phase(1, 0, 0.01, 2)])
+    spread = pooled_mu([NoisyPhase(1, 0, 3, 1), *waiting, NoisyPhase(1, 0, 0.01, 2)])
     assert spread == pytest.approx(distance / math.sqrt(variance), rel=1e-14)
 
 
 def test_noise_before_the_difference_hides_nothing():
-    assert pooled_mu([Phase(100, 0, 0, 5), Phase(1, 0, 3, 1)]) == pytest.approx(3, rel=1e-15)
+    assert pooled_mu([NoisyPhase(100, 0, 0, 5), NoisyPhase(1, 0, 3, 1)]) == pytest.approx(3, rel=1e-15)
 
 
 def test_noise_after_the_difference_hides_it():
-    assert pooled_mu([Phase(1, 0, 3, 1), Phase(99, 0, 0, 1)]) == pytest.approx(0.3, rel=1e-14)
+    assert pooled_mu([NoisyPhase(1, 0, 3, 1), NoisyPhase(99, 0, 0, 1)]) == pytest.approx(0.3, rel=1e-14)
 
 
 def test_a_step_that_forgets_everything_leaves_its_own_difference_only():
-    assert pooled_mu([Phase(9, 0.1, 5, 1), Phase(1, 1, 0.5, 2)], starting_distance=9) == pytest.approx(0.25, rel=1e-15)
-    assert pooled_mu([Phase(9, 0.1, 5, 1), Phase(1, 1, 0, 2)], starting_distance=9) == 0
-    assert pooled_mu([Phase(7, 1, 0.5, 2)]) == pytest.approx(0.25, rel=1e-15)
-    assert pooled_mu([Phase(9, 0.1, 5, 1), Phase(1, 1, 0, 0)], starting_distance=9) == 0
+    assert pooled_mu([NoisyPhase(9, 0.1, 5, 1), NoisyPhase(1, 1, 0.5, 2)], starting_distance=9) == pytest.approx(
+        0.25, rel=1e-15
+    )
+    assert pooled_mu([NoisyPhase(9, 0.1, 5, 1), NoisyPhase(1, 1, 0, 2)], starting_distance=9) == 0
+    assert pooled_mu([NoisyPhase(7, 1, 0.5, 2)]) == pytest.approx(0.25, rel=1e-15)
+    assert pooled_mu([NoisyPhase(9, 0.1, 5, 1), NoisyPhase(1, 1, 0, 0)], starting_distance=9) == 0
 
 
 def test_an_infinite_phase_is_the_limit_of_long_ones():
-    later = [Phase(5, 0.2, 0.3, 0.7), Phase(4, 0.05, 0, 1)]
-    endless = pooled_mu([Phase(math.inf, 0.01, 1, 1), *later], starting_distance=1e9)
-    assert endless == pytest.approx(pooled_mu([Phase(10**4, 0.01, 1, 1), *later]), rel=1e-14)
+    later = [NoisyPhase(5, 0.2, 0.3, 0.7), NoisyPhase(4, 0.05, 0, 1)]
+    endless = pooled_mu([NoisyPhase(math.inf, 0.01, 1, 1), *later], starting_distance=1e9)
+    assert endless == pytest.approx(pooled_mu([NoisyPhase(10**4, 0.01, 1, 1), *later]), rel=1e-14)
 
 
 def test_stationarity_has_the_closed_value():
     # s / (1 - c) over tau / sqrt(1 - c^2).
-    assert pooled_mu([Phase(math.inf, 0.25, 3, 2)]) == pytest.approx(3 / 0.25 * math.sqrt(1 - 0.75**2) / 2, rel=1e-15)
+    assert pooled_mu([NoisyPhase(math.inf, 0.25, 3, 2)]) == pytest.approx(
+        3 / 0.25 * math.sqrt(1 - 0.75**2) / 2, rel=1e-15
+    )
 
 
 def test_values_below_the_least_normal_double_are_rounded_up_to_it():
     for steps in (10**5, 10**300):
-        assert pooled_mu([Phase(10, 0.1, 1, 1), Phase(steps, 0.1, 0, 1)]) == sys.float_info.min
-    just_above = pooled_mu([Phase(1, 0.5, 1, 1), Phase(1020, 0.5, 0, 1)])
+        assert pooled_mu([NoisyPhase(10, 0.1, 1, 1), NoisyPhase(steps, 0.1, 0, 1)]) == sys.float_info.min
+    just_above = pooled_mu([NoisyPhase(1, 0.5, 1, 1), NoisyPhase(1020, 0.5, 0, 1)])
     assert just_above == pytest.approx(0.5**1020 * math.sqrt(0.75), rel=3e-13)
 
 
 def test_values_above_the_largest_double_are_infinite():
-    assert pooled_mu([Phase(1, 0, 1e200, 1e-200)]) == math.inf
-    assert pooled_mu([Phase(1, 0, 1e200, 1e-107)]) == pytest.approx(1e307, rel=1e-12)
+    assert pooled_mu([NoisyPhase(1, 0, 1e200, 1e-200)]) == math.inf
+    assert pooled_mu([NoisyPhase(1, 0, 1e200, 1e-107)]) == pytest.approx(1e307, rel=1e-12)
 
 
 def test_tiny_and_huge_units_change_nothing():
-    phases = [Phase(7, 0.1, 1, 1), Phase(3, 0.3, 0, 2), Phase(2, 0.01, 0.5, 0.3)]
+    phases = [NoisyPhase(7, 0.1, 1, 1), NoisyPhase(3, 0.3, 0, 2), NoisyPhase(2, 0.01, 0.5, 0.3)]
     for unit in (1e-200, 1e200):
         scaled = [
             dataclasses.replace(part, sensitivity=part.sensitivity * unit, noise_std=part.noise_std * unit)
@@ -284,13 +288,13 @@ def test_tiny_and_huge_units_change_nothing():
 
 
 def test_noise_too_small_to_count_counts_as_none():
-    assert pooled_mu([Phase(1, 0, 1, 1e-200), Phase(1, 0, 0, 1)]) == pytest.approx(1, rel=1e-15)
-    assert pooled_mu([Phase(1, 0, 0, 1), Phase(1, 0, 1, 1e-200)]) == math.inf
+    assert pooled_mu([NoisyPhase(1, 0, 1, 1e-200), NoisyPhase(1, 0, 0, 1)]) == pytest.approx(1, rel=1e-15)
+    assert pooled_mu([NoisyPhase(1, 0, 0, 1), NoisyPhase(1, 0, 1, 1e-200)]) == math.inf
 
 
 def test_an_early_difference_is_not_lost_before_a_long_wait():
     # After 10^6 steps nothing is left of the first difference; the second one counts alone.
-    phases = [Phase(1, 0.1, 1e9, 1), Phase(10**6, 0.1, 0, 1), Phase(1, 0.1, 1, 1)]
+    phases = [NoisyPhase(1, 0.1, 1e9, 1), NoisyPhase(10**6, 0.1, 0, 1), NoisyPhase(1, 0.1, 1, 1)]
     assert pooled_mu(phases) == pytest.approx(1, rel=1e-14)
 
 
@@ -310,12 +314,12 @@ def test_an_early_difference_is_not_lost_before_a_long_wait():
 )
 def test_a_phase_refuses_what_makes_no_sense(wrong, message):
     with pytest.raises(ParameterError, match=message):
-        Phase(**{"steps": 3, "contraction_gap": 0.5, "sensitivity": 1.0, "noise_std": 1.0} | wrong)
+        NoisyPhase(**{"steps": 3, "contraction_gap": 0.5, "sensitivity": 1.0, "noise_std": 1.0} | wrong)
 
 
 def test_an_infinite_phase_without_contraction_is_refused():
     with pytest.raises(AssumptionError, match="need a contraction: strong_convexity above 0 and step_size below"):
-        Phase(math.inf, 0, 1, 1)
+        NoisyPhase(math.inf, 0, 1, 1)
 
 
 def test_a_starting_distance_below_zero_is_refused():
@@ -343,31 +347,31 @@ GAPS = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(-4, -0.1).map(lambda exp
 def test_after_learning_and_unlearning_the_best_start_on_the_ball_is_found(
     learning, unlearning, gap, sensitivity, noise_std, radius, start
 ):
-    phases = [Phase(learning, gap, sensitivity, noise_std), Phase(unlearning, gap, 0, noise_std)]
+    phases = [NoisyPhase(learning, gap, sensitivity, noise_std), NoisyPhase(unlearning, gap, 0, noise_std)]
     found = ball_mu(phases, radius=radius, starting_distance=start)
     assert found == pytest.approx(by_trying_every_start(phases, radius, start), rel=1e-12)
 
 
 def test_a_valley_far_inside_a_long_phase_is_found():
     # 2 R = 20 and s = 0.01: counting anew 2000 steps before the end balances the two, 0.01 (2000 + k) / sqrt(k).
-    assert ball_mu([Phase(10**9, 0, 0.01, 1)], radius=10) == pytest.approx(40 / math.sqrt(2000), rel=1e-14)
+    assert ball_mu([NoisyPhase(10**9, 0, 0.01, 1)], radius=10) == pytest.approx(40 / math.sqrt(2000), rel=1e-14)
 
 
 def test_the_best_start_may_lie_in_an_endless_phase():
     # Of a distance Z - (Z - 2R) c^k the best c^k is 1 - 2R/Z, near which mu^2 = (Z^2 - (Z - 2R)^2) (1-c^2) / tau^2.
     gap, radius, limit = 1e-4, 0.3, 1.0
-    found = ball_mu([Phase(math.inf, gap, gap * limit, 1)], radius=radius)
+    found = ball_mu([NoisyPhase(math.inf, gap, gap * limit, 1)], radius=radius)
     exact = math.sqrt((limit**2 - (limit - 2 * radius) ** 2) * gap * (2 - gap))
     assert exact <= found <= exact * (1 + 1e-8)
 
 
 def test_a_ball_helps_only_after_a_step():
     # One step: its start may lie outside; two: after the first one the runs are within 2 R.
-    assert ball_mu([Phase(1, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(10, rel=1e-15)
-    assert ball_mu([Phase(0, 0, 0, 1), Phase(2, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(
+    assert ball_mu([NoisyPhase(1, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(10, rel=1e-15)
+    assert ball_mu([NoisyPhase(0, 0, 0, 1), NoisyPhase(2, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(
         2, rel=1e-15
     )
-    assert ball_mu([Phase(1, 0, 0, 1), Phase(1, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(
+    assert ball_mu([NoisyPhase(1, 0, 0, 1), NoisyPhase(1, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(
         2, rel=1e-15
     )
 
@@ -433,10 +437,12 @@ def test_a_step_size_above_the_limit_is_refused():
 
 
 def test_a_phase_has_the_constants_of_a_noisy_gradient_step():
-    assert noisy(50) == Phase(50, 1.25 * 0.05, 1.25 * 2 * 3 / 1000, math.sqrt(2 * 1.25) * 0.1)
-    assert phase(ZERO_OUT, sigma=0.2, records=4, steps=1) == Phase(1, 0.0625, 1.25 * 4 / 1000, math.sqrt(2.5) * 0.2)
+    assert noisy(50) == NoisyPhase(50, 1.25 * 0.05, 1.25 * 2 * 3 / 1000, math.sqrt(2 * 1.25) * 0.1)
+    assert phase(ZERO_OUT, sigma=0.2, records=4, steps=1) == NoisyPhase(
+        1, 0.0625, 1.25 * 4 / 1000, math.sqrt(2.5) * 0.2
+    )
     assert phase(REMOVE, sigma=0.1, records=3, steps=1, removed_before=200).sensitivity == 1.25 * 2 * 3 / 800
-    assert noisy(7, records=0) == Phase(7, 0.0625, 0, math.sqrt(2.5) * 0.1)
+    assert noisy(7, records=0) == NoisyPhase(7, 0.0625, 0, math.sqrt(2.5) * 0.1)
     # All are gone: allowed where nothing differs.
     assert phase(REMOVE, sigma=0.1, records=0, steps=1, removed_before=1000).sensitivity == 0
 

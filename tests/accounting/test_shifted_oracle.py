@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from certified_unlearning.accounting.core.curves import Schedule
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import (
-    Phase,
+    NoisyPhase,
     curve,
     initial_curve,
     joint_curve,
@@ -204,13 +204,13 @@ GAPS = st.one_of(st.just(0.0), powers(-12, -0.01), st.floats(0.9, 0.999999), st.
 @st.composite
 def phases_in_one_block(draw):
     """Phases in which s / (w tau^2) never increases, from the last one backwards."""
-    last = Phase(draw(st.integers(1, 30)), draw(GAPS), draw(st.sampled_from([0.0, 0.3, 5.0])), draw(powers(-3, 3)))
+    last = NoisyPhase(draw(st.integers(1, 30)), draw(GAPS), draw(st.sampled_from([0.0, 0.3, 5.0])), draw(powers(-3, 3)))
     phases = [last]
     for _ in range(draw(st.integers(0, 4))):
         later, noise_std = phases[0], draw(powers(-3, 3))
         least = later.sensitivity * (1 - later.contraction_gap) * (noise_std / later.noise_std) ** 2
         sensitivity = least * draw(st.floats(1.0, 4.0)) + draw(st.sampled_from([0.0, 0.1, 2.0]))
-        phases.insert(0, Phase(draw(st.integers(1, 30)), draw(GAPS), sensitivity, noise_std))
+        phases.insert(0, NoisyPhase(draw(st.integers(1, 30)), draw(GAPS), sensitivity, noise_std))
     return phases
 
 
@@ -309,7 +309,7 @@ def by_minimising(phases, start):
 
 
 ANY_PHASE = st.builds(
-    Phase,
+    NoisyPhase,
     steps=st.integers(1, 4),
     contraction_gap=st.floats(0, 0.7),
     sensitivity=st.one_of(st.just(0.0), st.floats(0.05, 2)),

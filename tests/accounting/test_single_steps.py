@@ -9,7 +9,7 @@ import pytest
 
 from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, Pool, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import stream
 
@@ -30,13 +30,13 @@ def test_steps_are_pooled_as_phases_are(gap: float, distance: float) -> None:
     generator = np.random.default_rng(1)
     for count in (1, 2, 3, 17, 300):
         for sensitivities in (drawn(generator, count), np.zeros(count), generator.random(count)):
-            phases = [Phase(1, gap, size, 0.3) for size in sensitivities.tolist()]
+            phases = [NoisyPhase(1, gap, size, 0.3) for size in sensitivities.tolist()]
             due = Pool.of(phases, starting_distance=distance)
             found = single_steps.pool(
                 sensitivities, decays=single_steps.Decays(gap), noise_std=0.3, starting_distance=distance
             )
             for steps in (0, 1, 50):
-                more = Phase(steps, gap, 0.0, 0.3)
+                more = NoisyPhase(steps, gap, 0.0, 0.3)
                 expected = due.followed_by(more).mu()
                 assert found.followed_by(more).mu() == pytest.approx(expected, rel=1e-12, abs=0)
 
@@ -59,7 +59,7 @@ def test_runs_that_are_counted_each_on_its_own_add_up(seed: int) -> None:
         whole = np.concatenate([np.full(first, np.nan), sensitivities])
         each = [
             pooled_mu(
-                [Phase(1, gap, size, 0.7) for size in whole[end - window if is_cut else begin : end].tolist()],
+                [NoisyPhase(1, gap, size, 0.7) for size in whole[end - window if is_cut else begin : end].tolist()],
                 starting_distance=distance if is_cut else 0.0,
             )
             for begin, end, is_cut in zip(ends[:-1], ends[1:], cut, strict=True)
@@ -104,7 +104,7 @@ def test_signals_far_below_the_largest_are_not_lost() -> None:
         (0.9, [7e-205] * 600, 1e5),
         (1.0, [1.0, 1e-200, 1e-200], 0.0),
     ):
-        due = pooled_mu([Phase(1, gap, size, 0.13) for size in sensitivities], starting_distance=distance)
+        due = pooled_mu([NoisyPhase(1, gap, size, 0.13) for size in sensitivities], starting_distance=distance)
         # Cut, as after many more steps: so that there is a distance.
         count, before = len(sensitivities), len(sensitivities) + 1
         ends, window = ([0, before + count], count) if distance else ([before, before + count], before)

@@ -12,7 +12,7 @@ from certified_unlearning.accounting import assumptions
 from certified_unlearning.certificate import CertificateError
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.errors import AssumptionError, DataError
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from tests.support.planning import ANEW, make, settings_of, sweep_of
 
 SUMMARY = {
@@ -22,7 +22,7 @@ SUMMARY = {
 TEN_CLASSES = SUMMARY | {"classes": {"train": {str(number): 144 for number in range(10)}}}
 
 
-def certified_by(whole: Plan) -> list[certificate.StepsCertificate]:
+def certified_by(whole: ExperimentPlan) -> list[certificate.StepsCertificate]:
     return [
         certificate.of(run, key=whole.key(run), noise_source="seed") for run in whole.runs if run.mechanism not in ANEW
     ]

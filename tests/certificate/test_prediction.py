@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import CertificateError, PredictionCertificate, prediction
-from certified_unlearning.certificate.prediction import Evidence
+from certified_unlearning.certificate.prediction import EvidenceFile
 from certified_unlearning.cli import app
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
@@ -114,7 +114,7 @@ def tensors_of(stated: PredictionCertificate) -> dict[str, torch.Tensor]:
 def changed(stated: PredictionCertificate, **tensors: torch.Tensor) -> PredictionCertificate:
     """The certificate with other evidence, whose digest it names."""
     wrong = safetensors.torch.save({name: each.contiguous() for name, each in (tensors_of(stated) | tensors).items()})
-    named = Evidence(file="other.safetensors", sha256=hashlib.sha256(wrong).hexdigest())
+    named = EvidenceFile(file="other.safetensors", sha256=hashlib.sha256(wrong).hexdigest())
     found = stated.model_copy(update={"evidence": named})
     found._evidence = wrong
     return found
@@ -228,7 +228,7 @@ def test_evidence_without_lines_of_the_last_update_says_so_and_wrong_lines_are_f
                 certificate.verify(changed(said, **tensors))
         without = {name: each for name, each in right.items() if not name.startswith("last/")}
         packed = safetensors.torch.save(without)
-        named = Evidence(file="other.safetensors", sha256=hashlib.sha256(packed).hexdigest())
+        named = EvidenceFile(file="other.safetensors", sha256=hashlib.sha256(packed).hexdigest())
         found = said.model_copy(update={"evidence": named})
         found._evidence = packed
         with pytest.raises(CertificateError, match="does not hold"):

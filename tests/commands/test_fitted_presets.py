@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from certified_unlearning import cli
 from certified_unlearning.errors import ParameterError, UnlearningError
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers import parameters
 from certified_unlearning.reproduction.experiment import Inputs
 from certified_unlearning.reproduction.layout import Layout, certificate_file
@@ -82,7 +82,7 @@ def test_parameters_that_are_fitted_are_told_with_how() -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("n", [60, 250, 1_000_000])
 def test_every_experiment_can_be_planned_for_small_and_large_tables(n: int, classes: int) -> None:
-    plans: dict[str, Plan] = {}
+    plans: dict[str, ExperimentPlan] = {}
     settings = settings_of("mnist", dataset="loans")
     for name in DEPENDENT:
         if name == "smoothness" and n > 60:
@@ -92,7 +92,7 @@ def test_every_experiment_can_be_planned_for_small_and_large_tables(n: int, clas
         inputs = Inputs("own", settings, sweep, summary(n, classes), plans).fitted(keys)
         assert inputs.sweep.check() is None
         made = experiment.make(inputs)
-        if isinstance(made, Plan):
+        if isinstance(made, ExperimentPlan):
             plans[name] = made
             assert all(run.requests[-1].records_removed <= n // 2 for run in made.runs)
         else:
@@ -127,7 +127,7 @@ def plan_with_the_command(directory: Path, n: int, classes: int, *, defaults: bo
 def test_a_plan_says_what_was_fitted(tmp_path: Path) -> None:
     printed = plan_with_the_command(tmp_path, 60, 2, defaults=True)
     assert printed.splitlines()[-1] == "own: fig3b fitted to 60 training records: records 20 (by default 100)"
-    assert Plan.read(tmp_path / "own/langevin_unlearning/fig3b/plan.json").sweep["records"] == 20
+    assert ExperimentPlan.read(tmp_path / "own/langevin_unlearning/fig3b/plan.json").sweep["records"] == 20
 
 
 def test_what_was_chosen_and_cannot_be_run_is_an_error_as_ever(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_an_experiment_that_cannot_be_run_is_left_out_and_the_rest_goes_on(tmp_p
     assert "own: fig3b is left out: with sigma = " in printed
     layout = Layout(tmp_path, "own")
     place = layout.of("langevin_unlearning", "fig3b")
-    plan = Plan.read(place / "plan.json")
+    plan = ExperimentPlan.read(place / "plan.json")
     assert plan.left_out is not None
     assert plan.runs == ()
     from certified_unlearning.commands.pipeline import _shown
@@ -160,7 +160,7 @@ def test_jobs_of_what_is_left_out_write_empty_tables_and_a_figure_that_says_so(t
 
     plan_with_the_command(tmp_path, 1_000_000, 10, defaults=True)
     place = Layout(tmp_path, "own").of("langevin_unlearning", "fig3b")
-    plan = Plan.read(place / "plan.json")
+    plan = ExperimentPlan.read(place / "plan.json")
     data: Any = None  # Not looked at.
     jobs.learn(LANGEVIN, plan, data, place / "learned")
     jobs.unlearn(LANGEVIN, plan, data, place / "learned", place / "rows", place / "curves")
@@ -188,7 +188,7 @@ def test_certificates_are_named_after_what_they_certify(tmp_path: Path) -> None:
     for name in ("fig3a", "fig3b", "fig3c", "fig4", "fig5a", "batch_sizes"):
         inputs = Inputs("smoke", settings, sweep_of("smoke", name), summary(1437, 2))
         plan = experiment_called(name).make(inputs)
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, ExperimentPlan)
         names = [certificate_file(run) for run in plan.runs]
         assert len({each.casefold() for each in names}) == len(names)
         assert all(each.isascii() and not set(each) & set(" ,()/:'\"") for each in names)

@@ -10,7 +10,7 @@ import pytest
 
 from certified_unlearning.accounting import Problem
 from certified_unlearning.accounting.core.scale import score_noise, weights_bound
-from certified_unlearning.commands.plans.known import Known, in_words
+from certified_unlearning.commands.plans.known import KnownProblem, in_words
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 QUESTION = ["--records", "1", "--epsilon", "1", "--steps", "10"]
@@ -86,7 +86,7 @@ def test_the_table_says_what_the_numbers_mean(plan) -> None:
 def test_deletion_takes_c_too(plan) -> None:
     of_deletion = ["--alpha", "10", "--epsilon-dp", "1", "--epsilon-dd", "0.1", "--records", "1"]
     known = planned(plan, "--C", "0.05", "--n", "1500", "--features", "64", *of_deletion, kind="deletion")
-    loss = Known(1500, 0.05).constants
+    loss = KnownProblem(1500, 0.05).constants
     constants = ["--strong-convexity", loss.strong_convexity, "--smoothness", loss.smoothness]
     assert known == planned(
         plan,
@@ -170,12 +170,12 @@ def test_the_bound_on_the_weights_holds(classes: int) -> None:
 
 
 def test_the_estimated_time_grows_with_the_steps() -> None:
-    known = Known(n=5000, C=0.02, features=100)
+    known = KnownProblem(n=5000, C=0.02, features=100)
     few, many = known.seconds(10), known.seconds(1000)
     assert few is not None
     assert many is not None
     assert 0 < few < many
-    assert Known(n=5000, C=0.02).seconds(10) is None
+    assert KnownProblem(n=5000, C=0.02).seconds(10) is None
 
 
 @pytest.mark.parametrize(

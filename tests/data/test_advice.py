@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from certified_unlearning.data.advice.ranges import shares_of, warning_about
-from certified_unlearning.data.advice.shares import Largest, Shares, percent, sampled
+from certified_unlearning.data.advice.shares import DominantColumn, Shares, percent, sampled
 from certified_unlearning.data.tables.declaration import Table, parse
 from certified_unlearning.data.tables.drafting import draft
 from certified_unlearning.data.tables.table import read_blocks, resolve
@@ -48,7 +48,7 @@ def test_shares_are_the_mean_of_squares_by_squared_norms_whatever_the_blocks() -
         shares = Shares("abcc")
         for block in np.split(rows.astype(np.float32), cuts):
             shares.add(block)
-        assert shares.largest() == Largest("a", pytest.approx(expected, rel=1e-6), 2)
+        assert shares.largest() == DominantColumn("a", pytest.approx(expected, rel=1e-6), 2)
 
 
 def test_the_features_of_a_category_count_together() -> None:
@@ -57,7 +57,7 @@ def test_the_features_of_a_category_count_together() -> None:
     each.add(rows)
     together.add(rows)
     assert each.largest() is None
-    assert together.largest() == Largest("a", pytest.approx(1 / 1.01), 1)
+    assert together.largest() == DominantColumn("a", pytest.approx(1 / 1.01), 1)
 
 
 def test_one_column_alone_drowns_nothing_nor_do_rows_of_zeros_or_of_numbers_near_zero() -> None:
@@ -105,14 +105,14 @@ def test_a_warning_names_the_lines_that_help(declared: dict[str, object], larges
         path="t.csv", label="left", features=("tenure", "the year", "income", "contract"),
         categories={"contract": ("a", "b")}, **declared,
     )  # fmt: skip
-    said = warning_about(table, Largest(largest, 0.998, 3))
+    said = warning_about(table, DominantColumn(largest, 0.998, 3))
     assert said.startswith(f"{largest} carries 99.8 % of a row's squared norm, so the other 3 columns hardly count")
     assert said.endswith(says)
 
 
 def test_a_warning_about_a_file_names_lines_that_the_file_takes(tmp_path: Path) -> None:
     table = Table(path="t.csv", label="left", features=("a: b", *"cdefghijk"), ranges={"k": (0, 1)})
-    said = warning_about(table, Largest("d", 0.95, 9), "t.yaml")
+    said = warning_about(table, DominantColumn("d", 0.95, 9), "t.yaml")
     lines, rest = said.partition("of numbers: ")[2].split(", and so on for 1 more, ")
     assert rest == "below `ranges` in t.yaml, two numbers known beforehand for each"
     ranges = yaml.safe_load("{" + lines.replace("LOW", "0").replace("HIGH", "1") + "}")

@@ -20,7 +20,7 @@ from certified_unlearning.data.requests import draw_removals
 from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
 from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.retraining import RETRAINING
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.mechanisms.scikit_learn import SCIKIT_LEARN
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import RUN_ROWS, concatenate
@@ -127,14 +127,14 @@ def test_cats_and_ships_have_the_features_that_they_have_among_the_ten_classes(p
     assert np.ptp(two.train_features, axis=0).max() > 1e-3
 
 
-def figure_3a(data: PreparedData) -> Plan:
+def figure_3a(data: PreparedData) -> ExperimentPlan:
     settings = settings_of(
         "smoke", dataset=data.name, features="resnet18", trials=TRIALS, regularisation=STRONG_CONVEXITY / data.n
     )
     return make("fig3a", settings, sweep_of("smoke", "fig3a"), data.summary())
 
 
-def run_all(plan: Plan, data: PreparedData, directory: Path) -> pd.DataFrame:
+def run_all(plan: ExperimentPlan, data: PreparedData, directory: Path) -> pd.DataFrame:
     """Run every job and return the rows."""
     learned, curves = directory / "learned.safetensors", directory / "curves.parquet"
     jobs.learn(LANGEVIN, plan, data, learned)
@@ -147,7 +147,7 @@ def run_all(plan: Plan, data: PreparedData, directory: Path) -> pd.DataFrame:
     return concatenate(rows, RUN_ROWS)
 
 
-def scikit_learns_accuracy(plan: Plan, data: PreparedData) -> tuple[float, float]:
+def scikit_learns_accuracy(plan: ExperimentPlan, data: PreparedData) -> tuple[float, float]:
     """Return the test accuracy of scikit-learn's optimum after the removal, and the share of close decisions."""
     from sklearn.linear_model import LogisticRegression
 

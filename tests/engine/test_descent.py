@@ -10,7 +10,7 @@ from scipy import stats
 
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.checkpoint import Checkpoint
-from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.descent import DescentPhase
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.engine.objectives.quadratic import QuadraticObjective
 from tests.support.killing import Killed, Killer
@@ -26,15 +26,15 @@ def quadratic() -> QuadraticObjective:
     return QuadraticObjective(rows, CURVATURE, replacements=(torch.tensor([4, 1]), 3 + torch.ones(2, 3).double()))
 
 
-def phases(trials: int = TRIALS, sigma: float = SIGMA, learning: int = LEARNING) -> list[Phase]:
-    def phase(name: str, removed: int, steps: int) -> Phase:
+def phases(trials: int = TRIALS, sigma: float = SIGMA, learning: int = LEARNING) -> list[DescentPhase]:
+    def phase(name: str, removed: int, steps: int) -> DescentPhase:
         keys = [randomness.address("test", name, trial) for trial in range(trials)]
-        return Phase(removed=removed, steps=[steps] * trials, sigma=[sigma] * trials, keys=keys)
+        return DescentPhase(removed=removed, steps=[steps] * trials, sigma=[sigma] * trials, keys=keys)
 
     return [phase("learning", 0, learning), phase("unlearning", REMOVED, UNLEARNING)]
 
 
-def simulate(todo: list[Phase], **options: object) -> descent.Trajectory:
+def simulate(todo: list[DescentPhase], **options: object) -> descent.DescentResult:
     start = torch.full((len(todo[0].steps), 3), 2.0, dtype=torch.float64)
     return descent.run(quadratic(), start, todo, step_size=STEP_SIZE, measure=lambda w: w[:, 0], **options)
 
@@ -77,7 +77,7 @@ def test_trials_follow_the_exact_gaussian_law() -> None:
         ("one noise for all trials", [replace(each, keys=each.keys[:1] * TRIALS) for each in phases()]),
     ],
 )
-def test_a_planted_fault_is_caught(fault: str, todo: list[Phase]) -> None:
+def test_a_planted_fault_is_caught(fault: str, todo: list[DescentPhase]) -> None:
     assert p_value(simulate(todo).weights) < FALSE_ALARM_RATE, fault
 
 
@@ -96,10 +96,10 @@ def test_a_trial_does_not_depend_on_the_batch_it_runs_in() -> None:
 def test_trials_with_their_own_steps_and_sigma_equal_trials_run_alone() -> None:
     keys = [randomness.address("own", trial) for trial in range(4)]
     steps, sigma = [3, 40, 0, 17], [0.1, 0.0, 0.2, 0.3]
-    mixed = simulate([Phase(removed=1, steps=steps, sigma=sigma, keys=keys, measure_at=[5, 17])])
+    mixed = simulate([DescentPhase(removed=1, steps=steps, sigma=sigma, keys=keys, measure_at=[5, 17])])
     for trial in range(4):
         only = slice(trial, trial + 1)
-        alone = simulate([Phase(removed=1, steps=steps[only], sigma=sigma[only], keys=keys[only])])
+        alone = simulate([DescentPhase(removed=1, steps=steps[only], sigma=sigma[only], keys=keys[only])])
         assert torch.equal(mixed.weights[only], alone.weights)
     assert np.isnan(mixed.curve[0, 5]).tolist() == [True, False, True, False]
     assert mixed.curve[0, 17][3] == mixed.weights[3, 0]
@@ -108,7 +108,7 @@ def test_trials_with_their_own_steps_and_sigma_equal_trials_run_alone() -> None:
 @pytest.mark.parametrize("steps", [[3, 3], [3, 40]])
 def test_weights_are_their_callers_to_change(steps: list[int]) -> None:
     """Steps are taken where PyTorch keeps no record for derivatives; what they return can be used everywhere."""
-    weights = simulate([Phase(removed=1, steps=steps, sigma=[0.1, 0.1], keys=[1, 2])]).weights
+    weights = simulate([DescentPhase(removed=1, steps=steps, sigma=[0.1, 0.1], keys=[1, 2])]).weights
     weights.mul_(2.0)
     assert torch.autograd.grad((weights.requires_grad_() ** 2).sum(), weights)[0].equal(2 * weights)
 
@@ -123,7 +123,7 @@ def test_an_objective_can_be_used_outside_of_a_run_and_a_measure_may_differentia
         here = weights.detach().clone().requires_grad_()
         return torch.autograd.grad((here**2).sum(), here)[0].sum(dim=1)
 
-    phase = Phase(removed=0, steps=[3], sigma=[0.1], keys=[1], measure_at=[2])
+    phase = DescentPhase(removed=0, steps=[3], sigma=[0.1], keys=[1], measure_at=[2])
     found = descent.run(objective, torch.zeros(1, 3, dtype=torch.float64), [phase], step_size=0.5, measure=slope)
     assert np.isfinite(found.curve[0, 2]).all()
     before = found.weights.clone()
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_other_inputs_is_not_used(tmp_path) -> None:
 
 def test_published_noise_is_fed_back_only_when_asked() -> None:
     keys = [randomness.address("publish", trial) for trial in range(500)]
-    quiet = Phase(removed=0, steps=[4], sigma=[0.0], keys=[0], publication_sigma=[0.7], publication_keys=keys)
+    quiet = DescentPhase(removed=0, steps=[4], sigma=[0.0], keys=[0], publication_sigma=[0.7], publication_keys=keys)
     secret = simulate([quiet])
     assert secret.weights.shape == (1, 3)
     noise = secret.published[0] - float(secret.weights[0, 0])

@@ -13,7 +13,7 @@ from certified_unlearning.engine import descent, minibatch
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order
 from certified_unlearning.engine.objectives.rows import StreamedRows
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 from certified_unlearning.errors import ParameterError
 
 N, FEATURES, BATCH, STRENGTH, STEP = 23, 4, 6, 0.1, 1.5
@@ -113,8 +113,8 @@ def test_a_row_of_zeros_is_no_record():
 def phases(place=0):
     keys = [11, 12]
     return [
-        Phase(0, [40, 40], [0.1, 0.1], keys, place=place),
-        Phase(0, [7, 25], [0.1, 0.1], [13, 14], place=place + 40),
+        DescentPhase(0, [40, 40], [0.1, 0.1], keys, place=place),
+        DescentPhase(0, [7, 25], [0.1, 0.1], [13, 14], place=place + 40),
     ]
 
 
@@ -159,7 +159,7 @@ def test_a_killed_run_goes_on_at_its_place_with_the_same_bits(tmp_path, after):
 def test_a_request_reads_its_batches_and_nothing_else():
     source = Source(-SIGNS[:, None] * ROWS)
     rows = StreamedRows(source, dtype=torch.float64, device=torch.device("cpu"))
-    todo = Phase(0, [3], [0.1], [1], place=41)
+    todo = DescentPhase(0, [3], [0.1], [1], place=41)
     start = torch.zeros(1, FEATURES, dtype=torch.float64)
     descent.run(objective(2, rows), start, [todo], step_size=STEP, measure=lambda rows: rows[:, 0])
     assert source.read == [(6, 6), (12, 6), (18, 5)]

@@ -101,10 +101,12 @@ OBJECTIVES: dict[str, Callable[[RowShards, torch.dtype], descent.Objective]] = {
 DTYPES = (torch.float32, torch.float64)
 
 
-def run(objective: descent.Objective, dtype: torch.dtype, checkpoint: Checkpoint | None = None) -> descent.Trajectory:
+def run(
+    objective: descent.Objective, dtype: torch.dtype, checkpoint: Checkpoint | None = None
+) -> descent.DescentResult:
     cyclic = isinstance(objective, (ShardedCycle, CyclicObjective))
     phases = [
-        descent.Phase(
+        descent.DescentPhase(
             removed=removed,
             steps=[7, 20, 5],
             sigma=[0.05] * TRIALS,
@@ -125,7 +127,7 @@ def run(objective: descent.Objective, dtype: torch.dtype, checkpoint: Checkpoint
     )
 
 
-def digest(trajectory: descent.Trajectory) -> str:
+def digest(trajectory: descent.DescentResult) -> str:
     content = hashlib.sha256(trajectory.weights.numpy().tobytes())
     for values in (*trajectory.published, *(trajectory.curve[place] for place in sorted(trajectory.curve))):
         content.update(values.tobytes())

@@ -67,7 +67,7 @@ def softmax(rows: Tensor | StreamedRows) -> SoftmaxObjective:
 
 def run(objective: LinearObjective, dtype: torch.dtype, removals: tuple[int, ...] = (0, 2, 6, 3)) -> Tensor:
     phases = [
-        descent.Phase(
+        descent.DescentPhase(
             removed=removed,
             steps=[3] * TRIALS,
             sigma=[0.05] * TRIALS,

@@ -9,13 +9,13 @@ import torch
 
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.checkpoint import Checkpoint
-from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.descent import DescentPhase
 from certified_unlearning.engine.objectives.softmax import accuracy
 from tests.engine.test_softmax import CLASSES, EXACT, STEP_SIZE, TRIALS, D, objective, problem, reference_step
 from tests.support.killing import Killed, Killer
 
 
-def run(todo: list[Phase], **options: object) -> descent.Trajectory:
+def run(todo: list[DescentPhase], **options: object) -> descent.DescentResult:
     features, labels, weights = problem()
     replacements = torch.tensor([4, 1]), features[[5, 6]], (labels[[4, 1]] + 1) % CLASSES
     target = objective(features, labels, replacements=replacements, rows_at_once=11)
@@ -24,10 +24,12 @@ def run(todo: list[Phase], **options: object) -> descent.Trajectory:
     )
 
 
-def phases(steps: int = 40, sigma: float = 0.2) -> list[Phase]:
-    def phase(name: str, removed: int) -> Phase:
+def phases(steps: int = 40, sigma: float = 0.2) -> list[DescentPhase]:
+    def phase(name: str, removed: int) -> DescentPhase:
         keys = [randomness.address("softmax", name, trial) for trial in range(TRIALS)]
-        return Phase(removed=removed, steps=[steps] * TRIALS, sigma=[sigma] * TRIALS, keys=keys, measure_at=[7, 33])
+        return DescentPhase(
+            removed=removed, steps=[steps] * TRIALS, sigma=[sigma] * TRIALS, keys=keys, measure_at=[7, 33]
+        )
 
     return [phase("learning", 0), phase("unlearning", 2)]
 

@@ -10,7 +10,7 @@ from certified_unlearning.engine import descent
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.objectives.squared import SquaredObjective
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 from certified_unlearning.errors import AssumptionError, DataError
 
 N, D, STRENGTH, STEP = 50, 4, 0.2, 0.7
@@ -115,7 +115,9 @@ def test_wide_rows_of_norm_1_in_float32_are_taken():
 
 def trials_of(table, *, trials, steps, sigma, radius, strength=STRENGTH):
     objective = SquaredObjective(*as_tensors(*table), strong_convexity=strength)
-    phase = Phase(removed=0, steps=[steps] * trials, sigma=[sigma] * trials, keys=[address(k) for k in range(trials)])
+    phase = DescentPhase(
+        removed=0, steps=[steps] * trials, sigma=[sigma] * trials, keys=[address(k) for k in range(trials)]
+    )
     start = torch.zeros(trials, D, dtype=torch.float64)
     run = descent.run(objective, start, [phase], step_size=STEP, measure=lambda w: w[:, 0], radius=radius)
     return run.weights.numpy()

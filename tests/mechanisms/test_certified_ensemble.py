@@ -18,7 +18,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd import ensemble, votes
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble, CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.sgd import dense_network
-from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing, replayed
+from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, ShardState, replayed
 from certified_unlearning.mechanisms.certified_sgd.votes import NO_ANSWER, Votes, decided
 
 
@@ -181,7 +181,7 @@ def test_a_budget_that_is_off_by_one_is_found(monkeypatch: pytest.MonkeyPatch) -
         return int((found.labels[given] != due.labels[given]).sum()), True
 
     assert wrong() == (0, True)
-    monkeypatch.setattr(Standing, "largest", lambda standing, shard: 2)
+    monkeypatch.setattr(ShardState, "largest", lambda standing, shard: 2)
     boxes = CertifiedShards._boxes
     monkeypatch.setattr(
         CertifiedShards, "_boxes", lambda shards, which, needed: boxes(shards, which, [1] * len(needed))
@@ -196,9 +196,9 @@ def test_a_checkpoint_one_slice_too_late_is_found(monkeypatch: pytest.MonkeyPatc
         return same(shards, shards.fresh())
 
     assert answers_are_right()
-    first = Standing.first_stage
+    first = ShardState.first_stage
     monkeypatch.setattr(
-        Standing, "first_stage", lambda self, shard: None if first(self, shard) is None else first(self, shard) + 1
+        ShardState, "first_stage", lambda self, shard: None if first(self, shard) is None else first(self, shard) + 1
     )
     assert not answers_are_right()
 
@@ -372,7 +372,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ParameterError, match="record 3 is not there"):
         shards.remove([3])
     with pytest.raises(ParameterError, match="places must name slices"):
-        Standing(Sharding(10, 2, 1, (1,))).remove([(0, 6)])
+        ShardState(Sharding(10, 2, 1, (1,))).remove([(0, 6)])
 
 
 def test_training_goes_on_from_a_box() -> None:

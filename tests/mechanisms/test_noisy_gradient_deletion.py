@@ -11,7 +11,7 @@ import torch
 
 from certified_unlearning.accounting.deletion.planning import plan_deletion
 from certified_unlearning.engine import descent, randomness
-from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.descent import DescentPhase
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.noisy_gradient_deletion import NoisyGradientDeletion
@@ -154,7 +154,8 @@ def test_a_fixed_stream_is_one_run_of_phases_with_the_same_bits():
         weights = mechanism.delete(objective, weights, keys, removed=number)
     sigma = [LOGISTIC.sigma] * 5
     phases = [
-        Phase(number, [LOGISTIC.deletion_steps] * 5, sigma, keys) for number, keys in enumerate(requests, start=1)
+        DescentPhase(number, [LOGISTIC.deletion_steps] * 5, sigma, keys)
+        for number, keys in enumerate(requests, start=1)
     ]
     whole = descent.run(
         logistic(), learned, phases, step_size=LOGISTIC.step_size, measure=lambda rows: rows[:, 0]

@@ -17,7 +17,7 @@ from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.mechanism import Refit
 from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
 from certified_unlearning.mechanisms.retraining import RETRAINING
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.mechanisms.scikit_learn import SCIKIT_LEARN
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
@@ -37,12 +37,12 @@ SWEEPS: dict[str, dict[str, Any]] = {
 }
 
 
-def plan(data: PreparedData, experiment: str, *, trials: int = 4, **changes: Any) -> Plan:
+def plan(data: PreparedData, experiment: str, *, trials: int = 4, **changes: Any) -> ExperimentPlan:
     settings = settings_of("smoke", **{"trials": trials, "regularisation": 1e-3} | changes)
     return make(experiment, settings, sweep_of("smoke", experiment, **SWEEPS[experiment]), data.summary())
 
 
-def run_all(whole: Plan, data: PreparedData, directory: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def run_all(whole: ExperimentPlan, data: PreparedData, directory: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     directory.mkdir(exist_ok=True)
     rows, curves = [], []
     for name in experiment_called(whole.runs[0].experiment).mechanisms:

@@ -8,7 +8,7 @@ from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTA
 from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
 from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from tests.support.planning import make, settings_of, sweep_of
 
 DATA = {
@@ -18,15 +18,15 @@ DATA = {
 MECHANISMS = {each.name: each for each in (LANGEVIN, MINIBATCH_LANGEVIN, DESCENT_TO_DELETE)}
 
 
-def plan(experiment: str, **sweep: Any) -> Plan:
+def plan(experiment: str, **sweep: Any) -> ExperimentPlan:
     return make(experiment, settings_of("smoke"), sweep_of("smoke", experiment, **sweep), DATA)
 
 
-def lines(whole: Plan) -> list[str]:
+def lines(whole: ExperimentPlan) -> list[str]:
     return list(dict.fromkeys(run.line for run in whole.runs))
 
 
-def points(whole: Plan) -> list[str]:
+def points(whole: ExperimentPlan) -> list[str]:
     return [run.point for run in whole.runs]
 
 

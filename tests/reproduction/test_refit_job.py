@@ -13,7 +13,7 @@ from certified_unlearning.data.prepared import PreparedData, unit_rows
 from certified_unlearning.data.requests import draw_removals
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.mechanism import Refit, Refitted
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.mechanisms.scikit_learn import SCIKIT_LEARN
 from certified_unlearning.reproduction import declared, jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
@@ -24,13 +24,13 @@ REGULARISATION = 1e-3
 """Times n, 200: the strong convexity."""
 
 
-def plan(data: PreparedData, **changes: object) -> Plan:
+def plan(data: PreparedData, **changes: object) -> ExperimentPlan:
     settings = settings_of("smoke", **{"trials": TRIALS, "regularisation": REGULARISATION} | changes)
     sweep = sweep_of("smoke", "fig4", sigma=0.2, epsilon=[1.0], records=[1, 60])
     return make("fig4", settings, sweep, data.summary())
 
 
-def stream(data: PreparedData, *removed: int) -> Plan:
+def stream(data: PreparedData, *removed: int) -> ExperimentPlan:
     """The plan with several requests in every run of scikit-learn."""
     whole = plan(data)
     (request,) = whole.of("scikit-learn")[0].requests
@@ -49,7 +49,9 @@ def stream(data: PreparedData, *removed: int) -> Plan:
     return whole.model_copy(update={"runs": tuple(runs)})
 
 
-def carry_out(whole: Plan, data: PreparedData, directory: Path, mechanism: Refit = SCIKIT_LEARN) -> pd.DataFrame:
+def carry_out(
+    whole: ExperimentPlan, data: PreparedData, directory: Path, mechanism: Refit = SCIKIT_LEARN
+) -> pd.DataFrame:
     files = directory / "rows.parquet", directory / "curves.parquet"
     jobs.refit(mechanism, whole, data, *files)
     assert read_table(files[1], CURVE_ROWS).empty

@@ -23,7 +23,7 @@ from certified_unlearning.reproduction.regression import (
     OF_A_POINT,
     OF_THE_PRESET,
     Baseline,
-    Move,
+    ChangedQuantity,
     RegressionError,
     chance,
     compare,
@@ -169,8 +169,8 @@ def test_two_records_with_swapped_epsilons_are_caught(records: pd.DataFrame, bas
     one, other = (records.index[rows_at(records, point)][3] for point in (0, 1))
     records.loc[[one, other], "epsilon"] = records.loc[[other, one], "epsilon"].to_numpy()
     assert compare(records, baseline) == [
-        Move(NAMES[0], "epsilon", 0.5, 1.0),
-        Move(NAMES[1], "epsilon", 1.0, 0.5),
+        ChangedQuantity(NAMES[0], "epsilon", 0.5, 1.0),
+        ChangedQuantity(NAMES[1], "epsilon", 1.0, 0.5),
     ]
 
 
@@ -193,7 +193,7 @@ def test_an_accuracy_scaled_by_0_97_is_caught(records: pd.DataFrame, baseline: B
 @pytest.mark.parametrize("point", range(len(POINTS)), ids=NAMES)
 def test_a_dropped_sweep_point_is_caught(records: pd.DataFrame, baseline: Baseline, point: int) -> None:
     moves = compare(records[~rows_at(records, point)], baseline)
-    assert moves == [Move(NAMES[point], "sweep point", "present", "missing")]
+    assert moves == [ChangedQuantity(NAMES[point], "sweep point", "present", "missing")]
 
 
 def test_a_new_sweep_point_is_caught(records: pd.DataFrame, baseline: Baseline) -> None:
@@ -201,14 +201,14 @@ def test_a_new_sweep_point_is_caught(records: pd.DataFrame, baseline: Baseline) 
         run_key="new", epsilon_target=2.0, point="Langevin (lsi), K = 1, epsilon = 2"
     )
     moves = compare(pd.concat([records, new]), baseline)
-    assert moves == [Move(NAMES[1].replace("epsilon = 1", "epsilon = 2"), "sweep point", "absent", "new")]
+    assert moves == [ChangedQuantity(NAMES[1].replace("epsilon = 1", "epsilon = 2"), "sweep point", "absent", "new")]
 
 
 def test_a_point_of_another_name_is_missing_and_new(records: pd.DataFrame, baseline: Baseline) -> None:
     records.loc[rows_at(records, 6), "point"] = "Retraining, quiet"
     assert compare(records, baseline) == [
-        Move("fig3b: Retraining, noisy, request 1", "sweep point", "present", "missing"),
-        Move("fig3b: Retraining, quiet, request 1", "sweep point", "absent", "new"),
+        ChangedQuantity("fig3b: Retraining, noisy, request 1", "sweep point", "present", "missing"),
+        ChangedQuantity("fig3b: Retraining, quiet, request 1", "sweep point", "absent", "new"),
     ]
 
 
@@ -219,7 +219,7 @@ def test_a_number_of_one_record_that_moves_by_2e_6_is_caught(
     last = records.index[rows_at(records, 1)][-1]
     before = None if pd.isna(records.loc[last, column]) else records.loc[last, column]
     records.loc[last, column] = before * (1 + 2e-6) if before else 1e-9
-    assert compare(records, baseline) == [Move(NAMES[1], column, before, records.loc[last, column])]
+    assert compare(records, baseline) == [ChangedQuantity(NAMES[1], column, before, records.loc[last, column])]
 
 
 @pytest.mark.parametrize("column", [name for name in OF_A_POINT if RUN_ROWS.field(name).type != "double"])
@@ -229,19 +229,19 @@ def test_a_name_or_whole_number_of_one_record_that_changes_is_caught(
     last = records.index[rows_at(records, 1)][-1]
     before = records.loc[last, column]
     records.loc[last, column] = "other" if isinstance(before, str) else before + 1
-    assert compare(records, baseline) == [Move(NAMES[1], column, before, records.loc[last, column])]
+    assert compare(records, baseline) == [ChangedQuantity(NAMES[1], column, before, records.loc[last, column])]
 
 
 @pytest.mark.parametrize("column", OF_THE_PRESET)
 def test_other_data_or_another_seed_are_caught(records: pd.DataFrame, baseline: Baseline, column: str) -> None:
     before = records.loc[0, column]
     records[column] = "other" if isinstance(before, str) else before + 1
-    assert compare(records, baseline) == [Move("all points", column, before, records.loc[0, column])]
+    assert compare(records, baseline) == [ChangedQuantity("all points", column, before, records.loc[0, column])]
 
 
 def test_a_number_that_becomes_empty_is_caught(records: pd.DataFrame, baseline: Baseline) -> None:
     records.loc[rows_at(records, 4), "mu"] = None
-    assert compare(records, baseline) == [Move(NAMES[4], "mu", 0.3, None)]
+    assert compare(records, baseline) == [ChangedQuantity(NAMES[4], "mu", 0.3, None)]
 
 
 def test_an_empty_epsilon_equals_an_empty_one_and_no_number(
@@ -257,25 +257,25 @@ def test_an_empty_epsilon_equals_an_empty_one_and_no_number(
         one = empty.copy()
         one.loc[one.index[rows][-1], "epsilon"] = number  # In a single trial.
         moves = compare(one, accepted)
-        assert moves == [Move(name, "epsilon", None, number)]
+        assert moves == [ChangedQuantity(name, "epsilon", None, number)]
         regression.show(moves)
         assert "empty" in capsys.readouterr().out
         with pytest.raises(DataError, match=f"epsilon of {name} should have one value, but has None, {number}"):
             make_baseline(one, TEST_RECORDS)
     moves = compare(empty, baseline)
-    assert moves == [Move(name, "guarantee", "exact", "none"), Move(name, "epsilon", 0.0, None)]
+    assert moves == [ChangedQuantity(name, "guarantee", "exact", "none"), ChangedQuantity(name, "epsilon", 0.0, None)]
 
 
 @pytest.mark.parametrize("lost", [0, 29])
 def test_a_lost_trial_is_caught_and_the_others_are_compared_with_their_own(lost: int) -> None:
     records = some_records([100 + 5 * np.arange(30)] * len(POINTS))  # every neighbour is 5 test records away
     moves = compare(records[~rows_at(records, 2) | (records["trial"] != lost)], make_baseline(records, TEST_RECORDS))
-    assert moves == [Move(NAMES[2], "trials", 30, 29)]
+    assert moves == [ChangedQuantity(NAMES[2], "trials", 30, 29)]
 
 
 def test_one_trial_more_is_caught(records: pd.DataFrame, baseline: Baseline) -> None:
     more = records[rows_at(records, 2)].iloc[:1].assign(trial=TRIALS)
-    assert compare(pd.concat([records, more]), baseline) == [Move(NAMES[2], "trials", TRIALS, TRIALS + 1)]
+    assert compare(pd.concat([records, more]), baseline) == [ChangedQuantity(NAMES[2], "trials", TRIALS, TRIALS + 1)]
 
 
 def test_two_test_records_less_in_every_trial_are_caught(records: pd.DataFrame, baseline: Baseline) -> None:

@@ -21,7 +21,7 @@ from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.mechanism import Mechanism
 from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
 from certified_unlearning.mechanisms.retraining import RETRAINING
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers import parameters
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
@@ -49,7 +49,7 @@ def data() -> PreparedData:
     return PreparedData("digits", "synthetic", *part(5000), *part(100), "none")
 
 
-def plan(data: PreparedData, experiment: str = "fig3c", **changes: Any) -> Plan:
+def plan(data: PreparedData, experiment: str = "fig3c", **changes: Any) -> ExperimentPlan:
     settings = {"trials": 4, "regularisation": 1e-3, "row_shards": True, "accountants": ["shifted"]} | changes
     return make(
         experiment,
@@ -59,7 +59,9 @@ def plan(data: PreparedData, experiment: str = "fig3c", **changes: Any) -> Plan:
     )
 
 
-def results(mechanism: Mechanism, whole: Plan, data: PreparedData, directory: Path, shards: RowShards) -> None:
+def results(
+    mechanism: Mechanism, whole: ExperimentPlan, data: PreparedData, directory: Path, shards: RowShards
+) -> None:
     directory.mkdir(exist_ok=True)
     learned = directory / "learned.safetensors" if mechanism.learning else None
     if learned is not None:

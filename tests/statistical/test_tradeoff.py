@@ -16,7 +16,7 @@ from scipy import stats
 
 from certified_unlearning.accounting import Problem, Schedule, unlearning_curve
 from certified_unlearning.engine import descent, randomness
-from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.descent import DescentPhase
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 
 TRIALS = 100_000
@@ -46,9 +46,9 @@ def simulate(seed: str, learning_removed: int) -> np.ndarray:
         replacements=(torch.tensor([0]), rows[:1].clone(), torch.tensor([-1.0]).double()),
     )
 
-    def phase(name: str, removed: int, steps: int) -> Phase:
+    def phase(name: str, removed: int, steps: int) -> DescentPhase:
         keys = [randomness.address(seed, name, trial) for trial in range(TRIALS)]
-        return Phase(removed=removed, steps=[steps] * TRIALS, sigma=[SIGMA] * TRIALS, keys=keys)
+        return DescentPhase(removed=removed, steps=[steps] * TRIALS, sigma=[SIGMA] * TRIALS, keys=keys)
 
     todo = [phase("learning", learning_removed, LEARNING), phase("unlearning", 1, UNLEARNING)]
     start = torch.zeros(TRIALS, 2, dtype=torch.float64)

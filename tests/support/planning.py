@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.all import PAPERS
@@ -53,7 +53,7 @@ def make(
     sweep: Sweep,
     data: Mapping[str, Any],
     *,
-    plans: Mapping[str, Plan] | None = None,
+    plans: Mapping[str, ExperimentPlan] | None = None,
     preset_name: str = "smoke",
 ) -> Any:
     """Make an experiment: return its plan, or its table of rows."""

@@ -23,7 +23,7 @@ from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.engine import descent
 from certified_unlearning.errors import DataError
 from certified_unlearning.mechanisms.langevin import LANGEVIN
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
 from tests.support.planning import make, settings_of, sweep_of
@@ -182,7 +182,7 @@ class Killed:
         undisturbed: What that file holds when nobody interferes.
     """
 
-    plan: Plan
+    plan: ExperimentPlan
     data: PreparedData
     model: Path
     undisturbed: bytes

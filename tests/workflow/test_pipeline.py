@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.parameters import load
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 from tests.support.browser import chromium
@@ -83,7 +83,7 @@ def test_the_records_follow_the_schema_and_hold_every_trial_of_every_run(finishe
         "batch_sizes": {"langevin", "minibatch-langevin", "scikit-learn"},
     }
     trials = list(range(load(finished.root / "params.yaml").presets["smoke"].settings.trials))
-    plans = [Plan.read(finished.of(name) / "plan.json") for name in EXPERIMENTS]
+    plans = [ExperimentPlan.read(finished.of(name) / "plan.json") for name in EXPERIMENTS]
     requests = {plan.key(run): len(run.requests) for plan in plans for run in plan.runs}
     held_trials = records.groupby(["run_key", "request"])["trial"].apply(list)
     assert set(held_trials.index) == {(key, number + 1) for key in requests for number in range(requests[key])}

@@ -146,7 +146,7 @@ def langevin_guarantee(
     return _with_rounding(problem, largest, exact.epsilon, added, noise_std=noise_std, published_std=noise_std)
 
 
-class Added(NamedTuple):
+class ExtraDelta(NamedTuple):
     """Additions to delta: in all, and the part of it for random norms that are larger than supposed."""
 
     all: float
@@ -163,7 +163,7 @@ def added_to_delta(
     start: float,
     exact_epsilon: float,
     epsilon: float,
-) -> Added:
+) -> ExtraDelta:
     """Return what Langevin unlearning adds to delta: for stopping before stationarity, for rounding, for noise.
 
     Args:
@@ -201,7 +201,7 @@ def _added(
     exact_epsilon: float,
     epsilon: float,
     delta: float,
-) -> Added:
+) -> ExtraDelta:
     noise = failure_delta(problem, steps=schedule.learning_steps + sum(schedule.steps), epsilon=epsilon)
     if extra + noise > delta:
         raise AssumptionError(
@@ -209,7 +209,7 @@ def _added(
             f"would be added to delta = {delta:.2g}; this takes more noise (a larger sigma, fewer steps), a larger "
             "delta or a smaller epsilon"
         )
-    return Added(extra + noise, noise)
+    return ExtraDelta(extra + noise, noise)
 
 
 def require_stationarity(
@@ -347,14 +347,14 @@ def _nothing(problem: accounting.Problem, noise_std: float, published_std: float
     if problem.rounding == EXACT:
         return Guaranteed(0.0, 0.0, 0.0)
     nothing = accounting.CertifiedRequest(0.0, 0.0)
-    return _with_rounding(problem, nothing, 0.0, Added(0.0, 0.0), noise_std=noise_std, published_std=published_std)
+    return _with_rounding(problem, nothing, 0.0, ExtraDelta(0.0, 0.0), noise_std=noise_std, published_std=published_std)
 
 
 def _with_rounding(
     problem: accounting.Problem,
     largest: accounting.CertifiedRequest,
     exact_epsilon: float,
-    added: Added,
+    added: ExtraDelta,
     *,
     noise_std: float,
     published_std: float,

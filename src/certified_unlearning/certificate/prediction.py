@@ -37,7 +37,7 @@ NOT_PROMISED = (
 )
 
 
-class Evidence(BaseModel):
+class EvidenceFile(BaseModel):
     """The file that a certificate is recomputed from.
 
     Attributes:
@@ -126,7 +126,7 @@ class PredictionCertificate(Certificate):
     radii: tuple[int, ...]
     shares: tuple[float, ...]
     accuracy: tuple[tuple[float, float], ...] | None = None
-    evidence: Evidence
+    evidence: EvidenceFile
     assumptions: tuple[Assumption, ...]
     dataset: str = "own"
     features: str = GIVEN
@@ -187,12 +187,12 @@ class PredictionCertificate(Certificate):
             differences=learned.differences,
             dtype=str(rows.dtype).removeprefix("torch."),
             classes=tuple(classes),
-            evidence=Evidence(file=file, sha256="0" * 64),
+            evidence=EvidenceFile(file=file, sha256="0" * 64),
             dataset=dataset,
             features=features,
         )
         packed = evidence.packed(learned, rows, labels, made._constants)
-        made = made.model_copy(update={"evidence": Evidence(file=file, sha256=hashlib.sha256(packed).hexdigest())})
+        made = made.model_copy(update={"evidence": EvidenceFile(file=file, sha256=hashlib.sha256(packed).hexdigest())})
         made._evidence = packed
         return made
 

@@ -136,12 +136,12 @@ def make(
     default: Defaults = None,
 ) -> None:
     """Make the rows of an experiment that no mechanism runs: bounds, attacks, tables."""
-    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.mechanisms.run import ExperimentPlan
     from certified_unlearning.reproduction import declared
     from certified_unlearning.reproduction.rows import concatenate, write_table
 
     found = declared.experiment(experiment)
-    left_out = [path for path in plan or [] if Plan.read(path).left_out is not None]
+    left_out = [path for path in plan or [] if ExperimentPlan.read(path).left_out is not None]
     if left_out:
         print(f"{preset}: {found.name} is left out, for it reads {left_out[0]}, which says why it has no runs")
         write_table(output, concatenate([], found.rows), found.rows)
@@ -156,10 +156,10 @@ def certify(plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory
     from certified_unlearning import certificate
     from certified_unlearning.accounting.accountants import ACCOUNTANTS
     from certified_unlearning.errors import DataError, StorageError
-    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.mechanisms.run import ExperimentPlan
     from certified_unlearning.reproduction.layout import certificate_file
 
-    whole = Plan.read(plan)
+    whole = ExperimentPlan.read(plan)
     try:
         output.mkdir(parents=True, exist_ok=True)  # Also where there is nothing to certify.
     except OSError as error:
@@ -373,9 +373,9 @@ def parameters(
 
 
 def _planned(path: Path) -> Any:
-    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.mechanisms.run import ExperimentPlan
 
-    return Plan.read(path)
+    return ExperimentPlan.read(path)
 
 
 def _is_shared(plan: Any, processes: int) -> bool:
@@ -404,12 +404,12 @@ def _inputs(
 ) -> Any:
     from certified_unlearning.errors import ParameterError
     from certified_unlearning.files import read_json
-    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.mechanisms.run import ExperimentPlan
     from certified_unlearning.mechanisms.settings import Settings
     from certified_unlearning.reproduction.experiment import Inputs
     from certified_unlearning.reproduction.parsing import parse
 
-    read = {plan.runs[0].experiment: plan for plan in map(Plan.read, plans)}
+    read = {plan.runs[0].experiment: plan for plan in map(ExperimentPlan.read, plans)}
     missing = [name for name in experiment.uses if name not in read]
     if missing:
         raise ParameterError(f"{experiment.name} reads the plan of {', '.join(missing)}: give it by --plan")
@@ -462,11 +462,11 @@ def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
 
 def _left_out(layout: Any, paper: Any, experiment: Any) -> bool:
     """Return whether an experiment has no runs for a reason that its plan gives, or reads such a plan."""
-    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.mechanisms.run import ExperimentPlan
 
     read = [experiment.name] if experiment.mechanisms else experiment.uses
     plans = [layout.plan(paper.name, name) for name in read]
-    return any(Plan.read(path).left_out is not None for path in plans if path.exists())
+    return any(ExperimentPlan.read(path).left_out is not None for path in plans if path.exists())
 
 
 def _warn(message: str | None) -> None:

@@ -126,11 +126,11 @@ def removal(
     if delta is None:
         delta = "1/n" if known is None else "auto"
     planned.run(
-        planned.Constants(
+        planned.ConstantFlags(
             n, loss.strong_convexity, loss.smoothness, loss.lipschitz, step_size, adjacency, delta_of(delta)
         ),
         accountant or tuple(ACCOUNTANTS),
-        planned.Wish(records=records, epsilon=epsilon, sigma=sigma, steps=steps, stream=stream),
+        planned.CalibrationFlags(records=records, epsilon=epsilon, sigma=sigma, steps=steps, stream=stream),
         as_json=as_json,
         plot=plot,
         known=known,
@@ -180,7 +180,7 @@ def deletion(
         lipschitz=lipschitz,
     )
     planned.run(
-        planned.DeletionWish(
+        planned.DeletionFlags(
             n=n,
             strong_convexity=loss.strong_convexity,
             smoothness=loss.smoothness,
@@ -223,12 +223,12 @@ def exact(
 
     What is left out of --steps, --sigma (or --quantum) and --recompute is planned.
     """
-    from certified_unlearning.commands.plans.exact import ExactWish
+    from certified_unlearning.commands.plans.exact import ExactFlags
     from certified_unlearning.commands.plans.exact_table import run
 
     if n is None:
         raise ParameterError("give --n, the number of records")
-    wish = ExactWish(
+    flags = ExactFlags(
         mechanism=mechanism,
         n=n,
         steps=steps,
@@ -241,7 +241,7 @@ def exact(
         diameter=diameter,
         dimension=dimension,
     )
-    run(wish, as_json=as_json)
+    run(flags, as_json=as_json)
 
 
 @app.command("private")
@@ -268,7 +268,7 @@ def private(
     """Plan differentially private learning, whose models answer some deletions with no work."""
     from certified_unlearning.commands.plans import private as planned
 
-    wish = planned.PrivateWish(
+    flags = planned.PrivateFlags(
         n=n,
         features=features,
         epsilon=epsilon,
@@ -281,4 +281,4 @@ def private(
         goal=goal,
         batch=batch_size,
     )
-    planned.run(wish, as_json=as_json)
+    planned.run(flags, as_json=as_json)

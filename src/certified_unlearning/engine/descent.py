@@ -19,7 +19,7 @@ from torch import Tensor
 
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.checkpoint import Checkpoint
-from certified_unlearning.engine.phase import Phase as Phase
+from certified_unlearning.engine.phase import DescentPhase as DescentPhase
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import AssumptionError
 
@@ -50,7 +50,7 @@ class CyclicObjective(Objective, Protocol):
 
 
 @dataclass
-class Trajectory:
+class DescentResult:
     """Result of a run: weights and measures.
 
     Attributes:
@@ -70,7 +70,7 @@ class Trajectory:
 def run(
     objective: Objective | CyclicObjective,
     start: Tensor,
-    phases: Sequence[Phase],
+    phases: Sequence[DescentPhase],
     *,
     step_size: float,
     measure: Callable[[Tensor], Tensor] | None = None,
@@ -78,7 +78,7 @@ def run(
     radius: float | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
-) -> Trajectory:
+) -> DescentResult:
     """Run all phases for a batch of trials.
 
     Trials may differ in their number of steps and in sigma. A trial's numbers depend on its own keys only, up to
@@ -154,8 +154,8 @@ def _require_full_precision(dtype: torch.dtype) -> None:
 @torch.inference_mode()  # A step on few numbers takes a sixth less.
 def _run_phase(
     objective: Objective | CyclicObjective,
-    state: Trajectory,
-    phase: Phase,
+    state: DescentResult,
+    phase: DescentPhase,
     number: int,
     first_step: int,
     step_size: float,
@@ -230,7 +230,7 @@ def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
     return weights.new_empty(trials, min(most, needed), randomness.BLOCK_STEPS, dimension)
 
 
-def publish(weights: Tensor, phase: Phase) -> Tensor:
+def publish(weights: Tensor, phase: DescentPhase) -> Tensor:
     """Return what a phase publishes at its end: its trials' weights, shape ``(trials, d)``, with fresh noise."""
     copies = len(phase.publication_keys) // len(phase.publication_sigma)
     scale = torch.tensor(phase.publication_sigma, dtype=torch.float64).to(weights)[:, None]
@@ -248,24 +248,24 @@ def _measured(measure: Callable[[Tensor], Tensor], weights: Tensor) -> Array:
     return measure(weights).cpu().numpy().astype(np.float64)
 
 
-def _work_before(phases: Sequence[Phase], phase: int, step: int) -> int:
+def _work_before(phases: Sequence[DescentPhase], phase: int, step: int) -> int:
     finished = sum(sum(earlier.steps) for earlier in phases[:phase])
     if phase == len(phases):
         return finished
     return finished + sum(min(step, steps) for steps in phases[phase].steps)
 
 
-def _resume(start: Tensor, checkpoint: Checkpoint | None) -> tuple[Trajectory, int, int]:
+def _resume(start: Tensor, checkpoint: Checkpoint | None) -> tuple[DescentResult, int, int]:
     saved = checkpoint.load() if checkpoint is not None else None
     if saved is None:
-        return Trajectory(weights=start.clone()), 0, 0
+        return DescentResult(weights=start.clone()), 0, 0
     tensors, position = saved
     curve = {}
     for name, values in tensors.items():
         if name.startswith("curve/"):
             _, phase, step = name.split("/")
             curve[int(phase), int(step)] = values.numpy()
-    state = Trajectory(
+    state = DescentResult(
         weights=tensors["weights"].to(start.device),
         published=list(tensors["published"].numpy()),
         curve=curve,

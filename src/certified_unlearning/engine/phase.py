@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Phase:
+class DescentPhase:
     """A number of steps on one data set, and what is published at their end.
 
     Attributes:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.data.advice.shares import Largest
+from certified_unlearning.data.advice.shares import DominantColumn
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick, seconds_to_learn
 from certified_unlearning.text import counted, seconds_in_words
@@ -101,7 +101,7 @@ def warn_if_drowned(
     )
 
 
-def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) -> None:
+def warn_of_a_drowning_column(largest: DominantColumn, *, ranges: Any, records: int) -> None:
     """Warn the caller of `fit` of a column that drowns the others, and say what to give.
 
     This one is computed from the records, without noise.

@@ -14,7 +14,7 @@ from certified_unlearning.estimators.requests import FrameIndex, distinct, posit
 Positions = NDArray[np.int64]
 
 
-class Taken(NamedTuple):
+class RemovedRecords(NamedTuple):
     """Copies of what a store knows of some records: where they lie, their rows and labels, and the frame's labels."""
 
     places: Positions
@@ -133,11 +133,11 @@ class RecordStore:
         places = np.concatenate([self.known_places, np.arange(first, first + records)])
         return replace(self, index=index, places=places, left=self.left + records, known_digest=None)
 
-    def take(self, gone: Positions) -> Taken:
+    def take(self, gone: Positions) -> RemovedRecords:
         """Return copies of what is known of some records."""
         at = self.known_places[gone]
         names = None if self.index is None or self.index.labels is None else self.index.labels[gone]
-        return Taken(at, self.rows[at], self.labels[at], names)
+        return RemovedRecords(at, self.rows[at], self.labels[at], names)
 
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
         """Put others, or zeros, in the places of records, which have no place and no name any more."""
@@ -145,7 +145,7 @@ class RecordStore:
         self.rows[at], self.labels[at] = rows, labels
         self._call(gone, -1, None)
 
-    def put_back(self, gone: Positions, taken: Taken) -> None:
+    def put_back(self, gone: Positions, taken: RemovedRecords) -> None:
         """Put records back where they were taken from."""
         self.rows[taken.places], self.labels[taken.places] = taken.rows, taken.labels
         self._call(gone, taken.places, taken.names)

@@ -15,7 +15,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
-from certified_unlearning.ledger.method import Answered, Taken, answered_of
+from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -102,7 +102,7 @@ def _answer(
     rows = _rows(ledger, batch.after, batch.up_to)
     # Of a batch that an earlier `apply` had begun some may be zeros already.
     needed = method.needs_what_it_removes and not state.planned
-    taken = Taken(*training.take(directory, features, rows)) if needed else None
+    taken = RemovedRows(*training.take(directory, features, rows)) if needed else None
     training.zero(directory, features, rows)
     if training.digest(directory, features, key) != batch.training_digest:
         raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")

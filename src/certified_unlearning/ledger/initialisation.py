@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from certified_unlearning.data.advice.ranges import shares_of
-from certified_unlearning.data.advice.shares import Largest, Shares
+from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import Table, label_values, read_blocks, require_known, resolve
@@ -54,7 +54,7 @@ class Contents:
     """
 
     table: Table
-    drowning: Largest | None
+    drowning: DominantColumn | None
     left_out: Sequence[str]
     numbers: int
     classes: Mapping[str, int]

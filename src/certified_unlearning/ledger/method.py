@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     secret: Secret | None = None
 
 
-class Taken(NamedTuple):
+class RemovedRows(NamedTuple):
     """The rows and labels of records that are removed, as they were."""
 
     rows: NDArray[np.float32]
@@ -117,7 +117,7 @@ class Method(ABC, Generic[PlanT]):
         answered: Sequence[Answered],
         batch: Batch,
         rows: Sequence[int],
-        taken: Taken | None,
+        taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch, whose rows are zero in the training copy by now.

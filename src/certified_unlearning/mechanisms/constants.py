@@ -8,13 +8,13 @@ from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.accounting.core.losses import loss_constants, scores_per_record
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED
-from certified_unlearning.mechanisms.run import Constants
+from certified_unlearning.mechanisms.run import ProblemConstants
 from certified_unlearning.mechanisms.settings import Settings
 
 
 def constants_and_problem(
     settings: Settings, data: Mapping[str, Any], *, records: int
-) -> tuple[Constants, accounting.Problem]:
+) -> tuple[ProblemConstants, accounting.Problem]:
     """Return a preset's constants and, for the accountants of Langevin unlearning, its problem.
 
     Args:
@@ -33,7 +33,7 @@ def constants_and_problem(
         largest_eigenvalue=data["largest_eigenvalue"],
         records=records,
     )
-    constants = Constants(
+    constants = ProblemConstants(
         n=n,
         d=int(data["d"]) * scores_per_record(classes),
         classes=classes,

@@ -7,7 +7,7 @@ Theorem 28) keeps nothing but what it published.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
+def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
     """Return learning (``number`` 0) or the phase that answers a request (counted from 1), and what is published.
 
     Args:
@@ -27,7 +27,7 @@ def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: 
     runs = batch.runs
     name = f"request-{number}" if number else "learning"
     steps = [run.requests[number - 1].unlearning_steps if number else run.learning_steps for run in runs]
-    return Phase(
+    return DescentPhase(
         removed=runs[0].requests[number - 1].records_removed if number else 0,
         steps=batch.spread(steps),
         sigma=[0.0] * (len(runs) * batch.trials),
@@ -39,7 +39,7 @@ def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: 
     )
 
 
-def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
     """Return learning and one phase for each request; the runs share variant and removed records.
 
     Learning is deterministic, so it takes one trial a run. With secret state so do the requests, and the trials are

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from certified_unlearning.accounting.langevin.learning_start import starting_std
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
 
@@ -54,9 +54,9 @@ def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
     return starting_weights_of(batch, batch.learning_keys("start"), like)
 
 
-def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
+def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
     """Return the phase that learns one model for each run (give runs with distinct sigma) and trial."""
-    return Phase(
+    return DescentPhase(
         removed=0,
         steps=batch.spread([run.learning_steps for run in batch.runs]),
         sigma=batch.spread([run.sigma for run in batch.runs]),
@@ -65,7 +65,9 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
     )
 
 
-def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = (), *, place: int | None = None) -> Phase:
+def request_phase(
+    batch: TrialBatch, number: int, measure_at: Sequence[int] = (), *, place: int | None = None
+) -> DescentPhase:
     """Return the phase that answers a request, counted from 0, of runs that all remove the same records.
 
     Args:
@@ -75,7 +77,7 @@ def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()
         place: Where in a cycle of mini-batches it begins.
     """
     requests = [run.requests[number] for run in batch.runs]
-    return Phase(
+    return DescentPhase(
         removed=requests[0].records_removed,
         steps=batch.spread([request.unlearning_steps for request in requests]),
         sigma=batch.spread([run.sigma for run in batch.runs]),
@@ -85,7 +87,7 @@ def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()
     )
 
 
-def unlearning_phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+def unlearning_phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
     """Return one phase for each request, with the steps at which trials are measured on the way."""
     return [request_phase(batch, number, measured) for number, measured in enumerate(measure_at)]
 

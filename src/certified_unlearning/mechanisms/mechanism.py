@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +37,8 @@ class Mechanism:
     name: str
     title: str
     starting_weights: "Callable[[TrialBatch, Tensor], Tensor]"
-    phases: Callable[["TrialBatch", Sequence[Sequence[int]]], list[Phase]]
-    learning: Callable[["TrialBatch", Sequence[int]], Phase] | None = None
+    phases: Callable[["TrialBatch", Sequence[Sequence[int]]], list[DescentPhase]]
+    learning: Callable[["TrialBatch", Sequence[int]], DescentPhase] | None = None
     parts: tuple[str, str] = ("learning", "unlearning")
     answers: int = 0
     states: Mapping[str, str] = field(default_factory=dict)

@@ -16,12 +16,12 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
 from certified_unlearning.accounting.cyclic.planning import least_steps_after
 from certified_unlearning.accounting.streams import Stream
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import langevin
 from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
-from certified_unlearning.mechanisms.run import Constants, Request, Run
+from certified_unlearning.mechanisms.run import ProblemConstants, Request, Run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,12 +32,12 @@ def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
     return like.new_zeros(len(batch.runs) * batch.trials, like.shape[1])
 
 
-def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
+def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
     """Return the phase that learns one model for each run and trial, from the first batch of the cycle on."""
     return replace(langevin.learning_phase(batch, measure_at), keys=batch.keys("learning"), place=0)
 
 
-def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> Phase:
+def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> DescentPhase:
     """Return the phase that answers a request, counted from 0, of runs that are all at one place of the cycle."""
     (place,) = {
         run.learning_steps + sum(request.unlearning_steps for request in run.requests[:number]) for run in batch.runs
@@ -45,7 +45,7 @@ def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()
     return langevin.request_phase(batch, number, measure_at, place=place)
 
 
-def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
     """Return learning and one phase for each request.
 
     Args:
@@ -57,7 +57,7 @@ def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase
 
 
 def planned_run(
-    constants: Constants,
+    constants: ProblemConstants,
     *,
     experiment: str,
     batch_size: int,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting.deletion.planning import DeletionPlan
 from certified_unlearning.engine import descent, randomness
-from certified_unlearning.engine.descent import Objective, Phase
+from certified_unlearning.engine.descent import DescentPhase, Objective
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,6 @@ def noisy_descent(
     removed: int = 0,
 ) -> Tensor:
     """Return all trials' weights after so many steps of one phase; ``sigma = 0`` for plain gradient descent."""
-    phase = Phase(removed=removed, steps=[steps] * len(weights), sigma=[sigma] * len(weights), keys=keys)
+    phase = DescentPhase(removed=removed, steps=[steps] * len(weights), sigma=[sigma] * len(weights), keys=keys)
     run = descent.run(objective, weights, [phase], step_size=step_size)
     return run.weights

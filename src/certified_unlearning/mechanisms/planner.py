@@ -26,7 +26,7 @@ from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
 from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.mechanism import Mechanism
 from certified_unlearning.mechanisms.retraining import RETRAINING
-from certified_unlearning.mechanisms.run import Constants, Request, Run
+from certified_unlearning.mechanisms.run import ProblemConstants, Request, Run
 from certified_unlearning.mechanisms.scikit_learn import FROM_ZERO, SCIKIT_LEARN, WARM_START
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.vocabulary import DType
@@ -53,7 +53,7 @@ class Planner:
 
     settings: Settings
     experiment: str
-    constants: Constants
+    constants: ProblemConstants
     exact: accounting.Problem
     epsilons: Sequence[float]
     langevin_noise: Sequence[tuple[float, float]]
@@ -67,7 +67,7 @@ class Planner:
         return self.settings.accountants
 
     @cached_property
-    def told(self) -> Constants:
+    def told(self) -> ProblemConstants:
         """The constants as certificates tell them."""
         if built_in(self.constants.dataset) is not None:
             return self.constants
@@ -416,7 +416,7 @@ def least_sigma(problem: accounting.Problem, delta: float, accountant: str, epsi
 
 
 def published_state_plan(
-    problem: accounting.Problem, constants: Constants, epsilon: float, requests: int
+    problem: accounting.Problem, constants: ProblemConstants, epsilon: float, requests: int
 ) -> accounting.PublishedStatePlan:
     """Return Theorem N.2's plan."""
     return accounting.published_state_plan(

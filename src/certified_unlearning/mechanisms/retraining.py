@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.langevin import starting_weights_of
 from certified_unlearning.mechanisms.mechanism import Mechanism
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
     """Return the one phase, which retrains every run: by the learner's dynamics (noisy), or by plain gradient descent.
 
     Args:
@@ -20,7 +20,7 @@ def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase
         measure_at: A list of the steps at which trials are measured on the way.
     """
     batch, runs = _distinct(batch), batch.runs
-    phase = Phase(
+    phase = DescentPhase(
         removed=runs[0].requests[-1].records_removed,
         steps=batch.spread([run.learning_steps for run in runs]),
         sigma=batch.spread([run.sigma for run in runs]),

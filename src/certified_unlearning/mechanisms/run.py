@@ -20,7 +20,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Constants(_Model):
+class ProblemConstants(_Model):
     """The constants of the problem that a run learns.
 
     Attributes:
@@ -128,7 +128,7 @@ class Run(_Model):
     member: str = ""
     line: str = ""
     point: str = ""
-    constants: Constants
+    constants: ProblemConstants
     epsilon_target: float
     initial_epsilon: float | None = None
     sigma: float
@@ -187,7 +187,7 @@ class Run(_Model):
         )
 
 
-class Plan(_Model):
+class ExperimentPlan(_Model):
     """All runs of one experiment.
 
     Attributes:
@@ -204,7 +204,7 @@ class Plan(_Model):
     settings: Settings
     sweep: Mapping[str, Any]
     features: str
-    constants: Constants
+    constants: ProblemConstants
     runs: tuple[Run, ...]
     left_out: str | None = Field(default=None, exclude_if=lambda reason: reason is None)
 
@@ -222,7 +222,7 @@ class Plan(_Model):
         write_model(path, self)
 
     @classmethod
-    def read(cls, path: str | Path) -> "Plan":
+    def read(cls, path: str | Path) -> "ExperimentPlan":
         """Read a plan.
 
         Raises:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.mechanisms.run import Constants, Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, ProblemConstants, Run
 from certified_unlearning.mechanisms.settings import Settings
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ class Inputs:
     settings: Settings
     sweep: Any
     data: Mapping[str, Any] = field(default_factory=dict)
-    plans: Mapping[str, Plan] = field(default_factory=dict)
+    plans: Mapping[str, ExperimentPlan] = field(default_factory=dict)
 
-    def plan(self, constants: Constants, runs: Iterable[Run]) -> Plan:
+    def plan(self, constants: ProblemConstants, runs: Iterable[Run]) -> ExperimentPlan:
         """Return the plan of an experiment with these runs, which share the constants."""
-        return Plan(
+        return ExperimentPlan(
             preset=self.preset,
             settings=self.settings,
             sweep=self.sweep.model_dump(mode="json"),
@@ -139,7 +139,7 @@ class Experiment:
     source: str
     sweep: type[Sweep]
     rows: pa.Schema
-    make: "Callable[[Inputs], Plan | pd.DataFrame]"
+    make: "Callable[[Inputs], ExperimentPlan | pd.DataFrame]"
     mechanisms: tuple[str, ...] = ()
     draw: str | None = None
     page: str | None = None
@@ -162,7 +162,7 @@ class Experiment:
         """Where it is declared, as ``module:name``."""
         return f"{self.make.__module__}:{self.name}"
 
-    def plan(self, inputs: Inputs) -> Plan:
+    def plan(self, inputs: Inputs) -> ExperimentPlan:
         """Return the plan that mechanisms run.
 
         Raises:
@@ -172,7 +172,7 @@ class Experiment:
         """
         if not self.mechanisms:
             raise ParameterError(f"{self.reference} makes a table, not a plan; `unlearn pipeline make` runs it")
-        return cast(Plan, self.make(inputs))
+        return cast(ExperimentPlan, self.make(inputs))
 
     def table(self, inputs: Inputs) -> "pd.DataFrame":
         """Return the rows of an experiment that no mechanism runs; errors as for `plan`."""

@@ -18,7 +18,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
 from certified_unlearning.mechanisms.batch import PlannedBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism, Refit
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, concatenate, write_table
 from certified_unlearning.reproduction.simulation.job import Simulation, require_runs
 from certified_unlearning.reproduction.tables import Tables, curves_by_run
@@ -28,7 +28,7 @@ CURVE_POINTS = 24
 
 
 def learn(
-    mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: Path, shards: RowShards = ALONE
+    mechanism: Mechanism | Refit, plan: ExperimentPlan, data: PreparedData, output: Path, shards: RowShards = ALONE
 ) -> None:
     """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
 
@@ -64,7 +64,7 @@ def learn(
 
 def unlearn(
     mechanism: Mechanism,
-    plan: Plan,
+    plan: ExperimentPlan,
     data: PreparedData,
     learned: Path | None,
     rows: Path,
@@ -128,7 +128,7 @@ def unlearn(
     simulation.finish()
 
 
-def refit(mechanism: Refit, plan: Plan, data: PreparedData, rows: Path, curves: Path) -> None:
+def refit(mechanism: Refit, plan: ExperimentPlan, data: PreparedData, rows: Path, curves: Path) -> None:
     """Answer every request of a mechanism's runs by fitting again; arguments and errors as for `unlearn`."""
     if plan.left_out is not None:
         _write_no_rows(rows, curves)
@@ -194,7 +194,7 @@ def _spaced(last: int) -> list[int]:
     return sorted({round(step) for step in np.geomspace(1, last, CURVE_POINTS)})
 
 
-def _learning_key(mechanism: Mechanism, plan: Plan) -> str:
+def _learning_key(mechanism: Mechanism, plan: ExperimentPlan) -> str:
     """Return the content key of all that learning depends on."""
     settings = plan.settings.model_dump(mode="json", exclude={"device", "accountants"})
     learned = sorted((run.sigma, run.learning_steps, run.step_size) for run in plan.of(mechanism.name))
@@ -202,7 +202,7 @@ def _learning_key(mechanism: Mechanism, plan: Plan) -> str:
 
 
 def _read_learned(
-    path: Path, mechanism: Mechanism, plan: Plan
+    path: Path, mechanism: Mechanism, plan: ExperimentPlan
 ) -> tuple[dict[float, Tensor], dict[float, dict[int, Array]]]:
     """Return the learned weights and the learning curves by sigma."""
     try:

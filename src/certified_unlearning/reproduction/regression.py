@@ -87,7 +87,7 @@ class Baseline(BaseModel):
 
 
 @dataclass(frozen=True)
-class Move:
+class ChangedQuantity:
     """A quantity that is not what it was.
 
     Attributes:
@@ -176,7 +176,7 @@ def write_baseline(path: str | Path, baseline: Baseline) -> None:
     write_text(path, re.sub(r"\[([\d,\s]+)\]", lambda numbers: f"[{' '.join(numbers[1].split())}]", text) + "\n")
 
 
-def compare(records: pd.DataFrame, baseline: Baseline) -> list[Move]:
+def compare(records: pd.DataFrame, baseline: Baseline) -> list[ChangedQuantity]:
     """Return everything in which records differ from a baseline, whatever the order of the rows.
 
     Args:
@@ -192,9 +192,9 @@ def compare(records: pd.DataFrame, baseline: Baseline) -> list[Move]:
     moves = list(_moved_constants("all points", baseline.constants, records))
     for name in sorted(baseline.points.keys() | now.keys()):
         if name not in now:
-            moves.append(Move(name, "sweep point", "present", "missing"))
+            moves.append(ChangedQuantity(name, "sweep point", "present", "missing"))
         elif name not in baseline.points:
-            moves.append(Move(name, "sweep point", "absent", "new"))
+            moves.append(ChangedQuantity(name, "sweep point", "absent", "new"))
         else:
             moves += _moved_constants(name, baseline.points[name].constants, now[name])
             moves += _moved_trials(name, baseline.points[name], now[name])
@@ -235,7 +235,7 @@ def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     return min(1.0, 2 * float(np.sum(law[(whole + distance) // 2 :])))
 
 
-def show(moves: Sequence[Move]) -> None:
+def show(moves: Sequence[ChangedQuantity]) -> None:
     """Print a table of what moved."""
     table = Table("point", "quantity")
     table.add_column("baseline", justify="right", overflow="fold")
@@ -287,12 +287,12 @@ def _constants(where: str, rows: pd.DataFrame, names: Sequence[str]) -> dict[str
     return constants
 
 
-def _moved_constants(where: str, expected: Mapping[str, Value], rows: pd.DataFrame) -> Iterator[Move]:
+def _moved_constants(where: str, expected: Mapping[str, Value], rows: pd.DataFrame) -> Iterator[ChangedQuantity]:
     """Yield the quantities that are not as expected in any of the rows."""
     for name, value in expected.items():
         different = [now for now in _values(rows, name) if not _agree(value, now)]
         if different:
-            yield Move(where, name, value, different[0])
+            yield ChangedQuantity(where, name, value, different[0])
 
 
 def _agree(expected: Value, now: Value) -> bool:
@@ -301,10 +301,10 @@ def _agree(expected: Value, now: Value) -> bool:
     return expected == now
 
 
-def _moved_trials(name: str, expected: SweepPoint, rows: pd.DataFrame) -> Iterator[Move]:
+def _moved_trials(name: str, expected: SweepPoint, rows: pd.DataFrame) -> Iterator[ChangedQuantity]:
     """Yield the number of trials if it changed."""
     if sorted(rows["trial"]) != list(range(len(expected.correct))):
-        yield Move(name, "trials", len(expected.correct), len(rows))
+        yield ChangedQuantity(name, "trials", len(expected.correct), len(rows))
 
 
 def _changes(name: str, baseline: Baseline, rows: pd.DataFrame) -> pd.DataFrame:
@@ -314,15 +314,15 @@ def _changes(name: str, baseline: Baseline, rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([before, now], axis=1, join="inner")
 
 
-def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iterator[Move]:
+def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iterator[ChangedQuantity]:
     """Yield the accuracy if the trials say that it changed."""
     probability = chance((trials["now"] - trials["before"]).to_numpy()) * _tests(len(baseline.points))
     if probability <= FALSE_ALARM_RATE:
         before, now = (trials / baseline.test_records).mean()
-        yield Move(name, "accuracy", before, now, chance=probability)
+        yield ChangedQuantity(name, "accuracy", before, now, chance=probability)
 
 
-def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[Move]:
+def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[ChangedQuantity]:
     """Yield the accuracy of all points together if more than half of them go the same way, trial after trial.
 
     A trial's difference is how many points gained less how many lost, whatever the size. Points that share random
@@ -336,7 +336,7 @@ def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> 
     probability = chance(differences, math.ceil(len(noisy) / 2)) * _tests(len(baseline.points))
     if probability <= FALSE_ALARM_RATE:
         before, now = (pd.concat(noisy.values()) / baseline.test_records).mean()
-        yield Move(TOGETHER, "accuracy", before, now, chance=probability)
+        yield ChangedQuantity(TOGETHER, "accuracy", before, now, chance=probability)
 
 
 def _tests(points: int) -> int:

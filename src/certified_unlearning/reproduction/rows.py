@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
-    from certified_unlearning.mechanisms.run import Plan, Run
+    from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.files import atomic_path
 
 Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
@@ -44,7 +44,7 @@ def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
     return tuple(field.name for field in schema if role(field) in roles)
 
 
-def fields_of_run(plan: "Plan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
+def fields_of_run(plan: "ExperimentPlan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
     """Return the columns that a run, its plan, or the plan's constants or settings have a field for, by that name.
 
     The first of these that has one counts.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.engine.descent import Array, Phase, Trajectory
+from certified_unlearning.engine.descent import Array, DescentPhase, DescentResult
 from certified_unlearning.engine.quality import MEASURES
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, fields_of_run, write_table
 from certified_unlearning.version import code_version
 
@@ -24,7 +24,7 @@ class Tables:
         majority: The accuracy of always answering with the most frequent class.
     """
 
-    def __init__(self, plan: Plan, device: str, majority: float) -> None:
+    def __init__(self, plan: ExperimentPlan, device: str, majority: float) -> None:
         self._plan = plan
         self._device = device
         self._majority = majority
@@ -97,7 +97,7 @@ class Tables:
 
 
 def curves_by_run(
-    runs: Sequence[Run], phases: Sequence[Phase], trajectory: Trajectory, first_steps: Sequence[int]
+    runs: Sequence[Run], phases: Sequence[DescentPhase], trajectory: DescentResult, first_steps: Sequence[int]
 ) -> list[dict[int, Array]]:
     """Return each run's measures by step, counted on from ``first_steps`` through all phases.
 

@@ -17,7 +17,7 @@ from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
-from certified_unlearning.engine.phase import Phase
+from certified_unlearning.engine.phase import DescentPhase
 
 if compiled.library() is None:
     pytest.skip("no C++ compiler is here", allow_module_level=True)
@@ -40,7 +40,7 @@ def objective(n: int, features: int, batch_size: int, **options: Any) -> CyclicO
 
 def run(loss: CyclicObjective, steps: int, *, sigma: float = 0.1, place: int = 0, **options: Any) -> torch.Tensor:
     start = options.pop("start", torch.full((1, loss.d), 0.1, dtype=torch.float64))
-    phase = Phase(0, [steps], [sigma], [77], place=place, measure_at=options.pop("measure_at", ()))
+    phase = DescentPhase(0, [steps], [sigma], [77], place=place, measure_at=options.pop("measure_at", ()))
     return descent.run(loss, start, [phase], step_size=STEP, **options).weights
 
 
@@ -236,7 +236,7 @@ def test_several_trials_and_balls_are_pytorchs(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(AssertionError):
         run(objective(40, 5, 8), 3)
     run(objective(40, 5, 8), 3, radius=1.0)
-    phase = Phase(0, [3, 3], [0.1, 0.1], [1, 2], place=0)
+    phase = DescentPhase(0, [3, 3], [0.1, 0.1], [1, 2], place=0)
     descent.run(objective(40, 5, 8), torch.zeros(2, 5).double(), [phase], step_size=STEP)
 
 

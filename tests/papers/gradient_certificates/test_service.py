@@ -6,7 +6,7 @@ import torch
 from pydantic import ValidationError
 
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing
+from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, ShardState
 from certified_unlearning.papers.gradient_certificates.figures.service import draw
 from certified_unlearning.papers.gradient_certificates.findings import service
 from certified_unlearning.papers.gradient_certificates.service import ROWS, SERVICE
@@ -79,7 +79,7 @@ def test_waits_and_work_of_a_stream_that_is_counted_by_hand() -> None:
 
 
 def test_plain_sisa_is_a_budget_of_none() -> None:
-    standing = Standing(Sharding(12, 2, 2, (1,)))
+    standing = ShardState(Sharding(12, 2, 2, (1,)))
     standing.remove([(3, 1)])
     standing.retrain([1])
     assert (standing.trainings, standing.stages, standing.gradients) == (1, 1, 5)

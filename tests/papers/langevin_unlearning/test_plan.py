@@ -8,7 +8,7 @@ import pytest
 from certified_unlearning import accounting
 from certified_unlearning.accounting.descent.shifted import published_state_curve
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from tests.support.planning import ANEW, make, settings_of, sweep_of
 
 MNIST = {
@@ -19,7 +19,7 @@ MNIST = {
 
 def plan(
     experiment: str, *, sweep: dict[str, Any] | None = None, data: dict[str, Any] = MNIST, **settings: Any
-) -> Plan:
+) -> ExperimentPlan:
     swept = sweep_of("mnist", experiment, **sweep or {})
     return make(experiment, settings_of("mnist", **settings), swept, data, preset_name="mnist")
 
@@ -28,7 +28,7 @@ def steps(run: Run) -> int:
     return sum(request.unlearning_steps for request in run.requests)
 
 
-def by(accountant: str, whole: Plan) -> list[Run]:
+def by(accountant: str, whole: ExperimentPlan) -> list[Run]:
     return [run for run in whole.runs if run.accountant == accountant and run.mechanism not in ANEW]
 
 
@@ -247,7 +247,7 @@ def test_the_content_key_changes_with_the_inputs_and_not_with_the_device() -> No
 def test_a_plan_survives_its_file(tmp_path) -> None:
     whole = plan("fig3b")
     whole.write(tmp_path / "plan.json")
-    assert Plan.read(tmp_path / "plan.json") == whole
+    assert ExperimentPlan.read(tmp_path / "plan.json") == whole
 
 
 def test_zero_out_needs_half_the_noise_of_replacement() -> None:

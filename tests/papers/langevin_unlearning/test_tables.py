@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from certified_unlearning import accounting
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.langevin_unlearning import fig3a
 from certified_unlearning.papers.langevin_unlearning.tables import constants_by_rule, table1
 from certified_unlearning.reproduction.experiment import Inputs, NoSweep
@@ -78,10 +78,10 @@ def differs_from_print(found: list[float], printed: list[float]) -> list[float]:
 
 
 @cache
-def planned(experiment: str, name: str = "mnist", **changes: Any) -> Plan:
+def planned(experiment: str, name: str = "mnist", **changes: Any) -> ExperimentPlan:
     sweep = SWEEP if experiment == "fig3a" else sweep_of("mnist", experiment)
     plan = make(experiment, settings_of("mnist", **changes), sweep, DATA[name], preset_name="mnist")
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, ExperimentPlan)
     return plan
 
 

@@ -13,7 +13,7 @@ from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.batch import PlannedBatch
 from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.noisy_sgd.figures import draw_batch_sizes
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -35,7 +35,7 @@ def data() -> PreparedData:
     return PreparedData("small", "four numbers", rows[:100], labels[:100], rows[100:], labels[100:], "none")
 
 
-def plan(data: PreparedData, **changes: object) -> Plan:
+def plan(data: PreparedData, **changes: object) -> ExperimentPlan:
     settings = settings_of("smoke", trials=TRIALS, regularisation=1e-3)
     asked = {"batch_size": [7, 100], "epsilon": [1.0], "sigma": 0.1, "records": 3, "epochs": 4} | changes
     return make("batch_sizes", settings, sweep_of("smoke", "batch_sizes", **asked), data.summary())
@@ -60,7 +60,7 @@ def test_the_job_runs_what_the_plan_says(data, tmp_path):
                 signed, torch.zeros(100), classes=2, batch_size=run.cycle.batch_size,
                 strong_convexity=run.constants.strong_convexity,
             )  # fmt: skip
-            alone = [descent.Phase(0, phase.steps, phase.sigma, phase.keys, place=phase.place)]
+            alone = [descent.DescentPhase(0, phase.steps, phase.sigma, phase.keys, place=phase.place)]
             weights = descent.run(
                 loss, weights, alone, step_size=run.step_size, measure=lambda each: each[:, 0]
             ).weights

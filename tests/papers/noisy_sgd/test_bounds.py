@@ -8,7 +8,7 @@ import pytest
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, epsilon_of
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
@@ -147,8 +147,12 @@ def test_theirs_is_pooling_without_the_noise_of_learning(number):
     gap = distances.contraction_gap(problem)
     shift = problem.step_size * problem.sensitivity(1)
     tau = math.sqrt(2 * problem.step_size) * where["sigma"]
-    silent = [Phase(place - 1, gap, 0.0, 0.0), Phase(1, gap, shift, 0.0), Phase(cycle.batches - place, gap, 0.0, 0.0)]
-    phases = [*silent * where["epochs"], Phase(where["steps"], gap, 0.0, tau)]
+    silent = [
+        NoisyPhase(place - 1, gap, 0.0, 0.0),
+        NoisyPhase(1, gap, shift, 0.0),
+        NoisyPhase(cycle.batches - place, gap, 0.0, 0.0),
+    ]
+    phases = [*silent * where["epochs"], NoisyPhase(where["steps"], gap, 0.0, tau)]
     assert found == equal(pooled_mu(phases), 1e-9) or found < 1e-290
 
 

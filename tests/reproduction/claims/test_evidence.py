@@ -11,7 +11,7 @@ import pytest
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import write_json
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.claims import Evidence, claims_of, evaluate
 from certified_unlearning.reproduction.rows import RUN_ROWS, concatenate, read_table, write_table
@@ -57,7 +57,7 @@ def edited(evidence, edit):
 def without_runs(evidence, experiment, dropped):
     """Take runs out of an experiment's sweep and its rows; return the evidence, to be read anew."""
     path = evidence.layout.plan(PAPER.name, experiment)
-    plan = Plan.read(path)
+    plan = ExperimentPlan.read(path)
     keys = {plan.key(run) for run in plan.runs if dropped(run)}
     assert keys
     plan.model_copy(update={"runs": tuple(run for run in plan.runs if plan.key(run) not in keys)}).write(path)

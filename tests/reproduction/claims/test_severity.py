@@ -16,7 +16,7 @@ from certified_unlearning.reproduction.claims.relations import (
     Quantity,
     Truncated,
 )
-from certified_unlearning.reproduction.claims.severity import Miss, missed_bound, missed_range, missed_value, worst
+from certified_unlearning.reproduction.claims.severity import Deviation, missed_bound, missed_range, missed_value, worst
 from certified_unlearning.reproduction.claims.verdicts import Verdict, worst_contradictions, write
 from certified_unlearning.reproduction.tracking import TrackResult
 
@@ -94,13 +94,18 @@ def test_what_agrees_has_no_severity() -> None:
 
 def test_a_sampled_number_misses_by_what_is_certain() -> None:
     (finding,) = Equals(relation="equals", values=(1.0,), relative=0.1, why="x").findings([Quantity(2.0, "", 0.5)])
-    assert finding.miss == Miss("large", pytest.approx(0.5))
+    assert finding.miss == Deviation("large", pytest.approx(0.5))
 
 
 def test_the_worst_is_by_severity_and_then_by_gap() -> None:
-    misses = [Miss("large", 900.0), Miss("different in kind", 0.2), Miss("different in kind", 0.3), Miss("small", 0.0)]
-    assert worst(misses) == Miss("different in kind", 0.3)
-    assert worst([*misses, Miss("different in kind", None)]).gap is None
+    misses = [
+        Deviation("large", 900.0),
+        Deviation("different in kind", 0.2),
+        Deviation("different in kind", 0.3),
+        Deviation("small", 0.0),
+    ]
+    assert worst(misses) == Deviation("different in kind", 0.3)
+    assert worst([*misses, Deviation("different in kind", None)]).gap is None
 
 
 def verdict(name: str, kind: str = "contradicted", severity: str | None = None, **other: object) -> Verdict:

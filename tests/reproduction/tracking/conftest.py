@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning import certificate
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.layout import Layout, certificate_file
@@ -43,7 +43,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
 }
 
 
-def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, Any]) -> Plan:
+def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, Any]) -> ExperimentPlan:
     """Write an experiment's plan, rows, curves, certificates and figures through the project's writers."""
     settings = Settings(
         dataset="digits", features=None, trials=TRIALS, seed=123, regularisation=2.0e-5, delta="1/n",
@@ -66,7 +66,7 @@ def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, 
     return plan
 
 
-def write_rows(layout: Layout, plan: Plan, runs: tuple[Run, ...], draw: int = 0) -> None:
+def write_rows(layout: Layout, plan: ExperimentPlan, runs: tuple[Run, ...], draw: int = 0) -> None:
     """Write the rows and curves of one mechanism's runs; another ``draw`` is another outcome."""
     tables = Tables(plan, "cpu", MAJORITY)
     for run in runs:
@@ -186,15 +186,15 @@ def results(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def write_experiment(results: Path) -> Callable[..., Plan]:
-    def write(experiment: str, preset: str = "smoke", **changes: Any) -> Plan:
+def write_experiment(results: Path) -> Callable[..., ExperimentPlan]:
+    def write(experiment: str, preset: str = "smoke", **changes: Any) -> ExperimentPlan:
         return write_results(results, preset, experiment, {**SWEEPS[experiment], **changes})
 
     return write
 
 
 @pytest.fixture
-def plan(write_experiment: Callable[..., Plan]) -> Plan:
+def plan(write_experiment: Callable[..., ExperimentPlan]) -> ExperimentPlan:
     return write_experiment("fig3a")
 
 

@@ -45,7 +45,7 @@ FAINTEST_OF_SCALED = -100.0
 
 
 @dataclass(frozen=True)
-class Phase:
+class NoisyPhase:
     """Equal noisy gradient steps, on two data sets that stay the same.
 
     Attributes:
@@ -81,9 +81,9 @@ class Phase:
                 "2 / smoothness, got a contraction_gap of 0"
             )
 
-    def lasting(self, steps: float) -> "Phase":
+    def lasting(self, steps: float) -> "NoisyPhase":
         """Return so many of these steps; errors as of the class."""
-        return Phase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
+        return NoisyPhase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
 
     @property
     def log_decay(self) -> float:
@@ -91,7 +91,7 @@ class Phase:
         return _log_decay(self.steps, self.contraction_gap)
 
 
-def pooled_mu(phases: Sequence[Phase], *, starting_distance: float = 0.0) -> float:
+def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> float:
     """Return the least ``mu`` of Gaussian DP that holds after phases of noisy steps.
 
     The pooled value of the module's docstring. Within a phase ``p_t/q_t = s / (w_t tau^2)`` never increases, so a phase
@@ -127,7 +127,7 @@ class Pool:
     blocks: tuple[tuple[float, float, float], ...]
 
     @classmethod
-    def of(cls, phases: Sequence[Phase], *, starting_distance: float = 0.0) -> "Pool":
+    def of(cls, phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> "Pool":
         """Return the blocks of phases; arguments and errors as for `pooled_mu`."""
         require_non_negative(starting_distance=starting_distance)
         signal_unit = max([starting_distance, *[phase.sensitivity for phase in phases]]) or 1.0
@@ -151,8 +151,8 @@ class Pool:
         Args:
             steps: Shape ``(phases,)``, each at least 1.
             sensitivities: Shape ``(phases,)``.
-            contraction_gap: As of `Phase`.
-            noise_std: As of `Phase`, above 0.
+            contraction_gap: As of `NoisyPhase`.
+            noise_std: As of `NoisyPhase`, above 0.
             starting_distance: ``z_0``.
         """
         log_decay = -math.inf if contraction_gap == 1 else math.log1p(-contraction_gap)
@@ -160,7 +160,7 @@ class Pool:
         total = float(ends[-1]) * log_decay if len(ends) else 0.0
         if len(steps) < MANY or contraction_gap == 0 or total < FAINTEST:
             known = zip(steps.tolist(), sensitivities.tolist(), strict=True)
-            phases = [Phase(int(number), contraction_gap, size, noise_std) for number, size in known]
+            phases = [NoisyPhase(int(number), contraction_gap, size, noise_std) for number, size in known]
             return cls.of(phases, starting_distance=starting_distance)
         unit = max(starting_distance, float(sensitivities.max())) or 1.0
         left = np.exp((ends[-1] - ends) * log_decay)  # w at the end of each phase
@@ -177,7 +177,7 @@ class Pool:
         )
         return cls(unit, noise_std, tuple(merged))
 
-    def followed_by(self, *phases: Phase) -> "Pool":
+    def followed_by(self, *phases: NoisyPhase) -> "Pool":
         """Return the blocks with more phases, whose signals and noises should not be much larger than those before."""
         blocks = list(self.blocks)
         for phase in phases:
@@ -221,8 +221,8 @@ def mu_of_all(
         steps: Shape ``(phases,)``, of all runs, one after another; each at least 1.
         sensitivities: Shape ``(phases,)``.
         firsts: Shape ``(runs,)``: the first phase of each run; every run has one.
-        contraction_gap: As of `Phase`.
-        noise_std: As of `Phase`, above 0.
+        contraction_gap: As of `NoisyPhase`.
+        noise_std: As of `NoisyPhase`, above 0.
         starting_distances: ``z_0`` of each run.
     """
     lasts = np.append(firsts[1:], len(steps)) - 1
@@ -272,7 +272,7 @@ def mu_of_all(
     return max(mu, sys.float_info.min) if sensitivities.any() or starting_distances.any() else 0.0
 
 
-def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float = 0.0) -> float:
+def ball_mu(phases: Sequence[NoisyPhase], *, radius: float, starting_distance: float = 0.0) -> float:
     """Return the least ``mu`` found where every step projects on a ball: no two points are farther apart than ``2 R``.
 
     Counting may start anew after any step with starting distance ``2 R``. Every start is valid; the best one is
@@ -343,7 +343,7 @@ def _block_mu(signal: float, noise: float) -> float:
     return max(signal / math.sqrt(noise), sys.float_info.min) if noise > 0 else math.inf
 
 
-def _least_mu_anew(phase: Phase, later: Sequence[Phase], distance: float) -> float:
+def _least_mu_anew(phase: NoisyPhase, later: Sequence[NoisyPhase], distance: float) -> float:
     """Return the least ``mu`` found if counting starts anew, ``distance`` apart, after any step of a phase."""
 
     def mu(steps_left: int) -> float:

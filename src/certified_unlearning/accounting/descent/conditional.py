@@ -47,7 +47,7 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.descent.published import ROUNDING, require_descent_step_size
 from certified_unlearning.accounting.descent.shifted import request_schedule
-from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap
+from certified_unlearning.accounting.shifted.interpolation import NoisyPhase, contraction_gap
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
@@ -236,7 +236,7 @@ def least_conditional_steps(
         return 0
     # Where m = L one step forgets everything, and any estimate will do.
     to_forget = distance_after(0).bound(beta) - rounding_distance
-    rate = -Phase(1, contraction_gap(problem), 0.0, 0.0).log_decay
+    rate = -NoisyPhase(1, contraction_gap(problem), 0.0, 0.0).log_decay
     estimate = math.log(to_forget / room) / rate if rate > 0 else math.inf
     if estimate > MOST_STEPS:
         raise InfeasibleError(
@@ -374,7 +374,7 @@ def _moved(problem: Problem, records: int, removed_before: int) -> float:
 
 def _decay(problem: Problem, steps: float) -> float:
     """Return ``gamma^steps``."""
-    return math.exp(Phase(steps, contraction_gap(problem), 0.0, 0.0).log_decay)
+    return math.exp(NoisyPhase(steps, contraction_gap(problem), 0.0, 0.0).log_decay)
 
 
 def _deviation(beta: float) -> float:

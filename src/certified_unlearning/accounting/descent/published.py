@@ -22,7 +22,7 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
-from certified_unlearning.accounting.shifted.arithmetic import FREE, Price, descent_floor, triangle_price
+from certified_unlearning.accounting.shifted.arithmetic import FREE, RoundingCost, descent_floor, triangle_price
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 from certified_unlearning.text import counted
@@ -196,7 +196,7 @@ def published_state_epsilon(
     return epsilon + published_state_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
 
 
-def published_state_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> Price:
+def published_state_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
     """Return what computed runs add to Theorem N.2, which knows exact ones only."""
     if problem.rounding == EXACT:
         return FREE

@@ -13,7 +13,12 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.descent.published import require_descent_step_size
-from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap, pooled_mu, schedule_phases
+from certified_unlearning.accounting.shifted.interpolation import (
+    NoisyPhase,
+    contraction_gap,
+    pooled_mu,
+    schedule_phases,
+)
 from certified_unlearning.errors import AssumptionError
 
 
@@ -71,7 +76,7 @@ def secret_state_mu(
     if radius is None:
         return mu
     require_positive(radius=radius)
-    learning = Phase(learning_steps, contraction_gap(problem), 0.0, 0.0)
+    learning = NoisyPhase(learning_steps, contraction_gap(problem), 0.0, 0.0)
     # The earliest request is the worst of an endless stream.
     unlearning = replace(learning, steps=steps * (1 if request == math.inf else request))
     return mu + 2 * radius / sigma * math.exp(learning.log_decay) * (1 + math.exp(unlearning.log_decay))
@@ -179,17 +184,17 @@ def request_schedule(
     )
 
 
-def _noiseless(problem: Problem, schedule: Schedule) -> list[Phase]:
+def _noiseless(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
     """Return the phases of a schedule, without noise in the steps."""
     return [replace(phase, noise_std=0.0) for phase in schedule_phases(problem, schedule)]
 
 
-def _published(sigma: float) -> Phase:
+def _published(sigma: float) -> NoisyPhase:
     """Return the noise that is added on publication."""
-    return Phase(1, 0.0, 0.0, sigma)
+    return NoisyPhase(1, 0.0, 0.0, sigma)
 
 
-def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[Phase]:
+def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[NoisyPhase]:
     """Return noiseless phases that lead to the largest distance after a request.
 
     When a request's data have just changed it is ``Delta / (1 - gamma^I)``; then the request's steps follow.
@@ -198,7 +203,7 @@ def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> l
         raise AssumptionError(
             "an endless stream must not run out of records: adjacency must be replace or zero-out, got remove"
         )
-    unlearning = Phase(steps, contraction_gap(problem), 0.0, 0.0)
+    unlearning = NoisyPhase(steps, contraction_gap(problem), 0.0, 0.0)
     distance = problem.sensitivity(records_per_request) / problem.strong_convexity
-    rounded = Phase(1, 0.0, 2 * problem.rounding.fixed / contraction_gap(problem), 0.0)
-    return [Phase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning, rounded]
+    rounded = NoisyPhase(1, 0.0, 2 * problem.rounding.fixed / contraction_gap(problem), 0.0)
+    return [NoisyPhase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning, rounded]

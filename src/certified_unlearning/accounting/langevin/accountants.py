@@ -23,7 +23,7 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.langevin import hoelder, lsi
 from certified_unlearning.accounting.shifted import interpolation as shifted
-from certified_unlearning.accounting.shifted.arithmetic import FREE, Price, langevin_floor, triangle_price
+from certified_unlearning.accounting.shifted.arithmetic import FREE, RoundingCost, langevin_floor, triangle_price
 from certified_unlearning.errors import ParameterError
 
 AccountantName = str
@@ -192,7 +192,7 @@ def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant:
     return method.certified(problem, method.unlearning_curve(problem, schedule), sigma=schedule.sigma, delta=delta)
 
 
-def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> Price:
+def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
     """Return what computed runs add to an analysis that knows exact ones only, ``lsi`` and ``lsi-tight``."""
     if problem.rounding == EXACT:
         return FREE

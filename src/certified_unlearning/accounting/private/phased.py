@@ -30,7 +30,7 @@ from certified_unlearning.accounting.residual.rounding import UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 
-class Phase(RunConstants):
+class BlockPhase(RunConstants):
     """The constants of a phase: one pass over a block of the records.
 
     Attributes:
@@ -128,7 +128,7 @@ class PhasedDescent(DisjointPlan):
     """
 
     name = "phased-descent"
-    run_constants = Phase
+    run_constants = BlockPhase
     words = Words(
         seen="or what every phase published, but not the iterates of a phase",
         premises=(
@@ -179,7 +179,7 @@ class PhasedDescent(DisjointPlan):
                 step_size=each.step_size,
                 sigma=each.sigma,
             )
-            for each in constants.runs_of(Phase)
+            for each in constants.runs_of(BlockPhase)
         )
         return cls(phases=planned, unused=constants.unused)
 

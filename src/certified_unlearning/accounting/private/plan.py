@@ -37,7 +37,7 @@ class RunConstants(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-Run = TypeVar("Run", bound=RunConstants)
+RunT = TypeVar("RunT", bound=RunConstants)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class PlanConstants:
     chunks: int | None
     beta: float | None
 
-    def runs_of(self, kind: type[Run]) -> tuple[Run, ...]:
+    def runs_of(self, kind: type[RunT]) -> tuple[RunT, ...]:
         """Return the constants of the runs.
 
         Raises:

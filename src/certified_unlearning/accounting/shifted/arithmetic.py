@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import SHARE, Noise, rounding
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
@@ -22,7 +22,7 @@ TRIANGLE_SHARE = 1e-6
 """Share of delta that comparing a computed run with the exact one may take."""
 
 
-class Floor(NamedTuple):
+class RoundingFloor(NamedTuple):
     """The ``mu`` that rounding alone costs, however many steps are taken: ``per_precision / sigma + relative``."""
 
     per_precision: float
@@ -64,7 +64,7 @@ def computed(
     return replace(problem, rounding=counted)
 
 
-FloorOf = Callable[[Problem], Floor]
+FloorOf = Callable[[Problem], RoundingFloor]
 TRIANGLE_FACTOR = 10.0
 """So many times more counts what has to be compared with exact runs, for it costs delta as well."""
 
@@ -72,22 +72,22 @@ TRIANGLE_FACTOR = 10.0
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
     """Return the floor for analyses that know exact steps only."""
 
-    def floor(problem: Problem) -> Floor:
+    def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)
-        return Floor(TRIANGLE_FACTOR * per_precision, TRIANGLE_FACTOR * relative)
+        return RoundingFloor(TRIANGLE_FACTOR * per_precision, TRIANGLE_FACTOR * relative)
 
     return floor
 
 
-def langevin_floor(problem: Problem) -> Floor:
+def langevin_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noisy steps: ``2 rho / tau sqrt((1 + c) / (1 - c))``."""
     problem.require_strong_convexity()
     noise_std = math.sqrt(2 * problem.step_size)  # of sigma = 1
-    of_unit_error = pooled_mu([Phase(math.inf, contraction_gap(problem), 2.0, noise_std)])
-    return Floor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
+    of_unit_error = pooled_mu([NoisyPhase(math.inf, contraction_gap(problem), 2.0, noise_std)])
+    return RoundingFloor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
 
 
-def descent_floor(problem: Problem) -> Floor:
+def descent_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noiseless steps and published noise, whether or not it is fed back.
 
     Both runs end within ``rho / (1 - c)`` of where exact ones would. Fed back, requests of ``I`` steps add up to
@@ -96,7 +96,7 @@ def descent_floor(problem: Problem) -> Floor:
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)
     noise_std = math.sqrt(2 * problem.step_size)
-    return Floor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
+    return RoundingFloor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
 
 
 def chosen_arithmetic(
@@ -132,17 +132,17 @@ def chosen_arithmetic(
     )
 
 
-class Price(NamedTuple):
+class RoundingCost(NamedTuple):
     """Additions to epsilon and to delta."""
 
     epsilon: float
     delta: float
 
 
-FREE = Price(0.0, 0.0)
+FREE = RoundingCost(0.0, 0.0)
 
 
-def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> Price:
+def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> RoundingCost:
     """Return what a guarantee of exact runs costs more for computed ones, ``mu``-Gaussian-DP from the exact ones.
 
     With ``(e, d)`` of that distance, ``P(E) <= exp(e) P'(E) + d`` on either side of
@@ -160,7 +160,7 @@ def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -
     own_delta = max(TRIANGLE_SHARE * delta * math.exp(-min(epsilon, 600.0)), 1e-300)
     own = epsilon_from_mu(mu, own_delta)
     grown = own_delta * math.exp(min(epsilon + own, 700.0))
-    return Price(sides * own, min(1.0, math.expm1(min(own, 700.0)) * delta + own_delta + grown))
+    return RoundingCost(sides * own, min(1.0, math.expm1(min(own, 700.0)) * delta + own_delta + grown))
 
 
 def failure_delta(problem: Problem, *, steps: float, epsilon: float) -> float:

@@ -14,12 +14,12 @@ from itertools import accumulate
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, Pool, ball_mu, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, Pool, ball_mu, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 __all__ = [
-    "Phase",
+    "NoisyPhase",
     "ball_mu",
     "contraction_gap",
     "curve",
@@ -63,7 +63,7 @@ def contraction_gap(problem: Problem) -> float:
     return max(gap, 0.0)
 
 
-def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed_before: int = 0) -> Phase:
+def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed_before: int = 0) -> NoisyPhase:
     """Return a phase of noisy gradient steps ``x - eta grad f(x) + sqrt(2 eta) sigma N(0, I)``.
 
     Args:
@@ -82,10 +82,10 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
     require_count(least=0, records=records)
     noise_std = math.sqrt(2 * problem.step_size) * sigma
     updates = _between_updates(problem, noise_std, records, removed_before)
-    return Phase(steps, contraction_gap(problem), updates, noise_std)
+    return NoisyPhase(steps, contraction_gap(problem), updates, noise_std)
 
 
-def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
+def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
     """Return the phases of a schedule, against the same run on what is left after all its requests.
 
     Learning differs in the records of all requests, the steps of request ``j`` in those of the later ones.
@@ -100,7 +100,7 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
     phases = [learning]
     for steps, gone in zip(schedule.steps[:-1], removed[1:], strict=True):
         updates = _between_updates(problem, learning.noise_std, total - gone, gone)
-        phases.append(Phase(steps, learning.contraction_gap, updates, learning.noise_std))
+        phases.append(NoisyPhase(steps, learning.contraction_gap, updates, learning.noise_std))
     if schedule.steps:
         phases.append(phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]))
     return phases

@@ -26,7 +26,7 @@ FORMS: tuple[DeletionForm, ...] = ("simplified", "tight", "doubled", "shifted")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeletionWish:
+class DeletionFlags:
     """The flags of a plan of deletions; None where one was left out."""
 
     n: int
@@ -79,53 +79,53 @@ class DeletionCalibration:
     start_variance: float
 
 
-def run(wish: DeletionWish, *, as_json: bool) -> None:
+def run(flags: DeletionFlags, *, as_json: bool) -> None:
     """Print what every form of the bound asks for.
 
     Raises:
         UnlearningError: A flag is missing or makes no sense; the message names it.
     """
-    calibrations = deletion_calibrations(wish)
+    calibrations = deletion_calibrations(flags)
     if as_json:
         print(json.dumps([asdict(calibration) for calibration in calibrations], indent=2))
     else:
-        _print(calibrations, wish)
+        _print(calibrations, flags)
 
 
-def deletion_calibrations(wish: DeletionWish) -> list[DeletionCalibration]:
+def deletion_calibrations(flags: DeletionFlags) -> list[DeletionCalibration]:
     """Return the calibrations by all `FORMS` of the bound.
 
     Raises:
         ParameterError: A flag is missing or makes no sense.
         AssumptionError: A theorem's assumption does not hold.
     """
-    stream = _stream(wish)
-    needed = {"dimension": wish.dimension, "alpha": wish.alpha, "epsilon-dp": wish.epsilon_dp}
-    needed["epsilon-dd"] = wish.epsilon_dd
+    stream = _stream(flags)
+    needed = {"dimension": flags.dimension, "alpha": flags.alpha, "epsilon-dp": flags.epsilon_dp}
+    needed["epsilon-dd"] = flags.epsilon_dd
     missing = [f"--{name}" for name, value in needed.items() if value is None]
     if missing:
         raise ParameterError(f"give {', '.join(missing)}")
-    assert wish.dimension is not None
-    require_count(least=1, **{"--dimension": wish.dimension})
-    return [_calibration(wish, stream, form) for form in FORMS]
+    assert flags.dimension is not None
+    require_count(least=1, **{"--dimension": flags.dimension})
+    return [_calibration(flags, stream, form) for form in FORMS]
 
 
-def _stream(wish: DeletionWish) -> Stream:
-    if (wish.stream is None) == (wish.records is None):
+def _stream(flags: DeletionFlags) -> Stream:
+    if (flags.stream is None) == (flags.records is None):
         raise ParameterError("give either --stream, such as 5x20, or --records of a single request")
-    return Stream(1, wish.records) if wish.records is not None else Stream.parse(str(wish.stream))
+    return Stream(1, flags.records) if flags.records is not None else Stream.parse(str(flags.stream))
 
 
-def _calibration(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionCalibration:
+def _calibration(flags: DeletionFlags, stream: Stream, form: DeletionForm) -> DeletionCalibration:
     common: dict[str, Any] = {
-        "n": wish.n,
-        "dimension": wish.dimension,
-        "lipschitz": wish.lipschitz,
-        "strong_convexity": wish.strong_convexity,
-        "smoothness": wish.smoothness,
-        "alpha": wish.alpha,
-        "epsilon_dp": wish.epsilon_dp,
-        "epsilon_dd": wish.epsilon_dd,
+        "n": flags.n,
+        "dimension": flags.dimension,
+        "lipschitz": flags.lipschitz,
+        "strong_convexity": flags.strong_convexity,
+        "smoothness": flags.smoothness,
+        "alpha": flags.alpha,
+        "epsilon_dp": flags.epsilon_dp,
+        "epsilon_dd": flags.epsilon_dd,
         "records": stream.records,
         "form": form,
         "dtype": "float64",  # As `mechanisms.noisy_gradient_deletion` computes.
@@ -152,7 +152,7 @@ def _calibration(wish: DeletionWish, stream: Stream, form: DeletionForm) -> Dele
     for name, value in asdict(calibration).items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ParameterError(
-                f"{name} would be {value}: lipschitz = {wish.lipschitz}, strong_convexity = {wish.strong_convexity} "
+                f"{name} would be {value}: lipschitz = {flags.lipschitz}, strong_convexity = {flags.strong_convexity} "
                 "and the targets are too far apart for floating point"
             )
     return calibration
@@ -170,7 +170,7 @@ def _adaptive(plan: DeletionPlan, requests: int, form: DeletionForm) -> float:
     return float(curve(np.array([plan.alpha]))[0])
 
 
-def _print(calibrations: Sequence[DeletionCalibration], wish: DeletionWish) -> None:
+def _print(calibrations: Sequence[DeletionCalibration], flags: DeletionFlags) -> None:
     table = Table()
     for name in ("bound", "K", "epsilon_dd", "adaptive", "advantage", "K, risk", "saved"):
         table.add_column(name, justify="left" if name == "bound" else "right", no_wrap=True)
@@ -196,7 +196,7 @@ def _print(calibrations: Sequence[DeletionCalibration], wish: DeletionWish) -> N
         f"{first.sigma:.6g}, "
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         "epsilon_dd is a Rényi divergence of order "
-        f"{wish.alpha:g} for one deleted record, under requests fixed in advance; adaptive, where they depend on the "
+        f"{flags.alpha:g} for one deleted record, under requests fixed in advance; adaptive, where they depend on the "
         "learned model. Advantage: of any test of the model after the deletion, by Theorem 4.1, requests fixed. With "
         f"K for the risk too every model's excess risk is at most {rounded_up(first.risk_bound)}; saved are gradients "
         f"of single records over retraining, in all, by that K.{saving}"

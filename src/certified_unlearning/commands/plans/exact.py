@@ -31,7 +31,7 @@ LARGEST_TREE = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactWish:
+class ExactFlags:
     """The flags of a plan of exact unlearning; None where one was left out.
 
     Attributes:
@@ -94,120 +94,125 @@ class ExactPlan:
     deletion_gradients: float | None
 
 
-def exact_plans(wish: ExactWish) -> list[ExactPlan]:
+def exact_plans(flags: ExactFlags) -> list[ExactPlan]:
     """Return the plan that suffices, and the published one.
 
     Raises:
         ParameterError: A flag is missing, superfluous or makes no sense.
         InfeasibleError: Not one step is possible.
     """
-    if wish.mechanism not in MECHANISMS:
-        raise ParameterError(f"MECHANISM must be one of {', '.join(MECHANISMS)}, got {wish.mechanism!r}")
+    if flags.mechanism not in MECHANISMS:
+        raise ParameterError(f"MECHANISM must be one of {', '.join(MECHANISMS)}, got {flags.mechanism!r}")
     try:
-        require_count(least=3, n=wish.n)
-        require_count(least=1, **{name: value for name in _COUNTS if (value := getattr(wish, name)) is not None})
-        require_positive(**{name: value for name in _ABOVE_0 if (value := getattr(wish, name)) is not None})
-        if wish.batch_size is not None and wish.batch_size > wish.n - 2:
+        require_count(least=3, n=flags.n)
+        require_count(least=1, **{name: value for name in _COUNTS if (value := getattr(flags, name)) is not None})
+        require_positive(**{name: value for name in _ABOVE_0 if (value := getattr(flags, name)) is not None})
+        if flags.batch_size is not None and flags.batch_size > flags.n - 2:
             raise ParameterError(
-                f"batch_size must be at most n - 2 = {wish.n - 2}: a batch leaves a record out, also after a deletion; "
-                f"got {wish.batch_size}"
+                f"batch_size must be at most n - 2 = {flags.n - 2}: a batch leaves a record out, also after a deletion; "
+                f"got {flags.batch_size}"
             )
-        return MECHANISMS[wish.mechanism].plan(wish)
+        return MECHANISMS[flags.mechanism].plan(flags)
     except UnlearningError as error:
         raise type(error)(_with_flags(str(error))) from error
     except ArithmeticError as error:
         raise ParameterError(_TOO_FAR_APART) from error
 
 
-def _subsample(wish: ExactWish) -> list[ExactPlan]:
-    _refuse(wish, "sigma", "quantum")
-    n, wanted = wish.n, wish.recompute
-    if wish.steps is None and wish.batch_size is None:
-        _refuse(wish, "dimension")
+def _subsample(flags: ExactFlags) -> list[ExactPlan]:
+    _refuse(flags, "sigma", "quantum")
+    n, wanted = flags.n, flags.recompute
+    if flags.steps is None and flags.batch_size is None:
+        _refuse(flags, "dimension")
         # Proposition 3 asks for no dimension.
-        problem = _problem(replace(wish, dimension=1))
+        problem = _problem(replace(flags, dimension=1))
         real = erm.proposition_3_whole(problem)
         published, size = int(real.steps), int(real.batch_size)
         sharp = planning.most_steps(n=n, batch_size=size, recompute_probability=problem.rho)
         shapes = [(sharp, size), (published, size)]
         step_size: float | None = real.step_size
     else:
-        _refuse(wish, "lipschitz", "smoothness", "diameter", "dimension")
-        _one_left_out(wish, "steps", "batch_size", "recompute")
+        _refuse(flags, "lipschitz", "smoothness", "diameter", "dimension")
+        _one_left_out(flags, "steps", "batch_size", "recompute")
         step_size = None
-        if wish.steps is None:
-            assert wish.batch_size is not None
+        if flags.steps is None:
+            assert flags.batch_size is not None
             assert wanted is not None
-            sharp = planning.most_steps(n=n, batch_size=wish.batch_size, recompute_probability=wanted)
-            shapes = [(sharp, wish.batch_size), (_published(Fraction(wanted) * n / wish.batch_size), wish.batch_size)]
-        elif wish.batch_size is None:
+            sharp = planning.most_steps(n=n, batch_size=flags.batch_size, recompute_probability=wanted)
+            shapes = [
+                (sharp, flags.batch_size),
+                (_published(Fraction(wanted) * n / flags.batch_size), flags.batch_size),
+            ]
+        elif flags.batch_size is None:
             assert wanted is not None
-            size = planning.largest_batch(n=n, steps=wish.steps, recompute_probability=wanted)
-            shapes = [(wish.steps, size), (wish.steps, _published(Fraction(wanted) * n / wish.steps))]
+            size = planning.largest_batch(n=n, steps=flags.steps, recompute_probability=wanted)
+            shapes = [(flags.steps, size), (flags.steps, _published(Fraction(wanted) * n / flags.steps))]
         else:
-            shapes = [(wish.steps, wish.batch_size)] * 2
+            shapes = [(flags.steps, flags.batch_size)] * 2
 
     def plan(constants: str, source: str, steps: int, size: int) -> ExactPlan:
-        _require_a_step(wish, steps, size)
+        _require_a_step(flags, steps, size)
         case = {"n": n, "batch_size": size, "steps": steps}
         probability = subsampling_tv(**case)
         again = recomputation.iterations_run_again(steps=steps, rejection=size / n)
         stated = probability if constants == "sharp" else subsampling_tv_bound(**case)
-        return _row(wish, constants, source, steps, size, 0.0, probability, stated, size * again, step_size)
+        return _row(flags, constants, source, steps, size, 0.0, probability, stated, size * again, step_size)
 
     return [plan("sharp", "derived", *shapes[0]), plan("published", "Claim 4", *shapes[1])]
 
 
-def _noisy(wish: ExactWish, *, accelerated: bool) -> list[ExactPlan]:
-    _refuse(wish, "quantum")
+def _noisy(flags: ExactFlags, *, accelerated: bool) -> list[ExactPlan]:
+    _refuse(flags, "quantum")
     theorem = "Theorem 22" if accelerated else "Theorem 44"
-    wish, problem = _with_published_shape(wish, erm.theorem_22 if accelerated else erm.theorem_44)
-    n, size, g = wish.n, _given(wish, "batch_size"), _given(wish, "lipschitz")
-    _one_left_out(wish, "steps", "sigma", "recompute")
+    flags, problem = _with_published_shape(flags, erm.theorem_22 if accelerated else erm.theorem_44)
+    n, size, g = flags.n, _given(flags, "batch_size"), _given(flags, "lipschitz")
+    _one_left_out(flags, "steps", "sigma", "recompute")
     case: dict[str, Any] = {"n": n, "batch_size": size}
-    if wish.sigma is None:
-        steps, wanted = _given(wish, "steps"), _given(wish, "recompute")
+    if flags.sigma is None:
+        steps, wanted = _given(flags, "steps"), _given(flags, "recompute")
         found = planning.plan_noisy_sgd(**case, steps=steps, lipschitz=g, recompute_probability=wanted)
         rows = [(steps, found.noise), (steps, found.published_noise)]
-    elif wish.steps is None:
-        wanted = _given(wish, "recompute")
-        most = planning.most_noisy_steps(**case, sigma=wish.sigma, lipschitz=g, recompute_probability=wanted)
-        rows = [(most, wish.sigma), (_published(wish.sigma * n * wanted / (8 * g)), wish.sigma)]
+    elif flags.steps is None:
+        wanted = _given(flags, "recompute")
+        most = planning.most_noisy_steps(**case, sigma=flags.sigma, lipschitz=g, recompute_probability=wanted)
+        rows = [(most, flags.sigma), (_published(flags.sigma * n * wanted / (8 * g)), flags.sigma)]
     else:
-        rows = [(wish.steps, wish.sigma)] * 2
+        rows = [(flags.steps, flags.sigma)] * 2
 
     def plan(constants: str, source: str, steps: int, sigma: float) -> ExactPlan:
-        _require_a_step(wish, steps, size)
+        _require_a_step(flags, steps, size)
         probability = recomputation.noisy_recompute_probability(**case, steps=steps, sigma=sigma, gap=2 * g / size)
         stated = probability if constants == "sharp" else min(1.0, 8 * steps * g / (n * sigma)) if sigma else 1.0
         step_size = None
         if problem is not None:
             step_size = erm.noisy_step_size(problem, steps=steps, batch_size=size, sigma=sigma, accelerated=accelerated)
         cost = _of_tests(n, steps, size, probability)
-        return _row(wish, constants, source, steps, size, sigma, probability, stated, cost, step_size)
+        return _row(flags, constants, source, steps, size, sigma, probability, stated, cost, step_size)
 
     return [plan("sharp", "derived", *rows[0]), plan("published", theorem, *rows[1])]
 
 
-def _quantized(wish: ExactWish) -> list[ExactPlan]:
-    _refuse(wish, "sigma")
-    wish, problem = _with_published_shape(wish, erm.theorem_45)
-    n, size, g, d = wish.n, _given(wish, "batch_size"), _given(wish, "lipschitz"), _given(wish, "dimension")
-    _one_left_out(wish, "steps", "quantum", "recompute")
+def _quantized(flags: ExactFlags) -> list[ExactPlan]:
+    _refuse(flags, "sigma")
+    flags, problem = _with_published_shape(flags, erm.theorem_45)
+    n, size, g, d = flags.n, _given(flags, "batch_size"), _given(flags, "lipschitz"), _given(flags, "dimension")
+    _one_left_out(flags, "steps", "quantum", "recompute")
     case: dict[str, Any] = {"n": n, "batch_size": size, "dimension": d}
-    if wish.quantum is None:
-        steps, wanted = _given(wish, "steps"), _given(wish, "recompute")
+    if flags.quantum is None:
+        steps, wanted = _given(flags, "steps"), _given(flags, "recompute")
         found = planning.plan_quantised_sgd(**case, steps=steps, lipschitz=g, recompute_probability=wanted)
         rows = [(steps, found.noise), (steps, found.published_noise)]
-    elif wish.steps is None:
-        wanted = _given(wish, "recompute")
-        most = planning.most_quantised_steps(**case, resolution=wish.quantum, lipschitz=g, recompute_probability=wanted)
-        rows = [(most, wish.quantum), (_published(wish.quantum * n * wanted / (4 * g * d)), wish.quantum)]
+    elif flags.steps is None:
+        wanted = _given(flags, "recompute")
+        most = planning.most_quantised_steps(
+            **case, resolution=flags.quantum, lipschitz=g, recompute_probability=wanted
+        )
+        rows = [(most, flags.quantum), (_published(flags.quantum * n * wanted / (4 * g * d)), flags.quantum)]
     else:
-        rows = [(wish.steps, wish.quantum)] * 2
+        rows = [(flags.steps, flags.quantum)] * 2
 
     def plan(constants: str, source: str, steps: int, quantum: float) -> ExactPlan:
-        _require_a_step(wish, steps, size)
+        _require_a_step(flags, steps, size)
         probability = recomputation.quantised_recompute_probability(
             **case, steps=steps, resolution=quantum, gap=2 * g / size
         )
@@ -216,60 +221,60 @@ def _quantized(wish: ExactWish) -> list[ExactPlan]:
         if problem is not None:
             step_size = erm.noisy_step_size(problem, steps=steps, batch_size=size, sigma=quantum, accelerated=False)
         cost = _of_tests(n, steps, size, probability)
-        return _row(wish, constants, source, steps, size, quantum, probability, stated, cost, step_size)
+        return _row(flags, constants, source, steps, size, quantum, probability, stated, cost, step_size)
 
     return [plan("sharp", "derived", *rows[0]), plan("published", "Theorem 45", *rows[1])]
 
 
-def _queries(wish: ExactWish) -> list[ExactPlan]:
-    _refuse(wish, "quantum", "batch_size", "smoothness", "diameter", "dimension")
-    n, bound = wish.n, _given(wish, "lipschitz")
-    _one_left_out(wish, "steps", "sigma", "recompute")
-    if wish.sigma is None:
-        steps, wanted = _given(wish, "steps"), _given(wish, "recompute")
+def _queries(flags: ExactFlags) -> list[ExactPlan]:
+    _refuse(flags, "quantum", "batch_size", "smoothness", "diameter", "dimension")
+    n, bound = flags.n, _given(flags, "lipschitz")
+    _one_left_out(flags, "steps", "sigma", "recompute")
+    if flags.sigma is None:
+        steps, wanted = _given(flags, "steps"), _given(flags, "recompute")
         found = planning.plan_queries(queries=steps, bound=bound, recompute_probability=wanted)
         rows = [(steps, found.noise), (steps, found.published_noise)]
-    elif wish.steps is None:
-        wanted = _given(wish, "recompute")
-        most = planning.most_queries(sigma=wish.sigma, bound=bound, recompute_probability=wanted)
-        rows = [(most, wish.sigma), (_published(wish.sigma * wanted / (8 * bound)), wish.sigma)]
+    elif flags.steps is None:
+        wanted = _given(flags, "recompute")
+        most = planning.most_queries(sigma=flags.sigma, bound=bound, recompute_probability=wanted)
+        rows = [(most, flags.sigma), (_published(flags.sigma * wanted / (8 * bound)), flags.sigma)]
     else:
-        rows = [(wish.steps, wish.sigma)] * 2
+        rows = [(flags.steps, flags.sigma)] * 2
 
     def plan(constants: str, source: str, steps: int, sigma: float) -> ExactPlan:
-        _require_a_step(wish, steps, n)
+        _require_a_step(flags, steps, n)
         probability = recomputation.query_recompute_probability(queries=steps, sigma=sigma, bound=bound)
         stated = probability if constants == "sharp" else min(1.0, 8 * steps * bound / sigma)
         again = recomputation.iterations_run_again(
             steps=steps, rejection=probability_each(_below_one(probability), steps), reflected_counts=False
         )
         cost = steps + (n - 1) * again
-        row = _row(wish, constants, source, steps, 0, sigma, probability, stated, cost, None)
+        row = _row(flags, constants, source, steps, 0, sigma, probability, stated, cost, None)
         return replace(row, learning_gradients=n * steps)
 
     return [plan("sharp", "derived", *rows[0]), plan("published", "Theorem 51, T restored", *rows[1])]
 
 
-def _prefix_sums(wish: ExactWish, *, frank_wolfe: bool) -> list[ExactPlan]:
-    _refuse(wish, "quantum", "batch_size", "steps")
-    _one_left_out(wish, "sigma", "recompute")
-    n, g = wish.n, _given(wish, "lipschitz")
-    if wish.sigma is not None:
-        require_positive(sigma=wish.sigma)
+def _prefix_sums(flags: ExactFlags, *, frank_wolfe: bool) -> list[ExactPlan]:
+    _refuse(flags, "quantum", "batch_size", "steps")
+    _one_left_out(flags, "sigma", "recompute")
+    n, g = flags.n, _given(flags, "lipschitz")
+    if flags.sigma is not None:
+        require_positive(sigma=flags.sigma)
     if frank_wolfe:
-        _refuse(wish, "dimension")
-        h, diameter = _given(wish, "smoothness"), _given(wish, "diameter")
+        _refuse(flags, "dimension")
+        h, diameter = _given(flags, "smoothness"), _given(flags, "diameter")
         bound = frank_wolfe_sensitivity(lipschitz=g, smoothness=h, diameter=diameter)
     else:
-        _refuse(wish, "smoothness")
+        _refuse(flags, "smoothness")
         bound = dual_averaging_sensitivity(lipschitz=g)
-        if (wish.dimension is None) != (wish.diameter is None):
+        if (flags.dimension is None) != (flags.diameter is None):
             raise ParameterError("give both dimension and diameter, which the step size follows from, or neither")
-    if wish.sigma is None:
-        found = planning.plan_tree(n=n, sensitivity=bound, recompute_probability=_given(wish, "recompute"))
+    if flags.sigma is None:
+        found = planning.plan_tree(n=n, sensitivity=bound, recompute_probability=_given(flags, "recompute"))
         noises = [found.noise, found.published_noise]
     else:
-        noises = [wish.sigma] * 2
+        noises = [flags.sigma] * 2
 
     def plan(constants: str, source: str, sigma: float) -> ExactPlan:
         probability = tree.recompute_probability_up_to(n, gaussian_tv(bound / sigma))
@@ -279,11 +284,11 @@ def _prefix_sums(wish: ExactWish, *, frank_wolfe: bool) -> list[ExactPlan]:
         each, cost, step_size = (2 if frank_wolfe else 1), None, None
         if n <= LARGEST_TREE:
             cost = each * tree.deletion_queries(n=n, sigma=sigma, sensitivity=bound)
-        if wish.dimension is not None and wish.diameter is not None:
+        if flags.dimension is not None and flags.diameter is not None:
             step_size = balanced_step_size(
-                n=n, dimension=wish.dimension, lipschitz=g, diameter=wish.diameter, sigma=sigma
+                n=n, dimension=flags.dimension, lipschitz=g, diameter=flags.diameter, sigma=sigma
             )
-        row = _row(wish, constants, source, n, 0, sigma, probability, stated, cost, step_size)
+        row = _row(flags, constants, source, n, 0, sigma, probability, stated, cost, step_size)
         return replace(row, learning_gradients=each * n)
 
     return [plan("sharp", "derived", noises[0]), plan("published", "Theorem 25, Lemma 38", noises[1])]
@@ -299,7 +304,7 @@ class ExactMechanism(NamedTuple):
         records: Whether there are at least or at most so many.
     """
 
-    plan: Callable[[ExactWish], list[ExactPlan]]
+    plan: Callable[[ExactFlags], list[ExactPlan]]
     noise: str = "sigma"
     bounded: str = "gradients of records are at most {0.lipschitz:g} long"
     records: str = "least"
@@ -322,56 +327,56 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
 
 
 def _with_published_shape(
-    wish: ExactWish, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
-) -> tuple[ExactWish, erm.ConvexProblem | None]:
-    """Return the wish with a theorem's steps and batches where none were given, and the problem if it is known."""
-    noise = wish.quantum if wish.sigma is None else wish.sigma
-    if wish.steps is None and wish.batch_size is None and noise is None:
-        problem = _problem(wish)
-        steps, size = erm.whole_numbers(theorem(problem), n=wish.n)
-        return replace(wish, steps=steps, batch_size=size), problem
-    if wish.smoothness is None and wish.diameter is None:
-        return wish, None
+    flags: ExactFlags, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
+) -> tuple[ExactFlags, erm.ConvexProblem | None]:
+    """Return the flags with a theorem's steps and batches where none were given, and the problem if it is known."""
+    noise = flags.quantum if flags.sigma is None else flags.sigma
+    if flags.steps is None and flags.batch_size is None and noise is None:
+        problem = _problem(flags)
+        steps, size = erm.whole_numbers(theorem(problem), n=flags.n)
+        return replace(flags, steps=steps, batch_size=size), problem
+    if flags.smoothness is None and flags.diameter is None:
+        return flags, None
     # What remains open is planned below; the step size needs no rho.
-    return wish, _problem(wish if wish.recompute is not None else replace(wish, recompute=0.5))
+    return flags, _problem(flags if flags.recompute is not None else replace(flags, recompute=0.5))
 
 
-def _problem(wish: ExactWish) -> erm.ConvexProblem:
+def _problem(flags: ExactFlags) -> erm.ConvexProblem:
     """Return the problem that theorems plan for; they choose steps and batches."""
     names = ("recompute", "lipschitz", "smoothness", "diameter", "dimension")
-    if missing := [name for name in names if getattr(wish, name) is None]:
-        chosen = "" if wish.steps or wish.batch_size else ", or steps and batch_size"
+    if missing := [name for name in names if getattr(flags, name) is None]:
+        chosen = "" if flags.steps or flags.batch_size else ", or steps and batch_size"
         raise ParameterError(f"{', '.join(missing)} must be given{chosen}")
-    rho, lipschitz, smoothness, diameter, dimension = (getattr(wish, name) for name in names)
-    return erm.ConvexProblem(wish.n, dimension, lipschitz, smoothness, diameter, rho)
+    rho, lipschitz, smoothness, diameter, dimension = (getattr(flags, name) for name in names)
+    return erm.ConvexProblem(flags.n, dimension, lipschitz, smoothness, diameter, rho)
 
 
-def _given(wish: ExactWish, name: str) -> Any:
-    value = getattr(wish, name)
+def _given(flags: ExactFlags, name: str) -> Any:
+    value = getattr(flags, name)
     if value is None:
-        raise ParameterError(f"{name} must be given for {wish.mechanism}")
+        raise ParameterError(f"{name} must be given for {flags.mechanism}")
     return value
 
 
-def _refuse(wish: ExactWish, *names: str) -> None:
-    if superfluous := [name for name in names if getattr(wish, name) is not None]:
-        raise ParameterError(f"leave out {', '.join(superfluous)}: {wish.mechanism} has no use for it here")
+def _refuse(flags: ExactFlags, *names: str) -> None:
+    if superfluous := [name for name in names if getattr(flags, name) is not None]:
+        raise ParameterError(f"leave out {', '.join(superfluous)}: {flags.mechanism} has no use for it here")
 
 
-def _one_left_out(wish: ExactWish, *names: str) -> None:
-    left_out = [name for name in names if getattr(wish, name) is None]
+def _one_left_out(flags: ExactFlags, *names: str) -> None:
+    left_out = [name for name in names if getattr(flags, name) is None]
     if len(left_out) != 1:
         found = f"{', '.join(left_out)} are left out" if left_out else "none is"
         raise ParameterError(f"leave out exactly one of {', '.join(names)}, which is then planned; {found}")
 
 
-def _require_a_step(wish: ExactWish, steps: int, batch_size: int) -> None:
+def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
     require_count(least=0, steps=steps)
     if steps > planning.MOST_STEPS:
         raise ParameterError(f"steps must be at most {planning.MOST_STEPS:,}, got {steps:,}")
     if steps < 1 or batch_size < 1:
         raise InfeasibleError(
-            f"recompute = {wish.recompute} allows no step of this batch_size and noise with n = {wish.n}: raise it, or "
+            f"recompute = {flags.recompute} allows no step of this batch_size and noise with n = {flags.n}: raise it, or "
             "take smaller batches or more noise"
         )
 
@@ -395,7 +400,7 @@ def _below_one(probability: float) -> float:
 
 
 def _row(
-    wish: ExactWish,
+    flags: ExactFlags,
     constants: str,
     source: str,
     steps: int,
@@ -407,10 +412,10 @@ def _row(
     step_size: float | None,
 ) -> ExactPlan:
     return ExactPlan(
-        mechanism=wish.mechanism,
+        mechanism=flags.mechanism,
         constants=constants,
         source=source,
-        n=wish.n,
+        n=flags.n,
         steps=steps,
         batch_size=batch_size,
         step_size=step_size,

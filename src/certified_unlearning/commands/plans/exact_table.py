@@ -7,21 +7,21 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from certified_unlearning.commands.plans.exact import MECHANISMS, ExactPlan, ExactWish, exact_plans
+from certified_unlearning.commands.plans.exact import MECHANISMS, ExactFlags, ExactPlan, exact_plans
 from certified_unlearning.text import counted, rounded_up
 
 
-def run(wish: ExactWish, *, as_json: bool) -> None:
+def run(flags: ExactFlags, *, as_json: bool) -> None:
     """Print what suffices and what is published.
 
     Raises:
         UnlearningError: A flag is missing or makes no sense; the message names it.
     """
-    plans = exact_plans(wish)
+    plans = exact_plans(flags)
     if as_json:
         print(json.dumps([asdict(plan) for plan in plans], indent=2))
     else:
-        _print(plans, wish)
+        _print(plans, flags)
 
 
 def _shown(gradients: float | None) -> str:
@@ -30,9 +30,9 @@ def _shown(gradients: float | None) -> str:
     return rounded_up(gradients, 3) if gradients < 100 else f"{math.ceil(gradients):,}"
 
 
-def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
+def _print(plans: list[ExactPlan], flags: ExactFlags) -> None:
     table = Table()
-    first, mechanism = plans[0], MECHANISMS[wish.mechanism]
+    first, mechanism = plans[0], MECHANISMS[flags.mechanism]
     timed = first.step_size is not None
     for name in (
         "constants",
@@ -62,10 +62,10 @@ def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
     # In less the numbers would be cut.
     console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
-    bounded = "" if wish.lipschitz is None else f" and {mechanism.bounded.format(wish)}"
+    bounded = "" if flags.lipschitz is None else f" and {mechanism.bounded.format(flags)}"
     console.print(
-        f"Exact, whatever these numbers are: they say what edits of {wish.mechanism} cost while there are at "
-        f"{mechanism.records} {counted(wish.n, 'record')}{bounded}. Computes again: the probability, "
+        f"Exact, whatever these numbers are: they say what edits of {flags.mechanism} cost while there are at "
+        f"{mechanism.records} {counted(flags.n, 'record')}{bounded}. Computes again: the probability, "
         "at most, "
         "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: "
         "gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "

@@ -36,7 +36,7 @@ _ENGINE = 2.0
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownProblem:
     """A logistic (two classes) or softmax regression on rows of norm at most 1.
 
     Attributes:
@@ -133,7 +133,7 @@ def problem_of(
     strong_convexity: float | None,
     smoothness: float | None,
     lipschitz: float | None,
-) -> tuple[int, LossConstants, Known | None]:
+) -> tuple[int, LossConstants, KnownProblem | None]:
     """Return how many records there are, the constants of their losses, and what is known where these follow from it.
 
     Raises:
@@ -185,7 +185,7 @@ def _known(
     label: str | None,
     identifier: str | None,
     table: Path | None,
-) -> Known:
+) -> KnownProblem:
     """Return what the flags say; a table is read, and every row of it checked."""
     if data is None and table is None:
         superfluous = _given({"--label": label, "--id": identifier})
@@ -193,7 +193,7 @@ def _known(
             raise ParameterError(f"{' and '.join(superfluous)} needs --data with a file")
         if n is None or C is None:
             raise ParameterError(f"{'--n' if n is None else '--C'} is missing, or --data with a file")
-        return Known(n, C, 2 if classes is None else classes, features, intercept)
+        return KnownProblem(n, C, 2 if classes is None else classes, features, intercept)
     superfluous = _given({"--n": n, "--classes": classes, "--features": features})
     if superfluous:
         raise ParameterError(f"leave out {', '.join(superfluous)}: the table says it")
@@ -201,7 +201,7 @@ def _known(
     n = sum(len(block.labels) - int(block.test.sum()) for block in read_blocks(declared))
     require_count(least=1, n=n)
     C = QUICK_CONDITION / n if C is None else C
-    return Known(n, C, len(declared.classes or ()), len(feature_names(declared)), intercept)
+    return KnownProblem(n, C, len(declared.classes or ()), len(feature_names(declared)), intercept)
 
 
 def _declared(data: Path | None, label: str | None, identifier: str | None, table: Path | None) -> Table:

@@ -15,7 +15,7 @@ from certified_unlearning.accounting.private.guarantee import extra_delta
 from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
 from certified_unlearning.accounting.private.plan import PrivatePlan
-from certified_unlearning.commands.plans.private_methods import Asked, for_gradients, for_loss
+from certified_unlearning.commands.plans.private_methods import Target, for_gradients, for_loss
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Delta, Relation
@@ -44,7 +44,7 @@ _SAMPLED = (
 
 
 @dataclass(frozen=True)
-class PrivateWish:
+class PrivateFlags:
     """The flags; those that are needed may be missing.
 
     Attributes:
@@ -111,22 +111,22 @@ class PrivateCalibration:
     gradient: float | None = None
 
 
-def run(wish: PrivateWish, *, as_json: bool) -> None:
+def run(flags: PrivateFlags, *, as_json: bool) -> None:
     """Print what every method takes.
 
     Raises:
         UnlearningError: A flag is missing or makes no sense; the message names it.
     """
-    calibrations, left_out = private_calibrations(wish)
+    calibrations, left_out = private_calibrations(flags)
     if as_json:
         print(json.dumps([asdict(calibration) for calibration in calibrations], indent=2))
     else:
-        _print(calibrations, wish.goal)
+        _print(calibrations, flags.goal)
     for sentence in left_out:
         print(sentence, file=sys.stderr if as_json else sys.stdout)
 
 
-def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str]]:
+def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[str]]:
     """Return what every method takes to cover some deleted records with no work, and why others are left out.
 
     Raises:
@@ -135,7 +135,7 @@ def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], l
             the sampler of noise leaves out would take all of delta.
     """
     try:
-        return _calibrations(wish)
+        return _calibrations(flags)
     except (OverflowError, ZeroDivisionError) as error:
         raise ParameterError(
             f"float64 cannot plan with numbers so large or so small ({error}): give an --epsilon, a --delta and a "
@@ -143,62 +143,62 @@ def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], l
         ) from error
 
 
-def _calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str]]:
-    needed = {"--n": wish.n, "--features": wish.features, "--epsilon": wish.epsilon, "--radius": wish.radius}
+def _calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[str]]:
+    needed = {"--n": flags.n, "--features": flags.features, "--epsilon": flags.epsilon, "--radius": flags.radius}
     missing = [name for name, value in needed.items() if value is None]
-    if missing or wish.n is None or wish.features is None or wish.epsilon is None or wish.radius is None:
+    if missing or flags.n is None or flags.features is None or flags.epsilon is None or flags.radius is None:
         raise ParameterError(f"give {', '.join(missing)}")
     for option, value, known in (
-        ("--loss", wish.loss, get_args(LossName)),
-        ("--relation", wish.relation, get_args(Relation)),
-        ("--goal", wish.goal, GOALS),
+        ("--loss", flags.loss, get_args(LossName)),
+        ("--relation", flags.relation, get_args(Relation)),
+        ("--goal", flags.goal, GOALS),
     ):
         if value not in known:
             raise ParameterError(f"{option} must be one of {', '.join(known)}, got {value!r}")
-    require_positive(**{"--epsilon": wish.epsilon, "--radius": wish.radius})
-    require_count(least=2, **{"--n": wish.n})
-    require_count(least=1, **{"--features": wish.features})
-    if wish.steps is not None:
-        require_count(least=2, **{"--steps": wish.steps})
-    for option, count in (("--n", wish.n), ("--features", wish.features), ("--steps", wish.steps or 2)):
+    require_positive(**{"--epsilon": flags.epsilon, "--radius": flags.radius})
+    require_count(least=2, **{"--n": flags.n})
+    require_count(least=1, **{"--features": flags.features})
+    if flags.steps is not None:
+        require_count(least=2, **{"--steps": flags.steps})
+    for option, count in (("--n", flags.n), ("--features", flags.features), ("--steps", flags.steps or 2)):
         if count > LARGEST_COUNT:
             raise ParameterError(
                 f"{option} must be at most {LARGEST_COUNT:,}, got a number of {len(str(count))} digits"
             )
-    if wish.batch is not None and not 1 <= wish.batch <= wish.n:
-        raise ParameterError(f"--batch-size must be from 1 to --n = {wish.n}, got {wish.batch}")
-    delta, records = required_delta(wish.delta, wish.n, "--delta"), wish.records
-    if not 1 <= records <= wish.n:
-        raise ParameterError(f"--records must be from 1 to --n = {wish.n}, got {records}")
-    one = epsilon_from_mu(mu_from_epsilon(wish.epsilon, delta) / records, delta) if records > 1 else wish.epsilon
+    if flags.batch is not None and not 1 <= flags.batch <= flags.n:
+        raise ParameterError(f"--batch-size must be from 1 to --n = {flags.n}, got {flags.batch}")
+    delta, records = required_delta(flags.delta, flags.n, "--delta"), flags.records
+    if not 1 <= records <= flags.n:
+        raise ParameterError(f"--records must be from 1 to --n = {flags.n}, got {records}")
+    one = epsilon_from_mu(mu_from_epsilon(flags.epsilon, delta) / records, delta) if records > 1 else flags.epsilon
     if not one > 0:
         raise ParameterError(
-            f"{counted(records, 'record')} within epsilon = {wish.epsilon:g} leave an epsilon of 0 at "
+            f"{counted(records, 'record')} within epsilon = {flags.epsilon:g} leave an epsilon of 0 at "
             f"delta = {delta:g} for one: give a smaller --delta"
         )
     loss = ScalarLoss(
-        name=wish.loss,  # type: ignore[arg-type]
-        width=WIDTH if wish.loss in ("absolute", "huber") else None,
+        name=flags.loss,  # type: ignore[arg-type]
+        width=WIDTH if flags.loss in ("absolute", "huber") else None,
     )
     problem = LinearProblem(
-        n=wish.n,
-        features=wish.features,
+        n=flags.n,
+        features=flags.features,
         row_norm=1.0,
         loss=loss,
-        radius=wish.radius,
-        relation=wish.relation,  # type: ignore[arg-type]
+        radius=flags.radius,
+        relation=flags.relation,  # type: ignore[arg-type]
     )
-    asked = Asked(
+    asked = Target(
         problem=problem,
-        epsilon=wish.epsilon,
+        epsilon=flags.epsilon,
         epsilon_one=one,
         delta=delta,
         records=records,
-        steps=wish.steps,
-        batch=wish.batch,
+        steps=flags.steps,
+        batch=flags.batch,
     )
     calibrations, left_out = [], []
-    for method in for_gradients(asked) if wish.goal == "gradient" else for_loss(asked):
+    for method in for_gradients(asked) if flags.goal == "gradient" else for_loss(asked):
         try:
             calibrations.append(_calibration(method.name, method.plan(), records, delta))
         except (ParameterError, AssumptionError) as error:

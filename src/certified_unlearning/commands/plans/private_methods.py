@@ -26,7 +26,7 @@ USUAL_BATCHES = 1000
 
 
 @dataclass(frozen=True)
-class Asked:
+class Target:
     """What every method is planned for.
 
     Attributes:
@@ -62,55 +62,55 @@ class Method(NamedTuple):
     optional: bool = False
 
 
-def for_loss(asked: Asked) -> Iterator[Method]:
+def for_loss(target: Target) -> Iterator[Method]:
     """Yield the methods that look for weights of small loss."""
-    problem, one, delta = asked.problem, asked.epsilon_one, asked.delta
+    problem, one, delta = target.problem, target.epsilon_one, target.delta
     yield Method(
-        "noisy-gradient-descent", lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=asked.steps)
+        "noisy-gradient-descent", lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=target.steps)
     )
     if problem.loss.convex:
         yield Method("output-perturbation", lambda: OutputPerturbation.plan(problem, epsilon=one, delta=delta))
     dimension = embedding_dimension(problem, one)
     if dimension < problem.features:
         few = problem.embedded(dimension)
-        yield Method("embedding", lambda: NoisyDescent.plan(few, epsilon=one, delta=delta, steps=asked.steps))
+        yield Method("embedding", lambda: NoisyDescent.plan(few, epsilon=one, delta=delta, steps=target.steps))
     if problem.loss.convex:
         yield Method("phased-descent", lambda: PhasedDescent.plan(problem, epsilon=one, delta=delta), optional=True)
-    yield Method("sampled-descent", lambda: _sampled_descent(asked), optional=True)
+    yield Method("sampled-descent", lambda: _sampled_descent(target), optional=True)
 
 
-def for_gradients(asked: Asked) -> Iterator[Method]:
+def for_gradients(target: Target) -> Iterator[Method]:
     """Yield the methods for stationary points that a loss allows."""
-    problem, one, delta, loss = asked.problem, asked.epsilon_one, asked.delta, asked.problem.loss
+    problem, one, delta, loss = target.problem, target.epsilon_one, target.delta, target.problem.loss
     # Losses are at least 0, so none falls by more than its value at 0.
     gap = loss.at_zero**2
     if loss.lipschitz is not None:
         yield Method(
-            "spider-boost", lambda: SpiderBoost.plan(problem, epsilon=one, delta=delta, gap=gap, steps=asked.steps)
+            "spider-boost", lambda: SpiderBoost.plan(problem, epsilon=one, delta=delta, gap=gap, steps=target.steps)
         )
         yield Method("tree-spider", lambda: TreeSpider.plan(problem, epsilon=one, delta=delta))
     if loss.convex:
         yield Method(
             "recursive-regularisation",
-            lambda: RecursiveRegularisation.plan(problem, epsilon=one, delta=delta, steps=asked.steps),
+            lambda: RecursiveRegularisation.plan(problem, epsilon=one, delta=delta, steps=target.steps),
         )
     if loss.lipschitz is not None:
-        epsilon, its_delta = _numerical(asked)
+        epsilon, its_delta = _numerical(target)
         yield Method(
             "sampled-spider",
             lambda: SampledSpider.plan(
-                problem, epsilon=epsilon, delta=its_delta, gap=gap, steps=asked.steps, batch=asked.batch
+                problem, epsilon=epsilon, delta=its_delta, gap=gap, steps=target.steps, batch=target.batch
             ),
             optional=True,
         )
 
 
-def _sampled_descent(asked: Asked) -> SampledDescent:
+def _sampled_descent(target: Target) -> SampledDescent:
     """Return DP-SGD that clips no gradient of this loss in the ball, with the step size of descent on all records."""
-    problem = asked.problem
-    steps = USUAL_BATCHES if asked.steps is None else asked.steps
-    batch = max(1, problem.n // BATCHES) if asked.batch is None else asked.batch
-    epsilon, delta = _numerical(asked)
+    problem = target.problem
+    steps = USUAL_BATCHES if target.steps is None else target.steps
+    batch = max(1, problem.n // BATCHES) if target.batch is None else target.batch
+    epsilon, delta = _numerical(target)
     plan = SampledDescent.plan(
         problem,
         epsilon=epsilon,
@@ -123,9 +123,9 @@ def _sampled_descent(asked: Asked) -> SampledDescent:
     return replace(plan, step_size=usual_step_size(problem, steps, plan.sigma))
 
 
-def _numerical(asked: Asked) -> tuple[float, float]:
+def _numerical(target: Target) -> tuple[float, float]:
     """Return the epsilon and delta of one record that are enough for all, where there is no ``mu``."""
-    if asked.records == 1:
-        return asked.epsilon, asked.delta
-    one = asked.epsilon / asked.records
-    return one, delta_of_one(one, asked.delta, records=asked.records)
+    if target.records == 1:
+        return target.epsilon, target.delta
+    one = target.epsilon / target.records
+    return one, delta_of_one(one, target.delta, records=target.records)

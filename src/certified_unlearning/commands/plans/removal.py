@@ -27,13 +27,13 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Delta
 
 if TYPE_CHECKING:
-    from certified_unlearning.commands.plans.known import Known
+    from certified_unlearning.commands.plans.known import KnownProblem
 
 PLOT_POINTS = 60
 
 
 @dataclass(frozen=True)
-class Constants:
+class ConstantFlags:
     """The constants as the flags give them; ``step_size`` is a number or ``1/L``."""
 
     n: int
@@ -46,7 +46,7 @@ class Constants:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CalibrationFlags:
     """The flags of a calibration: all but one of ``records``, ``epsilon``, ``sigma`` and ``steps``, or a stream."""
 
     records: int | None
@@ -57,13 +57,13 @@ class Wish:
 
 
 def run(
-    constants: Constants,
+    constants: ConstantFlags,
     accountants: Sequence[str],
-    wish: Wish,
+    flags: CalibrationFlags,
     *,
     as_json: bool,
     plot: Path | None,
-    known: "Known | None" = None,
+    known: "KnownProblem | None" = None,
 ) -> None:
     """Print every accountant's calibration; draw the privacy recuperation where a plot is asked for.
 
@@ -74,9 +74,9 @@ def run(
     """
     try:
         problem, delta = _problem(constants)
-        stream = None if wish.stream is None else Stream.parse(wish.stream)
+        stream = None if flags.stream is None else Stream.parse(flags.stream)
         names = [accountant_called(name).name for name in dict.fromkeys(accountants)]
-        calibrations = _calibrations(problem, names, delta, wish, stream)
+        calibrations = _calibrations(problem, names, delta, flags, stream)
         if plot is not None:
             _draw(problem, calibrations, delta, plot)
     except (AssumptionError, InfeasibleError, ParameterError) as error:
@@ -93,7 +93,7 @@ def run(
         _print_table(calibrations, problem, known)
 
 
-def _facts(calibration: Calibration, problem: Problem, known: "Known | None") -> dict[str, float | None]:
+def _facts(calibration: Calibration, problem: Problem, known: "KnownProblem | None") -> dict[str, float | None]:
     """Return what a calibration means for a known model; of a stream the time of the longest request."""
     if known is None:
         return {}
@@ -102,13 +102,17 @@ def _facts(calibration: Calibration, problem: Problem, known: "Known | None") ->
 
 
 def _calibrations(
-    problem: Problem, accountants: Sequence[AccountantName], delta: float, wish: Wish, stream: Stream | None
+    problem: Problem,
+    accountants: Sequence[AccountantName],
+    delta: float,
+    flags: CalibrationFlags,
+    stream: Stream | None,
 ) -> list[Calibration]:
     """Return the calibrations of all accountants whose assumptions hold; say of the others why there is none."""
     calibrations, refusals = [], []
     for accountant in accountants:
         try:
-            calibrations.append(_calibration(problem, accountant, delta, wish, stream))
+            calibrations.append(_calibration(problem, accountant, delta, flags, stream))
         except AssumptionError as error:
             refusals.append(error)
     if not calibrations:
@@ -119,17 +123,17 @@ def _calibrations(
 
 
 def _calibration(
-    problem: Problem, accountant: AccountantName, delta: float, wish: Wish, stream: Stream | None
+    problem: Problem, accountant: AccountantName, delta: float, flags: CalibrationFlags, stream: Stream | None
 ) -> Calibration:
     try:
         return calibrate(
             problem,
             accountant,
             delta=delta,
-            records=wish.records,
-            epsilon=wish.epsilon,
-            sigma=wish.sigma,
-            steps=wish.steps,
+            records=flags.records,
+            epsilon=flags.epsilon,
+            sigma=flags.sigma,
+            steps=flags.steps,
             stream=stream,
         )
     except AssumptionError as error:
@@ -137,7 +141,7 @@ def _calibration(
         raise AssumptionError(f"accountant {accountant}: {error}") from error
 
 
-def _problem(constants: Constants) -> tuple[Problem, float]:
+def _problem(constants: ConstantFlags) -> tuple[Problem, float]:
     smoothness = constants.smoothness
     if constants.step_size == "1/L":
         if not smoothness > 0:
@@ -174,7 +178,7 @@ def _with_flags(message: str) -> str:
     return re.sub(rf"(?<![/'])\b(?:{_NAMES}|{_WORDS})\b", lambda match: "--" + match[0].replace("_", "-"), message)
 
 
-def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "Known | None") -> None:
+def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "KnownProblem | None") -> None:
     """Print one line an accountant, numbers rounded to where they promise less."""
     table = Table()
     for name in ("accountant", "records", "steps K", "sigma", "epsilon", "delta", "mu"):
@@ -219,7 +223,7 @@ def _shown(fact: dict[str, float | None], timed: bool) -> list[str]:
 
 
 def _print_scale(
-    console: Console, problem: Problem, known: "Known", facts: Sequence[dict[str, float | None]], timed: bool
+    console: Console, problem: Problem, known: "KnownProblem", facts: Sequence[dict[str, float | None]], timed: bool
 ) -> None:
     """Say which model this is, what its noise means, and what an estimate is made of."""
     bound = facts[0]["score_bound"]

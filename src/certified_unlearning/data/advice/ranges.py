@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from certified_unlearning.data.advice.shares import Largest, Shares
+from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.declaration import Table
 
 MOST_SHOWN = 8
@@ -19,7 +19,7 @@ def shares_of(table: Table) -> Shares:
     return Shares([column for column in columns for _ in table.categories.get(column, (None,))])
 
 
-def warning_about(table: Table, largest: Largest, file: str | None = None) -> str:
+def warning_about(table: Table, largest: DominantColumn, file: str | None = None) -> str:
     """Return what a column costs, and which lines to add.
 
     Args:

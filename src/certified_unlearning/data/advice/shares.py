@@ -17,7 +17,7 @@ _SAMPLE = 2_500
 _NUMBERS = 1 << 22
 
 
-class Largest(NamedTuple):
+class DominantColumn(NamedTuple):
     """The column that drowns the others.
 
     Attributes:
@@ -57,7 +57,7 @@ class Shares:
         self._sums += np.divide(1, norms, out=np.zeros_like(norms), where=counts) @ squares
         self._rows += int(counts.sum())
 
-    def largest(self) -> Largest | None:
+    def largest(self) -> DominantColumn | None:
         """Return the column that drowns the others; None if there is none, or if there is one column only."""
         if len(self._names) < 2 or not self._rows:
             return None
@@ -65,7 +65,7 @@ class Shares:
         most = int(shares.argmax())
         if shares[most] <= DROWNING:
             return None
-        return Largest(self._names[most], float(shares[most]), len(self._names) - 1)
+        return DominantColumn(self._names[most], float(shares[most]), len(self._names) - 1)
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:

@@ -26,7 +26,7 @@ _MOST_COLUMNS = 1000
 Array = NDArray[np.float64]
 
 
-class Worth(NamedTuple):
+class PredictionScores(NamedTuple):
     """How good predictions are.
 
     Attributes:
@@ -40,7 +40,7 @@ class Worth(NamedTuple):
     auc: float
     by_mean: float
 
-    def is_better_than(self, other: "Worth") -> bool:
+    def is_better_than(self, other: "PredictionScores") -> bool:
         """Return whether it is better by `GAIN`."""
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
@@ -94,7 +94,7 @@ class Trial:
         """Whether both halves have two classes."""
         return all(len(np.unique(self._positions[half])) > 1 for half in self._halves)
 
-    def published(self, weights: NDArray[np.floating]) -> Worth:
+    def published(self, weights: NDArray[np.floating]) -> PredictionScores:
         """Return the worth of weights that are there, shape ``(scores of a record, features)``."""
         everything = np.arange(len(self._rows))
         return self._worth([(everything, weights.astype(np.float64))])
@@ -103,7 +103,7 @@ class Trial:
         """Return the mean over the records of each class' probability by such weights."""
         return np.asarray(self._probabilities(self._rows, weights.astype(np.float64)).mean(axis=0))
 
-    def expected(self, strong_convexity: float, noise: Noise | None = None) -> Worth:
+    def expected(self, strong_convexity: float, noise: Noise | None = None) -> PredictionScores:
         """Return the expected worth of a model.
 
         Args:
@@ -119,7 +119,7 @@ class Trial:
             self._worth([(half, weights + draw.standard_normal(weights.shape) @ spread) for half, weights in halves])
             for _ in range(_DRAWS)
         ]
-        return Worth(*np.mean(worths, axis=0).tolist())
+        return PredictionScores(*np.mean(worths, axis=0).tolist())
 
     def _fit(self, strong_convexity: float) -> list[tuple[NDArray[np.int64], Array]]:
         """Return each half with the weights of a fit to the other one."""
@@ -167,7 +167,7 @@ class Trial:
         weights[model.classes_] = found
         return weights
 
-    def _worth(self, models: list[tuple[NDArray[np.int64], Array]]) -> Worth:
+    def _worth(self, models: list[tuple[NDArray[np.int64], Array]]) -> PredictionScores:
         plain, by_mean = Tally(self._classes), Tally(self._classes)
         for some, weights in models:
             probabilities = self._probabilities(self._rows[some], weights)
@@ -175,7 +175,7 @@ class Trial:
             divided = probabilities / probabilities.mean(axis=0)
             by_mean.add(probabilities, self._positions[some], divided.argmax(axis=1))
         quality = plain.quality()
-        return Worth(
+        return PredictionScores(
             quality.balanced_accuracy,
             0.5 if quality.auc is None else quality.auc,
             by_mean.quality().balanced_accuracy,

@@ -13,7 +13,7 @@ from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, differences, forward, single_logit
 
 
-class Sure(NamedTuple):
+class CertifiedLabels(NamedTuple):
     """What is sure of predictions: of all parameters of a box, or with lines of those that they leave.
 
     Attributes:
@@ -70,7 +70,7 @@ def certify(
     *,
     joint: bool = True,
     last: LastUpdate | None = None,
-) -> Sure:
+) -> CertifiedLabels:
     """Return which class all parameters of a box, or with lines all that they leave, predict, and where there is one.
 
     Arguments are those of `margin_bounds`.
@@ -80,7 +80,7 @@ def certify(
     least = apart.lower.masked_fill(itself, torch.inf).amin(dim=-2)
     finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))
     best = torch.where(torch.isnan(least), -torch.inf, least).max(dim=-1)
-    return Sure(best.indices, finite & (best.values > 0), best.values)
+    return CertifiedLabels(best.indices, finite & (best.values > 0), best.values)
 
 
 def possible(

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.data.advice.trial import GAIN, Noise, Trial, Worth
+from certified_unlearning.data.advice.trial import GAIN, Noise, PredictionScores, Trial
 from certified_unlearning.data.quality import Quality
 from certified_unlearning.data.tables.declaration import Table
 
@@ -28,7 +28,7 @@ class Option(NamedTuple):
     """
 
     words: str
-    expected: Worth
+    expected: PredictionScores
     noise: float
 
 
@@ -64,7 +64,7 @@ class Advice(ABC, Generic[PlanT]):
     intercept: bool
     trial: Trial
     weights: NDArray[np.floating]
-    worth: Worth
+    worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
         """Yield what the trouble is, and what helps, where so much was found on these records or on others."""
@@ -77,7 +77,7 @@ class Advice(ABC, Generic[PlanT]):
         yield from found
 
     @abstractmethod
-    def _against_noise(self, same: Worth) -> str:
+    def _against_noise(self, same: PredictionScores) -> str:
         """Return what is better than the current version, in words, where the same model without noise is."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Advice(ABC, Generic[PlanT]):
         """Return other mechanisms with a `MORE` times as large ``C``, which a flag says."""
         return ()
 
-    def _noise(self, same: Worth) -> Iterator[str]:
+    def _noise(self, same: PredictionScores) -> Iterator[str]:
         """Yield what helps if the same model without noise is better."""
         if same.is_better_than(self.worth):
             yield (
@@ -100,7 +100,7 @@ class Advice(ABC, Generic[PlanT]):
                 f"{self.worth.in_words()}; what helps in a new `unlearn init`: {self._against_noise(same)}"
             )
 
-    def _regulariser(self, same: Worth) -> Iterator[str]:
+    def _regulariser(self, same: PredictionScores) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
         if not self.trial.expected(self.plan.strong_convexity / MORE).is_better_than(same):
             return
@@ -117,7 +117,7 @@ class Advice(ABC, Generic[PlanT]):
                 )
                 return
 
-    def _threshold(self, same: Worth) -> Iterator[str]:
+    def _threshold(self, same: PredictionScores) -> Iterator[str]:
         """Yield how probabilities become classes where one of them is rare, if that is better."""
         if same.auc < RANKS or self.worth.by_mean < self.worth.balanced + GAIN:
             return

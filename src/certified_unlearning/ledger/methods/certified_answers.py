@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
-from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
-from certified_unlearning.mechanisms.certified_sgd.shards import Standing, replayed
+from certified_unlearning.mechanisms.certified_sgd.shards import ShardState, replayed
 from certified_unlearning.mechanisms.learners.history import Removal
 
 
@@ -55,7 +55,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         answered: Sequence[Answered],
         batch: Batch,
         rows: Sequence[int],
-        taken: Taken | None,
+        taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
         """Take records out, and train the shards again whose budget that spends; see `Method.remove`."""
@@ -103,12 +103,12 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         if secret is None:
             raise DataError("the secret state is missing, without which nothing can be answered or removed")
         header, (rows, labels) = secret.header, self._training()
-        standing = Standing(self._plan.sharding)
+        standing = ShardState(self._plan.sharding)
         standing.left, standing.pending = header["left"], header["pending"]
         tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
         return CertifiedShards.from_tensors(self._plan.settings, rows, labels, standing, tensors)
 
-    def _standing(self, answered: Sequence[Answered]) -> Standing:
+    def _standing(self, answered: Sequence[Answered]) -> ShardState:
         """Return where the ensemble stands after batches.
 
         Raises:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
-from certified_unlearning.data.advice.trial import Noise, Worth
+from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
 from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
@@ -31,7 +31,7 @@ from certified_unlearning.vocabulary import Reading
 class RefitAdvice(Advice[RefitPlan]):
     """Less noise, with which data are read again more often."""
 
-    def _against_noise(self, same: Worth) -> str:
+    def _against_noise(self, same: PredictionScores) -> str:
         sigmas = [self.plan.sigma / times for times in (10, 100, 1000, 10_000)]
         options = [self._with(f"--sigma {sigma:.2g}", self.plan.strong_convexity, Noise(sigma)) for sigma in sigmas]
         first = next((each for each in options if not same.is_better_than(each.expected)), options[-1])
@@ -63,7 +63,7 @@ class ExactRefit(Method[RefitPlan]):
         answered: Sequence[Answered],
         batch: Batch,
         rows: Sequence[int],
-        taken: Taken | None,
+        taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch by a Newton step, or by reading the data; see `Method.remove`."""
@@ -76,7 +76,9 @@ class ExactRefit(Method[RefitPlan]):
         if taken is None:
             # What the step needs of the removed records is gone. Only a reading does without.
             model.curvature.usable = False
-            taken = Taken(np.zeros((batch.records, self._plan.features), np.float32), np.zeros(batch.records, np.int8))
+            taken = RemovedRows(
+                np.zeros((batch.records, self._plan.features), np.float32), np.zeros(batch.records, np.int8)
+            )
         answer = NewtonRemoval(self._plan).remove(
             model,
             taken.rows.astype(np.float64),

@@ -22,11 +22,11 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.data.advice.trial import Worth
+from certified_unlearning.data.advice.trial import PredictionScores
 from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, InfeasibleError
-from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
 from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
@@ -41,7 +41,7 @@ from certified_unlearning.text import counted
 class ExactAdvice(Advice[ExactPlan]):
     """Longer learning, and steps with less noise."""
 
-    def _against_noise(self, same: Worth) -> str:
+    def _against_noise(self, same: PredictionScores) -> str:
         less = " together with a smaller --sigma" if self.plan.sigma is not None else ""
         less = " together with a smaller --quantum" if self.plan.quantum is not None else less
         return f"more --steps{less}"
@@ -89,7 +89,7 @@ class ExactSteps(Method[ExactPlan]):
         answered: Sequence[Answered],
         batch: Batch,
         rows: Sequence[int],
-        taken: Taken | None,
+        taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch on the state; see `Method.remove`."""

@@ -13,14 +13,14 @@ from torch import Tensor
 from certified_unlearning import certificate
 from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.certificate.base import Certificate
-from certified_unlearning.data.advice.trial import Noise, Worth
+from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken, noise_key
+from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, noise_key
 from certified_unlearning.ledger.methods.advice import MORE, Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.mechanisms.learners.history import Removal
@@ -36,7 +36,7 @@ STRONGER = (10, 100)
 class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
     """Less noise, more epsilon or records, a stronger regulariser, and Newton removal, which needs less noise."""
 
-    def _against_noise(self, same: Worth) -> str:
+    def _against_noise(self, same: PredictionScores) -> str:
         learner = self.plan
         usual = self._option(f"the usual noise{WITHOUT}")
         without = self._left_out(usual)
@@ -120,7 +120,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         answered: Sequence[Answered],
         batch: Batch,
         rows: Sequence[int],
-        taken: Taken | None,
+        taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch by its noisy steps; see `Method.remove`."""

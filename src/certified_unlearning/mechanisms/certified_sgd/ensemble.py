@@ -24,7 +24,7 @@ from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.sgd import initial_parameters
-from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing
+from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, ShardState
 from certified_unlearning.mechanisms.certified_sgd.votes import Votes, decided
 from certified_unlearning.text import counted
 
@@ -82,7 +82,7 @@ class CertifiedEnsemble:
             generator: Draws slices and starts: the same seed for every set of records.
         """
         slices, start = self.slices(generator), self.start(generator)
-        standing = Standing(self.sharding)
+        standing = ShardState(self.sharding)
         gone = slices[~present.cpu()].tolist()
         standing.remove([(place, gone.count(place)) for place in sorted({*gone})])
         standing.pending = [0] * len(standing.pending)
@@ -130,7 +130,7 @@ class CertifiedShards:
     labels: Tensor
     present: Tensor
     slices: Tensor
-    standing: Standing
+    standing: ShardState
     parameters: Parameters
     lower: Parameters = field(repr=False)
     upper: Parameters = field(repr=False)
@@ -237,7 +237,7 @@ class CertifiedShards:
 
     def fresh(self) -> Self:
         """Return the ensemble trained from the starts on the records that are left."""
-        standing = Standing(self.settings.sharding)
+        standing = ShardState(self.settings.sharding)
         standing.left = [*self.standing.left]
         points = [
             tuple(each[:, :1].expand(-1, each.shape[1], *(-1,) * (each.ndim - 2)).clone() for each in which)
@@ -261,7 +261,7 @@ class CertifiedShards:
         settings: CertifiedEnsemble,
         rows: Tensor,
         labels: Tensor,
-        standing: Standing,
+        standing: ShardState,
         tensors: Mapping[str, Tensor],
     ) -> Self:
         """Return the shards that `tensors` gave."""

@@ -55,7 +55,7 @@ class Sharding:
 
 
 @dataclass
-class Standing:
+class ShardState:
     """What has left every slice, and what of it the shard was not trained without yet.
 
     It depends on where removed records lay and on nothing that they said.
@@ -137,13 +137,13 @@ class Standing:
         return slice(shard * self.sharding.slices, (shard + 1) * self.sharding.slices)
 
 
-def replayed(sharding: Sharding, history: Sequence[Places]) -> Standing:
+def replayed(sharding: Sharding, history: Sequence[Places]) -> ShardState:
     """Return where an ensemble stands after requests, each of which had the shards trained again that it spent.
 
     Raises:
         ParameterError: More records left a slice than it had.
     """
-    standing = Standing(sharding)
+    standing = ShardState(sharding)
     for places in history:
         standing.remove(places)
         standing.retrain(standing.offline)

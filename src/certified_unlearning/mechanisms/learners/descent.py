@@ -32,7 +32,7 @@ from certified_unlearning.accounting.descent.conditional import (
 from certified_unlearning.accounting.descent.published import extra_steps
 from certified_unlearning.accounting.shifted.arithmetic import descent_floor, triangle_floor
 from certified_unlearning.engine import descent
-from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.descent import DescentPhase
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms import descent_to_delete
@@ -359,7 +359,7 @@ class DescentLearner(LinearLearner):
         learning_steps = accounting.least_learning_steps(problem, radius=radius, steps=first)
         return planned.model_copy(update={"learning_steps": learning_steps})
 
-    def _phase(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> Phase:
+    def _phase(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> DescentPhase:
         batch = self._batch(history, trials, keys)
         return descent_to_delete.phase(batch, len(history), batch)
 

@@ -36,7 +36,7 @@ from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
 from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_NOISY_STEP, Work
 from certified_unlearning.mechanisms.learners.history import History, Removal
-from certified_unlearning.mechanisms.run import Constants, Run
+from certified_unlearning.mechanisms.run import ProblemConstants, Run
 from certified_unlearning.vocabulary import Adjacency, DType
 
 START = 0.0
@@ -217,7 +217,7 @@ class LinearLearner(BaseModel):
             variant=self._variant,
             accountant=self._accountant,
             guarantee=assumptions.guarantee(self._accountant, "bound"),
-            constants=Constants(
+            constants=ProblemConstants(
                 n=self.n,
                 d=self.dimension,
                 classes=self.classes,
@@ -272,7 +272,7 @@ class LinearLearner(BaseModel):
         start: Tensor,
         rows: Tensor | StreamedRows,
         labels: Tensor,
-        phase: descent.Phase,
+        phase: descent.DescentPhase,
         *,
         normaliser: int,
         progress: Progress | None,

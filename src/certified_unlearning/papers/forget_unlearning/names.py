@@ -16,8 +16,8 @@ Attack = Literal[
     "fixed-then-averaged",
 ]
 # `own` is the construction that an attack was made for.
-Mechanism = Literal[
+MechanismName = Literal[
     "noisy-gradient-deletion", "langevin", "published-state", "secret-state", "retraining", "own", "constant"
 ]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
-MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
+MECHANISMS: tuple[MechanismName, ...] = get_args(MechanismName)

@@ -6,7 +6,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.descent import shifted as descent_shifted
 from certified_unlearning.mechanisms.constants import constants_and_problem
 from certified_unlearning.mechanisms.planner import Planner, at, least_sigma
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3a
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
@@ -45,7 +45,7 @@ def planner(inputs: Inputs, *, exact_arithmetic: bool = False) -> Planner:
     )
 
 
-def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
+def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
     """Plan Langevin unlearning with K fixed and the least sigma, Descent-to-Delete, retraining.
 
     Args:

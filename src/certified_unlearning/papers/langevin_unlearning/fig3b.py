@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from certified_unlearning import accounting
 from certified_unlearning.mechanisms.constants import constants_and_problem
 from certified_unlearning.mechanisms.planner import Planner, published_state_plan
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
-def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
+def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
     """Plan streams of requests; arguments and errors as for `fig3a.plan`, with a sweep `Figure3b`."""
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)

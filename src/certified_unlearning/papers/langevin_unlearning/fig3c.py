@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from certified_unlearning.mechanisms.constants import constants_and_problem
 from certified_unlearning.mechanisms.planner import Planner, at
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3c
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
-def make(inputs: Inputs) -> Plan:
+def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment; errors as for `fig3a.plan`."""
     sweep = inputs.sweep
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)

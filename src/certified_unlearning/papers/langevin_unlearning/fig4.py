@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from certified_unlearning.mechanisms.constants import constants_and_problem
 from certified_unlearning.mechanisms.planner import Planner, at
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure4
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
@@ -19,7 +19,7 @@ def planner_of_groups(inputs: Inputs, experiment: str) -> Planner:
     return Planner(inputs.settings, experiment, constants, exact, sweep.epsilon, noise)
 
 
-def make(inputs: Inputs) -> Plan:
+def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment; errors as for `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG4.name)
     return inputs.plan(planner.constants, _runs(planner, inputs.sweep))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from certified_unlearning.mechanisms.planner import Planner, at
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
 from certified_unlearning.papers.langevin_unlearning.fig4 import planner_of_groups
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure5a
@@ -11,7 +11,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
-def make(inputs: Inputs) -> Plan:
+def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment; errors as for `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG5A.name)
     return inputs.plan(planner.constants, _runs(planner, inputs.sweep))

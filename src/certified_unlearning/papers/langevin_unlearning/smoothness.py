@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pandas as pd
 import pyarrow as pa
 
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.langevin_unlearning import fig3b
 from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
@@ -30,7 +30,7 @@ ROWS = pa.schema(
 """Streams of requests that were planned and not run: one row a request."""
 
 
-def plans_by_smoothness(plan: Callable[..., Plan], inputs: Inputs) -> Iterator[Plan]:
+def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> Iterator[ExperimentPlan]:
     """Yield an experiment's plan under every rule for ``L``, each with its own step size 1/L, in exact arithmetic.
 
     Args:
@@ -58,7 +58,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
     return pd.DataFrame([row for plan in plans for row in _rows(plan)])
 
 
-def _rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
+def _rows(plan: ExperimentPlan) -> Iterator[Mapping[str, Any]]:
     for run in (run for run in plan.runs if run.mechanism not in ANEW):
         steps = accumulate(request.unlearning_steps for request in run.requests)
         for number, (request, accumulated) in enumerate(zip(run.requests, steps, strict=True), start=1):

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from certified_unlearning.mechanisms.constants import constants_and_problem
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.langevin_unlearning import fig3a
 from certified_unlearning.papers.langevin_unlearning.smoothness import plans_by_smoothness
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3a
@@ -109,7 +109,7 @@ def _noise(inputs: Inputs, mechanism: str) -> pd.DataFrame:
     return pd.DataFrame([row for plan in plans for row in _noise_rows(plan, mechanism)])
 
 
-def _noise_rows(plan: Plan, mechanism: str) -> Iterator[dict[str, Any]]:
+def _noise_rows(plan: ExperimentPlan, mechanism: str) -> Iterator[dict[str, Any]]:
     for run in sorted(plan.of(mechanism), key=lambda run: run.accountant):
         (request,) = run.requests
         yield {

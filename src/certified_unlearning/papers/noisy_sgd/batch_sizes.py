@@ -6,13 +6,13 @@ from certified_unlearning.accounting import Problem
 from certified_unlearning.mechanisms.constants import constants_and_problem
 from certified_unlearning.mechanisms.minibatch_langevin import planned_run
 from certified_unlearning.mechanisms.planner import Planner, at
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.papers.noisy_sgd.sweeps import BatchSizes
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
-def make(inputs: Inputs) -> Plan:
+def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment.
 
     Args:

@@ -14,7 +14,7 @@ import torch
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.engine import descent as dynamics
 from certified_unlearning.engine import randomness
-from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.descent import DescentPhase
 from certified_unlearning.engine.objectives.quadratic import QuadraticObjective
 from certified_unlearning.papers.privacy_dynamics.sampled import Array, Estimate, divergence_by_order
 from certified_unlearning.papers.privacy_dynamics.sweeps import Measured
@@ -108,7 +108,7 @@ def _runs(sweep: Measured, replaced: int) -> Array:
         replacements=(torch.tensor([0]), -records[:1]),
     )
     steps = sorted(sweep.steps)
-    phase = Phase(
+    phase = DescentPhase(
         removed=replaced,
         steps=[steps[-1]] * sweep.trials,
         sigma=[sweep.sigma] * sweep.trials,

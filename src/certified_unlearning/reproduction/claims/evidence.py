@@ -10,7 +10,7 @@ import pandas as pd
 
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.files import read_json
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.reproduction.experiment import Experiment
 from certified_unlearning.reproduction.layout import Layout
@@ -63,11 +63,11 @@ class Evidence:
         return str(self.data["name"])
 
     @cached_property
-    def plans(self) -> tuple[Plan, ...]:
+    def plans(self) -> tuple[ExperimentPlan, ...]:
         """The plans of all experiments that have one."""
         planned = [each for each in self.paper.experiments if each.mechanisms]
         paths = [self.layout.plan(self.paper.name, each.name) for each in planned]
-        read = [Plan.read(path) for path in paths if path.exists()]
+        read = [ExperimentPlan.read(path) for path in paths if path.exists()]
         found = [plan for plan in read if plan.left_out is None]
         if not found:
             where = self.layout.directory / self.paper.name

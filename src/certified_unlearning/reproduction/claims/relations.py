@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.reproduction.claims.severity import Miss, missed_bound, missed_range, missed_value
+from certified_unlearning.reproduction.claims.severity import Deviation, missed_bound, missed_range, missed_value
 from certified_unlearning.text import counted
 
 # Values may sit on the edge of a truncation interval: lambda = 1e-6 * 50 000 is one rounding below 0.05 in binary.
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
     agrees: bool | None
     text: str
-    miss: Miss | None = None
+    miss: Deviation | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _EntryByEntry(_Relation):
             findings.append(Finding(agrees, text, miss))
         return findings
 
-    def missed(self, printed: float, measured: float) -> Miss:
+    def missed(self, printed: float, measured: float) -> Deviation:
         """Return by how much a measured value misses a printed one."""
         return missed_value(printed, measured)
 
@@ -188,7 +188,7 @@ class AtMost(_EntryByEntry):
         """Return the values that agree with a printed one."""
         return Range(high=printed)
 
-    def missed(self, printed: float, measured: float) -> Miss:
+    def missed(self, printed: float, measured: float) -> Deviation:
         """Return by how much a measured value is above a printed bound."""
         return missed_bound(printed, measured)
 

@@ -20,7 +20,7 @@ SMALL = 0.1
 _SLACK = 1e-9  # Of one unit of the last digit: 0.0499 + 0.0001 is not 0.05 in binary.
 
 
-class Miss(NamedTuple):
+class Deviation(NamedTuple):
     """By how much one number misses what is stated.
 
     Attributes:
@@ -32,39 +32,39 @@ class Miss(NamedTuple):
     gap: float | None
 
 
-def missed_value(printed: float, measured: float) -> Miss:
+def missed_value(printed: float, measured: float) -> Deviation:
     """Return by how much a number misses a printed one that it should equal."""
     if printed == 0:
-        return Miss("large", None)
+        return Deviation("large", None)
     distance = abs(measured - printed)
     gap = distance / abs(printed)
     unit = last_digit(printed, measured)
     if unit is not None and distance <= unit * (1 + _SLACK) and gap < SMALL:
-        return Miss("rounding", gap)
+        return Deviation("rounding", gap)
     if measured * printed < 0:
-        return Miss("different in kind", gap)
-    return Miss("small" if gap < SMALL else "large", gap)
+        return Deviation("different in kind", gap)
+    return Deviation("small" if gap < SMALL else "large", gap)
 
 
-def missed_bound(bound: float, measured: float) -> Miss:
+def missed_bound(bound: float, measured: float) -> Deviation:
     """Return by how much a number is on the wrong side of a bound."""
     if bound == 0:
-        return Miss("different in kind", None)
+        return Deviation("different in kind", None)
     gap = abs(measured - bound) / abs(bound)
-    return Miss("small" if gap < SMALL else "different in kind", gap)
+    return Deviation("small" if gap < SMALL else "different in kind", gap)
 
 
-def missed_range(low: float, high: float, measured: float) -> Miss:
+def missed_range(low: float, high: float, measured: float) -> Deviation:
     """Return by how much a number is outside a range; one of the ends may be infinite, which makes it a bound."""
     if math.isinf(low) or math.isinf(high):
         return missed_bound(high if math.isinf(low) else low, measured)
     scale = max(abs(low), abs(high))
     if scale == 0:
-        return Miss("large", None)
+        return Deviation("large", None)
     gap = max(low - measured, measured - high, 0.0) / scale
     if (low > 0 > measured) or (high < 0 < measured):
-        return Miss("different in kind", gap)
-    return Miss("small" if gap < SMALL else "large", gap)
+        return Deviation("different in kind", gap)
+    return Deviation("small" if gap < SMALL else "large", gap)
 
 
 def last_digit(printed: float, measured: float) -> float | None:
@@ -80,11 +80,11 @@ def last_digit(printed: float, measured: float) -> float | None:
     return 10.0**exponent
 
 
-def worst(misses: list[Miss]) -> Miss:
+def worst(misses: list[Deviation]) -> Deviation:
     """Return the worst of several misses: by severity, then by gap; the gap without a scale is the largest."""
     return max(misses, key=badness)
 
 
-def badness(miss: Miss) -> tuple[int, float]:
+def badness(miss: Deviation) -> tuple[int, float]:
     """Return what orders misses, the worst last."""
     return get_args(Severity).index(miss.severity), math.inf if miss.gap is None else miss.gap

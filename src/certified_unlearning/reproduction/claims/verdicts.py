@@ -17,7 +17,7 @@ from certified_unlearning.files import read_json, write_json
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
 from certified_unlearning.reproduction.claims.model import CheckableClaim, Reading, Whose
 from certified_unlearning.reproduction.claims.relations import Finding, Quantity
-from certified_unlearning.reproduction.claims.severity import Miss, Severity, badness, worst
+from certified_unlearning.reproduction.claims.severity import Deviation, Severity, badness, worst
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
@@ -155,7 +155,7 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
         place = order.index(verdict.verdict)
         if verdict.severity is None:
             return place, _standing(verdict), 0.0, False, 0.0
-        severity, gap = badness(Miss(verdict.severity, verdict.gap))
+        severity, gap = badness(Deviation(verdict.severity, verdict.gap))
         return place, _standing(verdict), -severity, _PROVEN.search(verdict.source) is None, -gap
 
     return sorted(verdicts, key=key)
@@ -296,7 +296,7 @@ def _numbers(verdict: Verdict) -> list[str]:
 def _judge(checkable: CheckableClaim, evidence: Sequence[Evidence], paper: str) -> Verdict:
     claim = checkable.claim
     measured: list[Quantity] = []
-    misses: list[Miss] = []
+    misses: list[Deviation] = []
     try:
         measured = checkable.measured(evidence)
         findings = claim.expected.findings(measured)

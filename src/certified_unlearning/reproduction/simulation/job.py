@@ -10,19 +10,19 @@ from torch import Tensor
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.engine import quality
 from certified_unlearning.engine.checkpoint import Checkpoint
-from certified_unlearning.engine.descent import Phase, Trajectory, run
+from certified_unlearning.engine.descent import DescentPhase, DescentResult, run
 from certified_unlearning.engine.devices import one_thread, pick_device
 from certified_unlearning.engine.objectives import logistic, softmax
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.engine.row_shards import ALONE, RowShards, SharedCheckpoint, local_rank
 from certified_unlearning.errors import DataError, DivergedError, ParameterError
 from certified_unlearning.files import content_key
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.reproduction.simulation.objectives import Objectives
 from certified_unlearning.version import source_sha256
 
 
-def require_runs(plan: Plan, mechanism: str, data: PreparedData) -> None:
+def require_runs(plan: ExperimentPlan, mechanism: str, data: PreparedData) -> None:
     """Raise `DataError` unless ``data`` is what a plan was made for and the plan has runs of the mechanism."""
     if data.sha256 != plan.constants.data_sha256:
         raise DataError(
@@ -33,7 +33,7 @@ def require_runs(plan: Plan, mechanism: str, data: PreparedData) -> None:
         raise DataError(f"the plan of {plan.runs[0].experiment} has no runs of {mechanism}")
 
 
-def require_shards(plan: Plan, shards: RowShards, device: torch.device) -> None:
+def require_shards(plan: ExperimentPlan, shards: RowShards, device: torch.device) -> None:
     """Raise `ParameterError` where processes share a job whose plan is for a single one, or have no GPU each."""
     if shards.ranks > 1 and not plan.settings.row_shards:
         raise ParameterError(
@@ -64,7 +64,13 @@ class Simulation:
     """
 
     def __init__(
-        self, plan: Plan, mechanism: str, data: PreparedData, name: str, output: Path, shards: RowShards = ALONE
+        self,
+        plan: ExperimentPlan,
+        mechanism: str,
+        data: PreparedData,
+        name: str,
+        output: Path,
+        shards: RowShards = ALONE,
     ) -> None:
         require_runs(plan, mechanism, data)
         self.plan = plan
@@ -89,14 +95,14 @@ class Simulation:
         """Return `quality.MEASURES` of each trial, on the test records."""
         return quality.judged(weights, *self._test, classes=self.plan.constants.classes)
 
-    def expect(self, groups: Sequence[Sequence[Phase]]) -> None:
+    def expect(self, groups: Sequence[Sequence[DescentPhase]]) -> None:
         """Announce all groups, so that the progress line knows the whole."""
         if not self._shards.writes:
             return
         total = sum(sum(phase.steps) for phases in groups for phase in phases)
         self._progress = Progress(self._name, total)
 
-    def run(self, start: Tensor, phases: Sequence[Phase], of: Run) -> Trajectory:
+    def run(self, start: Tensor, phases: Sequence[DescentPhase], of: Run) -> DescentResult:
         """Run the next group of phases, with the step size, the ball and the mini-batches of one of its runs."""
         number = len(self._checkpoints)
         # A checkpoint of other code would give records that belong to neither version.

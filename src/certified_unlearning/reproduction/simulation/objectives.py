@@ -22,7 +22,7 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.engine.objectives.sharded import ShardedCycle, ShardedObjective
 from certified_unlearning.engine.row_shards import RowShards
 from certified_unlearning.errors import DataError
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import ExperimentPlan
 
 
 class Objectives:
@@ -38,7 +38,13 @@ class Objectives:
     """
 
     def __init__(
-        self, plan: Plan, mechanism: str, data: PreparedData, device: torch.device, directory: Path, shards: RowShards
+        self,
+        plan: ExperimentPlan,
+        mechanism: str,
+        data: PreparedData,
+        device: torch.device,
+        directory: Path,
+        shards: RowShards,
     ) -> None:
         self._plan, self._data, self._directory, self._shards = plan, data, directory, shards
         self._on = {"dtype": getattr(torch, plan.of(mechanism)[0].dtype), "device": device}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from matplotlib.colors import to_hex
 
 from certified_unlearning.files import content_key
-from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.mechanisms.run import ExperimentPlan, Run
 from certified_unlearning.reproduction import summaries
 from certified_unlearning.reproduction.declared import mechanism_name
 from certified_unlearning.reproduction.experiment import Experiment
@@ -123,7 +123,7 @@ class Entry:
 class _Shared:
     """What the runs of an experiment share; ``mechanisms`` in the experiment's order, ``ended`` by their names."""
 
-    plan: Plan
+    plan: ExperimentPlan
     paper: str
     source: str
     dataset: Dataset
@@ -160,7 +160,7 @@ def has_rows(layout: Layout, paper: str, experiment: Experiment) -> bool:
 def _of_runs(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
     name = experiment.name
     plan_path = layout.plan(paper, name)
-    plan = Plan.read(plan_path)
+    plan = ExperimentPlan.read(plan_path)
     ran = [each for each in experiment.mechanisms if layout.run_rows(paper, name, each).exists()]
     ran = ran or list(experiment.mechanisms)
     paths = [layout.run_rows(paper, name, each) for each in ran]
@@ -373,13 +373,13 @@ def _along(curve: pd.DataFrame) -> Iterable[Metric]:
             yield Metric(name, float(value), int(step))
 
 
-def _settings(plan: Plan) -> dict[str, Any]:
+def _settings(plan: ExperimentPlan) -> dict[str, Any]:
     """Return what all runs of a plan share; where a setting says how (``1/n``), the number that came of it."""
     settings = plan.settings.model_dump(mode="json", exclude={"device", "accountants"})
     return {**settings, **plan.constants.model_dump(mode="json"), "features": plan.features}
 
 
-def _dataset(plan: Plan, layout: Layout) -> Dataset:
+def _dataset(plan: ExperimentPlan, layout: Layout) -> Dataset:
     constants = plan.constants
     return Dataset(plan.settings.dataset, str(constants.data_sha256), str(layout.data), n=constants.n, d=constants.d)
 

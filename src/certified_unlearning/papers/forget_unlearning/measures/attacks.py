@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 import pandas as pd
 
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.forget_unlearning.names import Attack, Mechanism
+from certified_unlearning.papers.forget_unlearning.names import Attack, MechanismName
 from certified_unlearning.papers.forget_unlearning.services.advantage import Measured
 from certified_unlearning.reproduction.claims.evidence import Evidence, table_of
 from certified_unlearning.reproduction.claims.intervals import FALSE_ALARMS
@@ -17,14 +17,16 @@ Row = dict[str, Any]
 
 
 @measure
-def attack_advantage(evidence: Sequence[Evidence], *, attack: Attack, mechanisms: list[Mechanism]) -> list[Quantity]:
+def attack_advantage(
+    evidence: Sequence[Evidence], *, attack: Attack, mechanisms: list[MechanismName]
+) -> list[Quantity]:
     """Return the measured advantage of an attack, one for each mechanism."""
     return [_advantage(_cell(evidence, attack, each), 0.0, len(mechanisms)) for each in mechanisms]
 
 
 @measure
 def advantage_over_promise(
-    evidence: Sequence[Evidence], *, attack: Attack, mechanisms: list[Mechanism]
+    evidence: Sequence[Evidence], *, attack: Attack, mechanisms: list[MechanismName]
 ) -> list[Quantity]:
     """Return by how much an attack's measured advantage exceeds what the published certificate promises."""
     cells = [_cell(evidence, attack, each) for each in mechanisms]
@@ -32,7 +34,7 @@ def advantage_over_promise(
 
 
 @measure
-def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: Mechanism) -> list[Quantity]:
+def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: MechanismName) -> list[Quantity]:
     """Return the lower confidence bound of every attack on a mechanism, less the bound that holds."""
     attacks = table_of(evidence, "deletion")
     cells = _rows(attacks[attacks["mechanism"] == mechanism])
@@ -67,7 +69,7 @@ def _quantile(trials: int, comparisons: int) -> float:
     return -float(stdtrit(trials - 1, FALSE_ALARMS / (2 * comparisons)))
 
 
-def _cell(evidence: Sequence[Evidence], attack: Attack, mechanism: Mechanism) -> Row:
+def _cell(evidence: Sequence[Evidence], attack: Attack, mechanism: MechanismName) -> Row:
     attacks = table_of(evidence, "deletion")
     cells = _rows(attacks[(attacks["attack"] == attack) & (attacks["mechanism"] == mechanism)])
     if len(cells) != 1:

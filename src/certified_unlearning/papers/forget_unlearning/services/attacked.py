@@ -18,7 +18,7 @@ from certified_unlearning.accounting.deletion.planning import DeletionPlan, adap
 from certified_unlearning.accounting.deletion.soundness import largest_advantage
 from certified_unlearning.accounting.langevin.accountants import unlearning_curve
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.papers.forget_unlearning.names import Mechanism
+from certified_unlearning.papers.forget_unlearning.names import MechanismName
 from certified_unlearning.papers.forget_unlearning.services.interaction import Service, identity
 from certified_unlearning.papers.forget_unlearning.services.linear_losses import (
     ConstantService,
@@ -76,7 +76,7 @@ class Attacked:
             none.
     """
 
-    name: Mechanism
+    name: MechanismName
     service: Service[Any]
     publish: Callable[[Any], Any]
     releases: Releases

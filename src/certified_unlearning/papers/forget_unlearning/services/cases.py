@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from certified_unlearning.papers.forget_unlearning.names import Attack, Mechanism
+from certified_unlearning.papers.forget_unlearning.names import Attack, MechanismName
 from certified_unlearning.papers.forget_unlearning.services.measurement import Scenario
 
 
@@ -22,7 +22,7 @@ class Case:
     """
 
     attack: Attack
-    mechanism: Mechanism
+    mechanism: MechanismName
     scenario: Scenario
     observed: int
     secret_state: bool

@@ -17,7 +17,7 @@ from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble
 from certified_unlearning.mechanisms.certified_sgd.sgd import initial_parameters
-from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing
+from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, ShardState
 from certified_unlearning.mechanisms.certified_sgd.votes import NO_ANSWER
 from certified_unlearning.papers.gradient_certificates.service_sweep import Service
 from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
@@ -184,7 +184,7 @@ def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[i
 
 def compared_work(sharding: Sharding, places: Sequence[Sequence[tuple[int, int]]]) -> tuple[int, int]:
     """Return how many gradients plain SISA takes for requests, and training all shards after each, in single passes."""
-    plain, everything = Standing(sharding), 0
+    plain, everything = ShardState(sharding), 0
     for each in places:
         plain.remove(each)
         plain.retrain([place // sharding.slices for place, _ in each])

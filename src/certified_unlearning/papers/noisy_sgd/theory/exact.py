@@ -8,7 +8,7 @@ import numpy as np
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.curves import Cycle
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.deletion.rates import check_order
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
@@ -64,11 +64,11 @@ def pooled(
     gap, tau = contraction_gap(problem), math.sqrt(2 * problem.step_size) * sigma
     shift = step_shift(problem, cycle, records=records)
     epoch = [
-        Phase(place - 1, gap, 0.0, tau),
-        Phase(1, gap, shift, tau),
-        Phase(cycle.batches - place, gap, 0.0, tau),
+        NoisyPhase(place - 1, gap, 0.0, tau),
+        NoisyPhase(1, gap, shift, tau),
+        NoisyPhase(cycle.batches - place, gap, 0.0, tau),
     ]
-    unlearning = Phase(steps, gap, 0.0, tau)
+    unlearning = NoisyPhase(steps, gap, 0.0, tau)
 
     def mu(last: int, distance: float) -> float:
         return pooled_mu([*epoch * last, unlearning], starting_distance=distance)

@@ -25,7 +25,7 @@ from certified_unlearning.papers.tv_stability.theory.stability import lemma_30, 
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
-Plan = Literal["theorem 22", "theorem 44", "theorem 45", "union bound"]
+NoiseRule = Literal["theorem 22", "theorem 44", "theorem 45", "union bound"]
 
 
 @sweep("H D / G = {condition:g}")
@@ -67,7 +67,7 @@ def recomputation_over_bound(
 
 
 @sweep("rho = {rho:g}")
-def planned_recomputation(*, plan: Plan, rho: float) -> float:
+def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
     """Return how likely a deletion computes again at a theorem's parameters, in whole numbers, over ``rho``.
 
     ``union bound``: Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
