@@ -51,7 +51,7 @@ class Decays:
     """
 
     def __init__(self, contraction_gap: float) -> None:
-        """Take ``1 - c``, as of `pooling.Phase`."""
+        """Take ``1 - c``, as of `pooling.NoisyPhase`."""
         self.contraction_gap = contraction_gap
         self.log_of_one = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
 
@@ -75,7 +75,7 @@ def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_dis
     Args:
         sensitivities: Shape ``(steps,)``, at least one and as many as `takes`.
         decays: What steps leave of a distance.
-        noise_std: As of `pooling.Phase`, above 0.
+        noise_std: As of `pooling.NoisyPhase`, above 0.
         starting_distance: ``z_0``.
     """
     unit = float(max(starting_distance, sensitivities.max())) or 1.0
@@ -108,7 +108,7 @@ def mu_of_all(
         first: The first step that is counted.
         window: How many steps of a long run are counted.
         decays: What steps leave of a distance.
-        noise_std: As of `pooling.Phase`, above 0.
+        noise_std: As of `pooling.NoisyPhase`, above 0.
         distance: ``z_0`` of a run that is cut, at least that of any other.
     """
     largest = max(float(distance), float(sensitivities.max()))

@@ -36,7 +36,7 @@ def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: Val
 class StepsConstants(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
 
-    Attributes are named as in `mechanisms.run.Run` and `Constants`; ``epsilon`` is the
+    Attributes are named as in `mechanisms.run.Run` and `ProblemConstants`; ``epsilon`` is the
     largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
     Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
     published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
@@ -132,6 +132,16 @@ class StepsConstants(Certificate):
     def has_noise_in_every_step(self) -> bool:
         """Whether every step is noisy, that of learning included; Descent-to-Delete adds noise when it publishes."""
         return self.is_cyclic or ACCOUNTANTS[self.accountant].noise_in_every_step
+
+    @property
+    def caveat(self) -> str | None:
+        """What its comparator is not, where people are likely to take it for something else."""
+        if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
+            return None
+        return (
+            "That is no statement about a model that is retrained and noised once, from which this one may be told "
+            "apart far better: accountant='conditional' speaks of that."
+        )
 
     @property
     def exact_problem(self) -> Problem:

@@ -109,8 +109,8 @@ def exact_plans(flags: ExactFlags) -> list[ExactPlan]:
         require_positive(**{name: value for name in _ABOVE_0 if (value := getattr(flags, name)) is not None})
         if flags.batch_size is not None and flags.batch_size > flags.n - 2:
             raise ParameterError(
-                f"batch_size must be at most n - 2 = {flags.n - 2}: a batch leaves a record out, also after a deletion; "
-                f"got {flags.batch_size}"
+                f"batch_size must be at most n - 2 = {flags.n - 2}: a batch leaves a record out, also after a "
+                f"deletion; got {flags.batch_size}"
             )
         return MECHANISMS[flags.mechanism].plan(flags)
     except UnlearningError as error:
@@ -376,8 +376,8 @@ def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
         raise ParameterError(f"steps must be at most {planning.MOST_STEPS:,}, got {steps:,}")
     if steps < 1 or batch_size < 1:
         raise InfeasibleError(
-            f"recompute = {flags.recompute} allows no step of this batch_size and noise with n = {flags.n}: raise it, or "
-            "take smaller batches or more noise"
+            f"recompute = {flags.recompute} allows no step of this batch_size and noise with n = {flags.n}: raise it, "
+            "or take smaller batches or more noise"
         )
 
 

@@ -42,11 +42,8 @@ def _guarantee(certificate: StepsCertificate) -> list[str]:
             f"In exact arithmetic it would be {rounded_up(exact)}: the rest is rounding in {certificate.dtype}."
         )
     said.append(f"Compared with: {certificate.comparator}.")
-    if (certificate.accountant, certificate.variant) == ("descent-to-delete shifted", "published-state"):
-        said.append(
-            "That is no statement about a model that is retrained and noised once, from which this one may be told "
-            "apart far better: accountant='conditional' speaks of that."
-        )
+    if certificate.caveat is not None:
+        said.append(certificate.caveat)
     return said
 
 
