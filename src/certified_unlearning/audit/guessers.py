@@ -143,6 +143,24 @@ def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
     return guess
 
 
+def guess_by_scores(learned: Callable[[Array, NDArray[Any]], Array], known: Known, rng: np.random.Generator) -> Guess:
+    """Return the guess by scores, for which models are learned from halves of the canaries.
+
+    Args:
+        learned: Returns the canaries' scores by a model that learned from records and labels.
+        known: What the guesser knows.
+        rng: Draws the halves.
+    """
+    scores, is_in = [], []
+    for _ in range(PAIRS):
+        half = rng.permutation(len(known.rows)) < len(known.rows) // 2
+        for chosen in (half, ~half):
+            X, y, _ = known.with_canaries(np.flatnonzero(chosen))
+            scores.append(learned(X, y))
+            is_in.append(chosen)
+    return from_scores(np.stack(scores), np.stack(is_in))
+
+
 def scores_of(model: Any, known: Known) -> Array:
     """Return how much a model prefers each canary's own label: log-odds; for targets, the signed prediction.
 

@@ -14,11 +14,10 @@ from sklearn.pipeline import Pipeline
 from certified_unlearning.audit.canaries import Array, Known
 from certified_unlearning.audit.claims import Claim
 from certified_unlearning.audit.guessers import (
-    PAIRS,
     Guess,
     Published,
-    from_scores,
     from_weights,
+    guess_by_scores,
     objective_of,
     path_of,
     scores_of,
@@ -140,7 +139,11 @@ class OwnEstimator:
     def guess(self, model: Any, known: Known, rng: np.random.Generator) -> Guess:
         """Return the guess by weights where the model minimises a known objective, else the one by scores."""
         objective = objective_of(model)
-        return _by_scores(self, known, rng) if objective is None else from_weights(objective, known)
+        return (
+            guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
+            if objective is None
+            else from_weights(objective, known)
+        )
 
 
 @dataclass
@@ -205,7 +208,7 @@ class GivenMethod:
             raise ParameterError("publish was given without guess: give a guess that reads what it returns")
         objective = objective_of(model)
         if objective is None:
-            return _by_scores(self, known, rng)
+            return guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
         return from_weights(objective, known, path_of(model, known))
 
 
@@ -255,15 +258,3 @@ def method_of(
 
 def _weights_of(model: Any) -> Published:
     return {name: np.array(copy.copy(getattr(model, name))) for name in ("coef_", "intercept_")}
-
-
-def _by_scores(method: Method, known: Known, rng: np.random.Generator) -> Guess:
-    """Return the guess by scores, which learns models from halves of the canaries."""
-    scores, is_in = [], []
-    for _ in range(PAIRS):
-        half = rng.permutation(len(known.rows)) < len(known.rows) // 2
-        for chosen in (half, ~half):
-            X, y, _ = known.with_canaries(np.flatnonzero(chosen))
-            scores.append(scores_of(method.learn(X, y), known))
-            is_in.append(chosen)
-    return from_scores(np.stack(scores), np.stack(is_in))

@@ -96,6 +96,10 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     plans = (LangevinLearner, MiniBatchLearner)
     advice = NoisyAdvice
 
+    def noise(self) -> tuple[float, bool]:
+        """Return the noise of steps, which varies weights by the curvature."""
+        return self._plan.sigma, True
+
     def deal(self) -> None:
         """Bring the training copy into the order in which it is read."""
         learner = self._plan
