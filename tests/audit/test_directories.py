@@ -1,6 +1,6 @@
 """`unlearn audit`: the model's own mechanism on a scratch copy, which is gone afterwards; the model is as it was.
 
-Honest models are called violated with probability 1e-3 at most, each time.
+Honest models are called violated with probability `RARE` at most, each time.
 """
 
 import json
@@ -25,6 +25,7 @@ from certified_unlearning.ledger.verification import verify
 
 FEATURES = 30
 RECORDS = 400
+RARE = 1e-6
 ASKED: dict[str, dict[str, Any]] = {
     "newton-removal": {"epsilon": 1.0, "C": 1.0},
     "langevin": {"epsilon": 1.0, "C": 0.25, "steps": 700, "records": 10, "batch_size": None},
@@ -56,9 +57,8 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def test_a_model_is_audited_on_a_copy_and_stays_as_it_is(newton: Path) -> None:
     before = contents(newton)
-    found = audit_directory(newton, canaries=20, request_size=10)
+    found = audit_directory(newton, canaries=30, request_size=10, alpha=RARE)
     assert found.verdict == "nothing found"
-    assert found.runs[0].right_before >= 9
     assert (found.certified, found.method) == (True, "newton-removal")
     assert found.claim.epsilon == pytest.approx(1.0)
     assert contents(newton) == before
@@ -68,7 +68,7 @@ def test_a_model_is_audited_on_a_copy_and_stays_as_it_is(newton: Path) -> None:
 @pytest.mark.parametrize("name", ASKED)
 def test_every_mechanism_of_the_ledger_that_publishes_weights_can_be_audited(name: str, tmp_path: Path) -> None:
     path = make(tmp_path / "model", **({"mechanism": name} | ASKED[name]))
-    found = audit_directory(path, canaries=20, request_size=5)
+    found = audit_directory(path, canaries=30, request_size=5, alpha=RARE)
     assert found.verdict in ("nothing found", "no power")
     assert found.claim.epsilon <= 1
     if name == "langevin":
@@ -79,7 +79,7 @@ def test_models_of_several_classes_and_those_that_removed_before_are_audited(tmp
     path = make(tmp_path / "model", classes=3, mechanism="newton-removal", epsilon=1.0, C=1.0)
     requests.request(path, [f"p{each}" for each in range(40)])
     apply(path)
-    found = audit_directory(path, canaries=20, request_size=10)
+    found = audit_directory(path, canaries=20, request_size=10, alpha=RARE)
     assert found.verdict in ("nothing found", "no power")
     verify(path)
     with pytest.raises(ParameterError, match="half must be removed"):
@@ -112,9 +112,9 @@ def test_a_removal_that_was_left_out_is_called_violated_with_exit_status_3(
 
 def test_the_command_prints_one_json_object(newton: Path) -> None:
     done = CliRunner().invoke(app, ["audit", str(newton), "--canaries", "20", "--request-size", "10", "--json"])
-    assert done.exit_code == 0, done.output
     found = json.loads(done.output)
-    assert found["verdict"] == "nothing found"
+    assert done.exit_code == (3 if found["verdict"] == "violated" else 0), done.output
+    assert found["right_before"][0] >= 9
     assert found["claim"]["epsilon"] == pytest.approx(1.0)
     assert found["model"] == str(newton)
 

@@ -214,7 +214,7 @@ class DirectoryMethod:
 
     def published(self, model: Any, known: Known) -> Published:
         """Return the published weights, or scores of the canaries where weights serve no guesser."""
-        if self._objective(model) is not None:
+        if self._objective() is not None:
             return {"coef_": np.array(model.version.weights, dtype=np.float64).ravel()}
         return {"scores": self._scores(model, known)}
 
@@ -222,9 +222,9 @@ class DirectoryMethod:
         """Return what the certificate of all these requests states."""
         return Claim.of(model.method.certificate(model.answered, "0" * 64).stated())
 
-    def guess(self, model: Any, known: Known, rng: np.random.Generator) -> Guess:
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
         """Return the guess by weights where the model minimises a known objective, else the one by scores."""
-        objective = self._objective(model)
+        objective = self._objective()
         if objective is not None:
             return from_weights(objective, known)
         if 2 * known.members != len(known.rows):
@@ -238,8 +238,8 @@ class DirectoryMethod:
         weights = np.array(model.version.weights, dtype=np.float64).ravel()
         return scores_of(_Scorer(weights, self.model.learner.classes, np.unique(known.y)), known)
 
-    def _objective(self, model: _Learned) -> PublicObjective | None:
-        plan, noise = self.model.learner, model.method.noise()
+    def _objective(self) -> PublicObjective | None:
+        plan, noise = self.model.learner, method_of(ModelDirectory(self.scratch), self.model).noise()
         if noise is None or plan.classes != 2:
             return None
         return PublicObjective(

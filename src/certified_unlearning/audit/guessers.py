@@ -194,7 +194,7 @@ def objective_of(model: Any) -> PublicObjective | None:
     if hasattr(model, "_public_objective"):
         own: PublicObjective | None = model._public_objective()
         return own
-    if isinstance(model, LogisticRegression) and len(model.classes_) == 2:
+    if isinstance(model, LogisticRegression) and len(model.classes_) == 2 and hasattr(model, "C"):
         plain = model.penalty in ("l2", "deprecated") and not model.l1_ratio and model.class_weight is None
         if plain and np.isfinite(model.C):
             return PublicObjective(
@@ -218,10 +218,14 @@ def objective_of(model: Any) -> PublicObjective | None:
 
 
 def path_of(model: Any, known: Known) -> list[Array]:
-    """Return weights of a scikit-learn model without canaries after some iterations of its solver, around its end.
+    """Return weights of a scikit-learn model after some iterations of its solver, around its end.
 
     A solver stops before the minimum, farther from it than a canary moves it. Where it stopped is nearest to where the
     same solver is, without canaries, after about as many iterations.
+
+    Args:
+        model: Learned without canaries.
+        known: What the guesser knows.
     """
     if not isinstance(model, LogisticRegression) or model.solver == "liblinear":
         return []

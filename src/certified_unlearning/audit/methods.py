@@ -66,8 +66,8 @@ class Method(Protocol):
         """Return what is claimed of a model from which records were removed."""
 
     @abstractmethod
-    def guess(self, model: Any, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guesser, of which a model tells public constants only."""
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
+        """Return the guesser, which is made before anybody is drawn: nothing of it can tell who was."""
 
 
 @dataclass
@@ -136,14 +136,14 @@ class OwnEstimator:
         """Return what its certificate states of all removed records together."""
         return Claim.of(model._stated_of_removed())
 
-    def guess(self, model: Any, known: Known, rng: np.random.Generator) -> Guess:
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
         """Return the guess by weights where the model minimises a known objective, else the one by scores."""
-        objective = objective_of(model)
-        return (
-            guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
-            if objective is None
-            else from_weights(objective, known)
-        )
+        # Of as many records as every run has, for constants follow from their number.
+        X, y, _ = known.with_canaries(np.arange(known.members))
+        objective = objective_of(self.learn(X, y))
+        if objective is not None:
+            return from_weights(objective, known)
+        return guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
 
 
 @dataclass
@@ -198,7 +198,7 @@ class GivenMethod:
         """Return what is claimed."""
         return self.claims
 
-    def guess(self, model: Any, known: Known, rng: np.random.Generator) -> Guess:
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
         """Return the guess by weights for linear models of scikit-learn, else the one by scores.
 
         Raises:
@@ -206,10 +206,11 @@ class GivenMethod:
         """
         if self.publishes is not None:
             raise ParameterError("publish was given without guess: give a guess that reads what it returns")
-        objective = objective_of(model)
-        if objective is None:
-            return guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
-        return from_weights(objective, known, path_of(model, known))
+        without = self.learn(known.X, known.y)
+        objective = objective_of(without)
+        if objective is not None:
+            return from_weights(objective, known, path_of(without, known))
+        return guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
 
 
 def method_of(

@@ -158,6 +158,8 @@ def audit_method(
     strata = np.unique(known.labels, return_inverse=True)[1] if by_class else np.zeros(len(known.rows), dtype=int)
     guessing = _guessing(strata, known.members, named)
     least_right = _least_right(guessing, runs, alpha, least_right)
+    # Before anybody is drawn: a guesser made of a model that learned canaries could know more than is published.
+    guess = method.guess(known, rng) if guess is None else guess
     audited = _Audit(method, known, guessing, strata, guess, rng)
     found = [audited.run() for _ in range(runs)]
     claims = [stated for _, stated in found if stated is not None]
@@ -190,7 +192,7 @@ class _Audit:
     known: Known
     guessing: Guessing
     strata: NDArray[np.int64]
-    guess: Guess | None
+    guess: Guess
     rng: np.random.Generator
     failure: InfeasibleError | None = None
 
@@ -206,8 +208,6 @@ class _Audit:
         before = None
         try:
             model = self.method.learn(X, y)
-            if self.guess is None:
-                self.guess = self.method.guess(model, self.known, self.rng)
             before = self._guessed(model, is_member, ties)
             model = self.method.unlearn(model, X, y, gone)
             after = self._guessed(model, is_member, ties)
@@ -226,7 +226,6 @@ class _Audit:
 
     def _guessed(self, model: Any, is_member: NDArray[np.bool_], ties: Array) -> int:
         """Return how many guesses are right by what a model publishes."""
-        assert self.guess is not None
         scores = np.asarray(self.guess(self.method.published(model, self.known), self.known), dtype=np.float64)
         if scores.shape != is_member.shape or np.isnan(scores).any():
             raise ParameterError(
