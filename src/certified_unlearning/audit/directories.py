@@ -20,7 +20,7 @@ from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.audit.canaries import Array, Known
 from certified_unlearning.audit.claims import Claim
 from certified_unlearning.audit.guessers import Guess, Published, from_weights, guess_by_scores, scores_of
-from certified_unlearning.audit.one_run import VERDICT, audit_method
+from certified_unlearning.audit.one_run import VERDICT, audit
 from certified_unlearning.audit.result import AuditResult
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
@@ -80,7 +80,7 @@ def audit_directory(
     # For the owner's eyes only: it holds people's records.
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.audit-", dir=parent) as scratch:
         method = DirectoryMethod(Path(scratch), model, request_size, device)
-        return audit_method(method, X, y, canaries=canaries, removed=members, runs=runs, alpha=alpha)
+        return audit(method, X, y, canaries=canaries, removed=members, runs=runs, alpha=alpha)
 
 
 def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[np.int8]]:

@@ -222,7 +222,7 @@ def method_of(
     claim: Claim | None,
     request_size: int | None,
 ) -> Method:
-    """Return the method that an estimator or callables are.
+    """Return the method that an estimator or callables are; a `Method` is one already.
 
     Raises:
         ParameterError: They do not say how to learn and how to unlearn, or contradict each other.
@@ -232,6 +232,9 @@ def method_of(
         if learn is None or unlearn is None:
             raise ParameterError("give an estimator, or both learn and unlearn")
         return GivenMethod(learn, unlearn, publish, claim or Claim())
+    if hasattr(estimator, "published"):
+        method: Method = estimator
+        return method
     if isinstance(estimator, Pipeline):
         raise AssumptionError(
             "a pipeline's earlier steps may learn from the canaries and stay, and then the comparator's law depends on "

@@ -61,7 +61,7 @@ def audit(
 
     Args:
         estimator: An estimator of this package, which audits its certificate; or one of scikit-learn's, with
-            ``unlearn``. None: ``learn`` and ``unlearn`` are given.
+            ``unlearn``; or a `methods.Method`. None: ``learn`` and ``unlearn`` are given.
         X: The records that stay, shape ``(n, features)``.
         y: Their classes or targets.
         learn: ``learn(X, y)`` returns a model.
@@ -96,63 +96,13 @@ def audit(
         AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on who was
             drawn.
     """
+    require_probability(alpha=alpha)
+    require_count(least=1, runs=runs, copies=copies)
     if request_size is not None:
         require_count(least=1, request_size=request_size)
     if X is None or y is None:
         raise ParameterError("give X and y, the records that stay")
     method = method_of(estimator, learn=learn, unlearn=unlearn, publish=publish, claim=claim, request_size=request_size)
-    return audit_method(
-        method,
-        X,
-        y,
-        guess=guess,
-        canaries=canaries,
-        removed=removed,
-        copies=copies,
-        named=named,
-        by_class=by_class,
-        runs=runs,
-        least_right=least_right,
-        alpha=alpha,
-        random_state=random_state,
-    )
-
-
-def audit_method(
-    method: Method,
-    X: Any,
-    y: Any,
-    *,
-    guess: Guess | None = None,
-    canaries: int | tuple[ArrayLike, ArrayLike] = 50,
-    removed: int | None = None,
-    copies: int = 1,
-    named: int | tuple[int, int] | None = None,
-    by_class: bool = False,
-    runs: int = 1,
-    least_right: int | None = None,
-    alpha: float = VERDICT,
-    random_state: int | np.random.Generator | None = None,
-) -> AuditResult:
-    """Audit a method; arguments, result and errors as of `audit`.
-
-    Args:
-        method: How it learns and unlearns, what it hands out and what it claims.
-        X: As of `audit`, as all that follows.
-        y: See there.
-        guess: See there.
-        canaries: See there.
-        removed: See there.
-        copies: See there.
-        named: See there.
-        by_class: See there.
-        runs: See there.
-        least_right: See there.
-        alpha: See there.
-        random_state: See there.
-    """
-    require_probability(alpha=alpha)
-    require_count(least=1, runs=runs, copies=copies)
     rng = np.random.default_rng(random_state)
     known = _known(method, X, y, canaries, removed, copies, rng)
     strata = np.unique(known.labels, return_inverse=True)[1] if by_class else np.zeros(len(known.rows), dtype=int)
