@@ -174,6 +174,7 @@ def test_the_verdict_is_that_of_the_level_of_verdicts_in_this_order(
     assert f"{verdict}: " in said
     assert "passed" not in said
     assert found.to_dict()["verdict"] == verdict
+    assert found.p_values == (pytest.approx(math.exp(found.guessing.log_p_value(right))),)
     assert found.to_dict()["bounds"]["after"]["shown"]["level"] == 0.05
 
 

@@ -246,7 +246,7 @@ def test_a_guesser_gets_what_is_published_and_nothing_else(digits: Records) -> N
     assert len(seen) == 2
 
 
-def test_what_is_removed_lies_in_the_same_places_whoever_was_drawn(digits: Records) -> None:
+def test_what_is_removed_lies_in_the_same_places_whichever_canaries_were_drawn(digits: Records) -> None:
     places, orders = [], []
 
     def learn(X: NDArray[Any], y: NDArray[Any]) -> int:

@@ -82,7 +82,7 @@ class Guessing:
         Args:
             scores: Of every canary, the larger the likelier a member; the largest and the least are named.
             is_member: Whether each was drawn.
-            ties: Random numbers, independent of who was drawn, that decide between equal scores.
+            ties: Random numbers, independent of which canaries were drawn, that decide between equal scores.
         """
         order = np.lexsort((ties, -scores))
         named, others = order[: self.named], order[len(order) - self.named_others :]

@@ -55,7 +55,7 @@ def audit_directory(
         path: The model directory.
         canaries: How many.
         removed: How many are drawn, learned and removed. None: half of them.
-        request_size: How many of them a request removes: as many as the model is asked for at once. Who leaves when is
+        request_size: How many of them a request removes: as many as the model is asked for at once. Their order is
             drawn in advance.
         runs: How many times the model is learned again.
         alpha: Probability with which an honest model is called ``violated``, at most.

@@ -1,4 +1,4 @@
-"""Guessers: who was learned and removed, from what is published. They decide about power, never about validity.
+"""Guessers: they tell from what is published which canaries were learned. They decide power, never validity.
 
 A guess is a function of what is published and of `Known`, and returns a score for every canary: the larger, the more
 likely it was learned. It never gets the model itself, whose secret state names the canaries.
@@ -36,7 +36,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
     """Return the guess by published weights of a linear model: the best linear one for the effects of canaries.
 
     The effect of a canary is about ``-H^-1`` times its gradient, at a minimiser of the objective. What is published
-    differs from a reference by the effects of members and by noise; the guess is the linear estimate of who is a member
+    differs from a reference by the effects of members and by noise; the guess is the linear estimate of membership
     with the least mean squared error. The reference is whichever is nearest to what is published: the minimiser
     without canaries, the one with all of them in part, or a point of the solver's path.
 
@@ -68,7 +68,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 
 @dataclass(frozen=True, eq=False)
 class _Linearised:
-    """How weights of a linear model follow from who is a member, near a minimiser.
+    """How weights of a linear model follow from which canaries are members, near a minimiser.
 
     Attributes:
         at: The minimiser.
@@ -107,7 +107,7 @@ class _Linearised:
         return cls(at, effects, spread + noise)
 
     def estimate(self, moved: Array, unknown: Array | None = None) -> Array:
-        """Return who is likelier a member, by how far weights are from where they are expected.
+        """Return how likely each canary is a member, by how far weights are from where they are expected.
 
         Args:
             moved: The difference.

@@ -1,6 +1,5 @@
 """What is audited: how it learns and unlearns, what it hands out, and what it claims."""
 
-import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -67,7 +66,7 @@ class Method(Protocol):
 
     @abstractmethod
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guesser, which is made before anybody is drawn: nothing of it can tell who was."""
+        """Return the guesser. It is made before members are drawn, so it cannot tell which they are."""
 
 
 @dataclass
@@ -261,4 +260,4 @@ def method_of(
 
 
 def _weights_of(model: Any) -> Published:
-    return {name: np.array(copy.copy(getattr(model, name))) for name in ("coef_", "intercept_")}
+    return {name: np.array(getattr(model, name)) for name in ("coef_", "intercept_")}

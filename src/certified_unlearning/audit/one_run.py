@@ -1,4 +1,4 @@
-"""Audits in one run, or in a few: who was learned and removed is guessed, and right guesses are counted.
+"""Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
 
 A model's comparator has seen no canary. If its law does not depend on which canaries were drawn, the number of right
 guesses is hypergeometric under it, whatever the guesser does. So a model that is (epsilon, delta)-close to it has
@@ -70,7 +70,7 @@ def audit(
         publish: ``publish(model)`` returns what is handed out of a model, as a dict of arrays. None: weights of linear
             models, or scores of the canaries.
         guess: ``guess(published, known)`` returns a score for each canary: the larger, the likelier a member. It may
-            use all that is published and known (`Known`), but nothing that tells who was drawn. None: the package's.
+            use all that is published and known (`Known`), but nothing that tells which were drawn. None: the package's.
         canaries: How many, or their rows and labels. Those of your own must not be in ``X``.
         removed: How many are drawn, learned and removed. None: half of them.
         copies: How many equal records a canary is; a certificate must then be of that many more records.
@@ -93,8 +93,8 @@ def audit(
     Raises:
         ParameterError: A number makes no sense, or it is not said how to learn or to unlearn.
         DataError: Canaries or records are not what they should be.
-        AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on who was
-            drawn.
+        AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on which
+            canaries were drawn.
     """
     require_probability(alpha=alpha)
     require_count(least=1, runs=runs, copies=copies)
@@ -108,7 +108,7 @@ def audit(
     strata = np.unique(known.labels, return_inverse=True)[1] if by_class else np.zeros(len(known.rows), dtype=int)
     guessing = _guessing(strata, known.members, named)
     least_right = _least_right(guessing, runs, alpha, least_right)
-    # Before anybody is drawn: a guesser made of a model that learned canaries could know more than is published.
+    # Before members are drawn: a guesser made of a model that learned canaries could know more than is published.
     guess = method.guess(known, rng) if guess is None else guess
     audited = _Audit(method, known, guessing, strata, guess, rng)
     found = [audited.run() for _ in range(runs)]
@@ -129,7 +129,7 @@ def audit(
 
 
 _ASSUMED = (
-    "the guesser got what is published and what anybody knows, and nothing that tells which canaries were drawn",
+    "the guesser got what is published and the records that stay, and nothing that tells which canaries were drawn",
     "no other audit, guesser or level was tried before this one and left out",
 )
 
@@ -167,7 +167,7 @@ class _Audit:
         return AuditRun(right_before=before, right=after), self.method.claim(model)
 
     def _drawn(self) -> NDArray[np.int64]:
-        """Return members in a random order, so that who is learned in which place tells nothing either."""
+        """Return members in a random order, so that their places tell nothing either."""
         chosen = [
             self.rng.choice(np.flatnonzero(self.strata == stratum), size=size, replace=False)
             for stratum, size in enumerate(self.guessing.members)

@@ -60,12 +60,12 @@ class AuditResult:
     assumed: tuple[str, ...]
 
     @property
-    def p_value(self) -> float:
-        """How likely so many right guesses are for a model that never saw the canaries; of several runs the largest.
+    def p_values(self) -> tuple[float, ...]:
+        """How likely so many right guesses are, in each run, for a model that never saw the canaries.
 
         With one run, and a claim of exact equality, it is the p-value of that claim.
         """
-        return math.exp(max(self.guessing.log_p_value(run.right) for run in self.runs))
+        return tuple(math.exp(self.guessing.log_p_value(run.right)) for run in self.runs)
 
     def bound(self, alpha: float | None = None) -> LowerBound:
         """Return what the model after the removal shows, at least.
@@ -121,7 +121,7 @@ class AuditResult:
             "right_before": [run.right_before for run in self.runs],
             "failures": list(self.failures),
             "alpha": self.alpha,
-            "p_value": self.p_value,
+            "p_values": list(self.p_values),
             "bounds": {
                 when: {name: vars(bound(level)) | {"level": level} for name, level in levels.items()}
                 for when, bound in of.items()
