@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.engine.private.bounded_records import BoundedRecords

@@ -6,7 +6,11 @@ class UnlearningError(Exception):
 
 
 class ParameterError(UnlearningError, ValueError):
-    """A parameter has a value that makes no sense (``epsilon = 0``, an unknown preset)."""
+    """A parameter has a value outside its range (``epsilon = 0``), or one that is not known (a preset's name).
+
+    Functions and data classes check the values that they are given. This is said here once: under *Raises*,
+    docstrings name this error only where it has another cause than one value by itself.
+    """
 
 
 class DataError(UnlearningError, ValueError):

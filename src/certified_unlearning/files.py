@@ -42,7 +42,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
             temporary.replace(path)
-            _synchronise_directory(path.parent)
+            synchronise(path.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -187,7 +187,8 @@ def key_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _synchronise_directory(directory: Path) -> None:
+def synchronise(directory: Path) -> None:
+    """Make a directory's entries durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

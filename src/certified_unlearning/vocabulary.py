@@ -22,8 +22,8 @@ NoiseSource = Literal["seed", "system entropy"]
 ClassesFrom = Literal["declaration", "records"]
 """Where the list of classes comes from: what somebody declared, or the labels of the records."""
 
-Reading = Literal["none", "scheduled", "unscheduled"]
-"""Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""
+Reading = Literal["none", "scheduled", "unscheduled", "addition"]
+"""Whether a version against an exact refit read the remaining records: as planned, earlier, or to add records."""
 ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
 """Descents that forget exactly, by how their steps are made stable (`mechanisms.exact.plan`)."""
 Relation = Literal["replace-one", "add-remove"]

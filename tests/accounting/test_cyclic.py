@@ -1,4 +1,3 @@
-import dataclasses
 import math
 from decimal import Decimal
 from itertools import pairwise, product
@@ -8,11 +7,10 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.cyclic.single import cyclic_curve
-from certified_unlearning.accounting.shifted.interpolation import NoisyPhase, pooled_mu
-from certified_unlearning.errors import AssumptionError, ParameterError
 from tests.accounting.paper_settings import MNIST
+from tests.accounting.single_request import cyclic_curve
 
 
 def assert_printed(value, printed):
@@ -181,46 +179,3 @@ def test_zeroing_out_differs_by_half_as_much_as_replacing():
 def test_without_learning_there_is_nothing_to_unlearn():
     assert mu(0.1, 4, 0, 4, 0) == 0
     assert mu(0.1, 4, 0, 4, 9) == 0
-
-
-# --- What makes no sense. ------------------------------------------------------------------------------------
-
-ASKED = {"sigma": 0.1, "batches": 4, "batch_size": 5, "epochs": 2, "steps": 1}
-PROBLEM = Problem(20, 0.1, 1.0, 1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"sigma": 0.0}, "sigma must be a finite number above 0, got 0"),
-        ({"batches": 0}, "batches must be a whole number, at least 1, got 0"),
-        ({"batch_size": 0}, "batch_size must be a whole number, at least 1, got 0"),
-        ({"epochs": -1}, "epochs must be a whole number, at least 0, got -1"),
-        ({"epochs": math.inf}, "epochs must be a whole number, at least 0, got inf"),
-        ({"steps": -1}, "steps must be a whole number, at least 0, got -1"),
-        ({"records": 0}, "records must be a whole number, at least 1, got 0"),
-        ({"records": 21}, "records must be at most n = 20, got 21"),
-        ({"position": 0}, "position must be a whole number, at least 1, got 0"),
-        ({"position": 5}, "position must be at most batches = 4, got 5"),
-        ({"position": 1, "records": 6}, "records in one batch must be at most batch_size = 5, got 6"),
-        ({"batch_size": 6}, r"batches \* batch_size must be n = 20, got 4 \* 6 = 24"),
-    ],
-)
-def test_senseless_batches_are_refused(wrong, message):
-    with pytest.raises(ParameterError, match=message):
-        cyclic_curve(PROBLEM, **ASKED | wrong)
-
-
-def test_a_whole_batch_and_all_records_may_be_erased():
-    assert cyclic_curve(PROBLEM, **ASKED, records=5, position=4).mu > 0
-    assert cyclic_curve(PROBLEM, **ASKED, records=20).mu > cyclic_curve(PROBLEM, **ASKED, records=19).mu
-
-
-def test_removal_is_refused_because_it_leaves_no_place():
-    with pytest.raises(AssumptionError, match="adjacency must be replace or zero-out, got remove"):
-        cyclic_curve(dataclasses.replace(PROBLEM, adjacency="remove"), **ASKED)
-
-
-def test_a_step_size_above_the_limit_is_refused():
-    with pytest.raises(AssumptionError, match="step_size <= 2 / smoothness"):
-        cyclic_curve(dataclasses.replace(PROBLEM, step_size=2.1), **ASKED)

@@ -13,11 +13,11 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
-from certified_unlearning.accounting.cyclic.single import cyclic_curve
 from certified_unlearning.accounting.guarantees import as_computed, cyclic_guarantee, epsilon_all_published
 from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from tests.accounting.cyclic_streams import SMOOTHNESS, STRENGTH, batch_problem, first_of
+from tests.accounting.single_request import cyclic_curve
 
 
 @pytest.fixture(params=[True, False])

@@ -10,19 +10,15 @@ from hypothesis import strategies as st
 from mpmath import mpf, sqrt, workdps
 
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import (
-    NoisyPhase,
-    ball_mu,
     contraction_gap,
     curve,
-    fixed_retraining_curve,
     initial_curve,
     joint_curve,
     phase,
-    pooled_mu,
     schedule_phases,
-    unknown_learning_curve,
 )
 from certified_unlearning.errors import AssumptionError, ParameterError
 from tests.accounting.paper_settings import MNIST
@@ -102,18 +98,6 @@ def test_the_last_model_of_a_schedule_has_the_published_mu_and_epsilon(problem, 
         (pooled_mu(LESS_NOISE_AT_LAST), "1.22474487139159", "5.54483092266"),
         (pooled_mu(NOISE_BETWEEN), "0.844725646399881", "3.60428678807"),
         (pooled_mu(NOISE_BETWEEN, starting_distance=2), "1.47831357371214", "6.92970958671"),
-        (ball_mu([convex(400)], radius=0.05), "0.400000000000000", "1.55498169153"),
-        (ball_mu([convex(400), convex(50, records=0)], radius=0.05), "0.200000000000000", "0.725521750858"),
-        (
-            fixed_retraining_curve(PROBLEM, sigma=0.1, records=3, steps=7, learning_steps=50, radius=2).mu,
-            "0.507334380040685",
-            "2.02577528716",
-        ),
-        (
-            unknown_learning_curve(PROBLEM, sigma=0.1, records=3, steps=7).mu,
-            "0.217952164874162",
-            "0.797060984515",
-        ),
         (
             joint_curve(PROBLEM, schedule(5, 4, 6, records=2), learned_published=True).mu,
             "0.530583078947314",
@@ -327,66 +311,6 @@ def test_a_starting_distance_below_zero_is_refused():
         pooled_mu([], starting_distance=-1)
 
 
-# --- Starting anew on a ball. --------------------------------------------------------------------------------
-
-
-def by_trying_every_start(phases, radius, starting_distance=0.0):
-    steps = [dataclasses.replace(part, steps=1) for part in phases for _ in range(part.steps)]
-    anew = [pooled_mu(steps[number:], starting_distance=2 * radius) for number in range(1, len(steps) + 1)]
-    return min([pooled_mu(steps, starting_distance=starting_distance), *anew])
-
-
-SIZES = st.floats(-2, 1).map(lambda exponent: 10**exponent)
-GAPS = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(-4, -0.1).map(lambda exponent: 10**exponent))
-
-
-@given(
-    learning=st.integers(1, 60), unlearning=st.integers(0, 20), gap=GAPS, sensitivity=SIZES, noise_std=SIZES,
-    radius=SIZES, start=st.sampled_from([0.0, 0.1, 50.0])
-)  # fmt: skip
-def test_after_learning_and_unlearning_the_best_start_on_the_ball_is_found(
-    learning, unlearning, gap, sensitivity, noise_std, radius, start
-):
-    phases = [NoisyPhase(learning, gap, sensitivity, noise_std), NoisyPhase(unlearning, gap, 0, noise_std)]
-    found = ball_mu(phases, radius=radius, starting_distance=start)
-    assert found == pytest.approx(by_trying_every_start(phases, radius, start), rel=1e-12)
-
-
-def test_a_valley_far_inside_a_long_phase_is_found():
-    # 2 R = 20 and s = 0.01: counting anew 2000 steps before the end balances the two, 0.01 (2000 + k) / sqrt(k).
-    assert ball_mu([NoisyPhase(10**9, 0, 0.01, 1)], radius=10) == pytest.approx(40 / math.sqrt(2000), rel=1e-14)
-
-
-def test_the_best_start_may_lie_in_an_endless_phase():
-    # Of a distance Z - (Z - 2R) c^k the best c^k is 1 - 2R/Z, near which mu^2 = (Z^2 - (Z - 2R)^2) (1-c^2) / tau^2.
-    gap, radius, limit = 1e-4, 0.3, 1.0
-    found = ball_mu([NoisyPhase(math.inf, gap, gap * limit, 1)], radius=radius)
-    exact = math.sqrt((limit**2 - (limit - 2 * radius) ** 2) * gap * (2 - gap))
-    assert exact <= found <= exact * (1 + 1e-8)
-
-
-def test_a_ball_helps_only_after_a_step():
-    # One step: its start may lie outside; two: after the first one the runs are within 2 R.
-    assert ball_mu([NoisyPhase(1, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(10, rel=1e-15)
-    assert ball_mu([NoisyPhase(0, 0, 0, 1), NoisyPhase(2, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(
-        2, rel=1e-15
-    )
-    assert ball_mu([NoisyPhase(1, 0, 0, 1), NoisyPhase(1, 0, 0, 1)], radius=1, starting_distance=10) == pytest.approx(
-        2, rel=1e-15
-    )
-
-
-def test_a_large_ball_does_not_help():
-    phases = schedule_phases(PROBLEM, schedule(5, 4, 6))
-    assert ball_mu(phases, radius=100) == pooled_mu(phases)
-    assert ball_mu([], radius=100, starting_distance=1) == math.inf
-
-
-def test_a_radius_of_zero_is_refused():
-    with pytest.raises(ParameterError, match="radius must be a finite number above 0, got 0"):
-        ball_mu([], radius=0)
-
-
 # --- The contraction. ----------------------------------------------------------------------------------------
 
 
@@ -544,7 +468,6 @@ def test_convex_learning_to_stationarity_is_refused():
         lambda: curve(CONVEX, schedule(1, learning_steps=math.inf)),
         lambda: joint_curve(CONVEX, schedule(1, learning_steps=math.inf), learned_published=True),
         lambda: initial_curve(CONVEX, sigma=1, records=1),
-        lambda: unknown_learning_curve(CONVEX, sigma=1, records=1, steps=3),
     ):
         with pytest.raises(AssumptionError, match="strong_convexity above 0"):
             compute()
@@ -575,42 +498,3 @@ def test_a_published_learned_model_shows_what_learning_shows():
     learned = initial_curve(PROBLEM, sigma=0.1, records=3, learning_steps=50)
     assert joint_curve(PROBLEM, schedule(7), learned_published=True).mu == learned.mu
     assert joint_curve(PROBLEM, schedule(7), learned_published=True).mu > curve(PROBLEM, schedule(7)).mu
-
-
-def test_without_unlearning_steps_retraining_for_as_many_steps_is_learning():
-    fixed = fixed_retraining_curve(PROBLEM, sigma=0.1, records=3, steps=0, learning_steps=50, radius=2)
-    assert fixed == initial_curve(PROBLEM, sigma=0.1, records=3, learning_steps=50)
-
-
-def test_retraining_for_the_learning_steps_forgets_the_ball_only():
-    # K = T: all steps agree, 2 R apart at first.
-    fixed = fixed_retraining_curve(PROBLEM, sigma=0.1, records=3, steps=50, learning_steps=50, radius=2)
-    c = 0.9375
-    exact = c**50 * 4 * math.sqrt((1 - c**2) / (1 - c**100)) / (math.sqrt(2.5) * 0.1)
-    assert fixed.mu == pytest.approx(exact, rel=1e-13)
-
-
-def test_a_small_ball_lets_the_count_against_fixed_retraining_start_anew():
-    asked = {"sigma": 0.05, "records": 1, "steps": 50, "learning_steps": 400}
-    exact = by_trying_every_start([convex(350), convex(50, records=0)], 0.05, 0.1)
-    assert fixed_retraining_curve(CONVEX, **asked, radius=0.05).mu == pytest.approx(exact, rel=1e-13)
-    assert exact == pytest.approx(0.2, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"steps": 51}, "steps must be at most learning_steps = 50, got 51"),
-        ({"steps": -1}, "steps must be a whole number, at least 0, got -1"),
-        ({"learning_steps": math.inf}, "learning_steps must be a whole number, at least 0, got inf"),
-        ({"radius": 0.0}, "radius must be a finite number above 0"),
-    ],
-)
-def test_a_comparison_with_fixed_retraining_refuses_what_makes_no_sense(wrong, message):
-    asked = {"sigma": 0.1, "records": 3, "steps": 7, "learning_steps": 50, "radius": 2.0}
-    with pytest.raises(ParameterError, match=message):
-        fixed_retraining_curve(PROBLEM, **asked | wrong)
-
-
-def test_after_unknown_learning_no_steps_hide_nothing():
-    assert unknown_learning_curve(PROBLEM, sigma=0.1, records=3, steps=0).mu == math.inf

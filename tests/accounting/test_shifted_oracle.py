@@ -12,16 +12,9 @@ from mpmath import sqrt as root
 from scipy.optimize import minimize
 
 from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.shifted.interpolation import (
-    NoisyPhase,
-    curve,
-    initial_curve,
-    joint_curve,
-    phase,
-    pooled_mu,
-    unknown_learning_curve,
-)
+from certified_unlearning.accounting.shifted.interpolation import curve, initial_curve, joint_curve, phase
 
 mp.dps = 50
 
@@ -181,7 +174,10 @@ def test_on_quadratics_stationary_learning_has_the_true_mu(problem, sigma, recor
     assert curve(problem, schedule).mu == pytest.approx(float(c**steps * gap / root(variance)), rel=1e-12)
     # Learned parameters that far apart and fixed: the noise of the unlearning steps alone.
     alone = c**steps * gap / root(variance * (1 - c ** (2 * steps)))
-    assert unknown_learning_curve(problem, **asked, steps=steps).mu == pytest.approx(float(alone), rel=1e-12)
+    learning = phase(problem, **asked, steps=math.inf)
+    unlearning = phase(problem, sigma=sigma, records=0, steps=steps)
+    noiseless = dataclasses.replace(learning, noise_std=0.0)
+    assert pooled_mu([noiseless, unlearning]) == pytest.approx(float(alone), rel=1e-12)
 
 
 # --- Any steps: Gaussian laws of linear maps in mpmath, to the last digits. ----------------------------------

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.learners import Learner, LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import Learner, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
 from certified_unlearning.certificate import CertificateError, PrivateCertificate
 from certified_unlearning.cli import app

@@ -11,8 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from certified_unlearning import certificate
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.plan import PrivatePlan
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.sampled import SampledDescent
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider

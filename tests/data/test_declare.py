@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 
 from certified_unlearning.cli import app
 from certified_unlearning.data.tables import declaration, survey
-from certified_unlearning.data.tables.drafting import draft, marked, nice_range
+from certified_unlearning.data.tables.draft import marked
+from certified_unlearning.data.tables.drafting import draft, nice_range
 from certified_unlearning.data.tables.notes import grouped
 from certified_unlearning.data.tables.table import read_blocks, resolve
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError

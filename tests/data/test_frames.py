@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from certified_unlearning.data.tables.table import Records, Table, read_records
+from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.data.tables.table import Records, read_records
 from certified_unlearning.errors import DataError
 
 TABLE = Table(

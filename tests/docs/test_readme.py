@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from certified_unlearning.papers.all import PAPERS
-from certified_unlearning.reproduction import claims, declared
-from certified_unlearning.reproduction.claims import Claim
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.claims.model import Claim, claims_of
 from certified_unlearning.reproduction.paper import Paper
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def together(claim: str) -> str:
 
 
 def test_each_paper_stands_there_with_the_verdicts_on_its_own_claims_and_ours_apart() -> None:
-    known = {name: [each.claim for each in about] for name, about in claims.claims_of(PAPERS).items()}
+    known = {name: [each.claim for each in about] for name, about in claims_of(PAPERS).items()}
     expected, apart = [], []
     for paper in PAPERS:
         digits: dict[str, Counter[str]] = defaultdict(Counter)

@@ -69,6 +69,27 @@ def test_the_ledger_of_readme(tmp_path: Path) -> None:
     assert "warning" not in printed
 
 
+def test_new_people_are_added_as_the_page_of_the_ledger_says(tmp_path: Path) -> None:
+    """An old and a new person leave a model of which hardly anybody is in one class, and each gets an answer."""
+    draw = np.random.default_rng(0)
+    rare = pd.DataFrame({"age": draw.integers(18, 100, 2500), "visits": draw.integers(0, 100, 2500)})
+    rare["churned"] = np.where(draw.random(2500) < 0.03, "yes", "no")
+    rare["customer_id"] = np.arange(1000, 3500)
+    rare[:2000].to_parquet(tmp_path / "customers.parquet")
+    rare[2000:].to_parquet(tmp_path / "joined.parquet")
+    (init,) = (line for line in block_with(README, "unlearn init model").splitlines() if "unlearn init" in line)
+    add = block_with(LEDGER, "unlearn add").replace("/srv/models/churn", "model")
+    printed = run(f"{init}\n{add}", tmp_path)
+    assert "joined.parquet: 500 records of 500 new people" in printed
+    assert "added 500 records of 500 people by reading the data again" in printed
+    removal = "unlearn request model --id 1003 --id 3003; unlearn apply model; unlearn verify model; "
+    printed = run(f"{removal} unlearn show model --id 3003; unlearn show model --id 1003 -o old.html", tmp_path)
+    assert "removed 2 records of 2 people" in printed
+    assert "is right at most 54.8 % of the time" in printed
+    assert "The record was added to the model on" in printed
+    assert "New records were added to the model." in (tmp_path / "old.html").read_text()
+
+
 @pytest.mark.exhaustive
 def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     """All commands of the page, each a process, as a reader would type them."""
@@ -98,6 +119,8 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "predicted.csv: 50 predictions by version 2 of" in printed
     assert "always the most frequent class: accuracy 0." in printed
     assert len(pd.read_csv(tmp_path / "predicted.csv")) == 50
+    table.assign(customer=table["customer"] + records).head(50).to_parquet(tmp_path / "joined.parquet")
+    assert "added 50 records of 50 people by reading" in run(here(block_with(LEDGER, "unlearn add")), tmp_path)
     verify = re.sub(r"[0-9a-f]{64}", receipt, here(block_with(LEDGER, "unlearn verify")))
     assert "the receipt is in the chain" in run(verify, tmp_path)
 

@@ -1,6 +1,6 @@
 """A process with everything imported that forks a child for each job: a line of JSON in, the child's exit status out.
 
-A job names what the child does (``apply``, ``request`` or ``init``), and what happens to it: SIGKILL before its
+A job names what the child does (``apply``, ``add``, ``request``, ``init``), and what happens to it: SIGKILL before its
 ``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds, or as soon as exact
 unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full disk at its ``fail_at``-th such
 call; no file may grow beyond ``most_bytes``. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by
@@ -24,10 +24,11 @@ from typing import Any
 
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from tests.ledger.tables import make_model, write_table
+from tests.ledger.tables import make_model, make_refit, write_new, write_table
 
 CHANGES = {
     "posix": {"fsync", "pwrite", "rename", "replace", "unlink"},
@@ -88,6 +89,8 @@ def work(job: dict[str, Any]) -> None:
         sys.setprofile(At(job["fail_at"], find_disk_full))
     if job["do"] == "apply":
         apply(path)
+    elif job["do"] == "add":
+        add(path, Path(job["data"]))
     elif job["do"] == "request":
         requests.request(path, job["identifiers"])
     else:
@@ -109,6 +112,9 @@ def main() -> None:
         make_model(path / "model", path / "people.csv")
         requests.request(path / "model", ["p1"])
         apply(path / "model")
+        make_refit(path / "refit", path / "people.csv")
+        write_new(path / "new.csv")
+        add(path / "refit", path / "new.csv")
     for line in sys.stdin:
         job = json.loads(line)
         child = os.fork()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.requests import Status
 
@@ -30,3 +30,21 @@ def make_model(path: Path, data: Path, batch_size: int | None = None) -> Status:
     """Make a model directory whose removals take a few noisy steps."""
     table = Table(path=str(data), label="ill", identifier="person")
     return initialise(path, table, **LANGEVIN, C=0.1, steps=5, records=3, device="cpu", batch_size=batch_size)
+
+
+def make_refit(path: Path, data: Path, **asked: Any) -> Status:
+    """Make a model directory by Newton removal, to which records can be added."""
+    table = Table(path=str(data), label="ill", identifier="person", classes=("no", "yes"))
+    usual: dict[str, Any] = {"epsilon": 1.0, "C": 0.1, "sigma": 0.03, "records_between_reads": 4}
+    return initialise(path, table, **(usual | asked))
+
+
+def write_new(path: Path, people: int = 20, first: int = PEOPLE) -> pd.DataFrame:
+    """Write 1.5 times as many rows of new people: every second one has two."""
+    rows = [person for person in range(first, first + people) for _ in range(1 + person % 2)]
+    draw = np.random.default_rng(first)
+    table = pd.DataFrame(draw.uniform(-1, 1, (len(rows), 3)), columns=FEATURES)
+    table["ill"] = np.where(table["height"] > 0, "yes", "no")
+    table["person"] = [f"p{person}" for person in rows]
+    table.to_csv(path, index=False)
+    return table

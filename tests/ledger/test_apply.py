@@ -10,7 +10,8 @@ import torch
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import Schedule
-from certified_unlearning.data.tables.table import Table, read_blocks
+from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.data.tables.table import read_blocks
 from certified_unlearning.errors import (
     AssumptionError,
     DataError,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from certified_unlearning import certificate
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger import initialisation, requests
 from certified_unlearning.ledger.application import apply

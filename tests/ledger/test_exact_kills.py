@@ -19,7 +19,7 @@ import pytest
 import torch
 from scipy import stats
 
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact import draws
 from certified_unlearning.engine.exact.draws import Draws
@@ -84,7 +84,7 @@ def relearned(path: Path) -> Trajectory:
     directory = ModelDirectory(path)
     method = method_of(directory, read_stored(directory, requests.status(path).state))
     ids = state_of(path)["alive"]
-    return method._descent().learn(ids, Draws.at("learned anew", len(ids)), trials=RELEARNED)  # type: ignore[attr-defined]
+    return method._descent(method._plan.n).learn(ids, Draws.at("learned anew", len(ids)), trials=RELEARNED)  # type: ignore[attr-defined]
 
 
 def functions(states: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -13,7 +13,7 @@ import torch
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply

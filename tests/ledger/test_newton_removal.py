@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from certified_unlearning import certificate
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.cli import app
-from certified_unlearning.data.tables.table import Table, read_blocks
+from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.data.tables.table import read_blocks
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply

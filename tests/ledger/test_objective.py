@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.ledger.initialisation import Contents, initialise

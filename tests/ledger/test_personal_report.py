@@ -13,7 +13,7 @@ import mpmath
 import pytest
 
 from certified_unlearning import certificate
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise

@@ -298,8 +298,8 @@ def test_a_row_that_is_nobodys_but_still_there_is_found(model: Path) -> None:
     directory = ModelDirectory(model)
     with Ledger.opened(directory.ledger) as ledger:
         rows = sorted(record.row for record in ledger.records())
-        assert training.first_row_left(directory, read_features(model), rows) is None
-        assert training.first_row_left(directory, read_features(model), rows[1:]) == rows[0]
+        assert training.first_row_left(directory, read_features(model), rows, 450) is None
+        assert training.first_row_left(directory, read_features(model), rows[1:], 450) == rows[0]
 
 
 def read_features(model: Path) -> int:

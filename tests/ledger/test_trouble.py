@@ -19,7 +19,7 @@ import pytest
 from certified_unlearning.commands.ledger_use import warnings_about
 from certified_unlearning.data.advice import trial
 from certified_unlearning.data.quality import Quality, quality_of
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.ledger import load_model, trouble
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise

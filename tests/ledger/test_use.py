@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from certified_unlearning.cli import app
 from certified_unlearning.data.quality import Quality, quality_of
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, quality, requests
 from certified_unlearning.ledger.application import apply

@@ -91,7 +91,7 @@ def claims_code(wildcards):
 def headline_code(wildcards):
     """A digest of what counts verdicts and takes the key numbers of papers."""
     return digest(
-        f"{PACKAGE}.reproduction.claims",
+        f"{PACKAGE}.reproduction.claims.verdicts",
         *map(module_of, key_numbers()),
     )
 

@@ -209,7 +209,7 @@ def not_asked():
 
 def unconfirmed():
     """Return warnings of files of parameters that hold a draft of a declaration, with what was taken from the data."""
-    from certified_unlearning.data.tables.drafting import MARK, marked
+    from certified_unlearning.data.tables.draft import MARK, marked
 
     return [
         f'warning: {configfile} has {counted(len(left), "mark")} "{MARK}": no guarantee covers what is read off the '

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from certified_unlearning.files import write_text
 from certified_unlearning.papers.all import PAPERS
-from certified_unlearning.reproduction.claims import OWNERS, Claim, claims_of
+from certified_unlearning.reproduction.claims.model import Claim, claims_of
+from certified_unlearning.reproduction.claims.verdicts import OWNERS
 from certified_unlearning.reproduction.paper import Paper
 from certified_unlearning.text import table_lines
 

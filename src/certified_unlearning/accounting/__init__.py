@@ -5,7 +5,7 @@
 `langevin`       Langevin unlearning: `lsi` as published, `hoelder` with optimised exponents; `planning`: steps, noise
                  or records; `stationarity`: finite learning; `accountants`: the interchangeable ones by name
 `shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic`: what rounding costs
-`cyclic`         the same for mini-batches: `single` requests, `stream` of them, `planning`
+`cyclic`         the same for mini-batches: `stream` of requests, `planning`, `accountants`
 `descent`        Descent-to-Delete: `published`, `shifted` (its tighter form), `conditional` (against retraining noised
                  once where the state is published)
 `residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and

@@ -115,7 +115,7 @@ class PrivateLabelsCertificate(Certificate):
         That radii are those of the records cannot be seen from a certificate: they are secret.
 
         Raises:
-            ParameterError: A value makes no sense, or the law misses the guarantee.
+            ParameterError: The law misses the guarantee.
         """
         law = label_law(self.rule, epsilon=self.epsilon_label, delta=self.delta_label, largest=self.largest)
         epsilon, delta = composed_labels(self.epsilon_label, self.delta_label, labels=self.queries)

@@ -47,13 +47,15 @@ class ResidualCertificate(Certificate):
         delta: Strictly between 0 and 1.
         extra_delta: For random norms that are larger than supposed.
         extra_delta_all_releases: The same, of all releases.
-        n: Number of records at the start.
+        n: Number of records at the start, and of those added since.
         d: Number of weights.
         classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
         budget: ``tau``: what the gradient's norm was at most, at every release.
         removed: Records removed so far.
+        added: Records added since the start; left out for none.
+        additions: In so many releases, for each of which the data were read; left out for none.
         downdate: Whether each removed record's part was taken out of the matrix.
         strict: Whether data were to be read again by counts alone.
         class_weights: What the losses of records of each class were multiplied by, at most 1; left out for 1.
@@ -92,6 +94,8 @@ class ResidualCertificate(Certificate):
     sigma: float = Field(gt=0, allow_inf_nan=False)
     budget: float = Field(gt=0, allow_inf_nan=False)
     removed: int = Field(ge=0)
+    added: int = Field(default=0, ge=0, exclude_if=lambda records: records == 0)
+    additions: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     downdate: bool
     strict: bool
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
@@ -141,6 +145,7 @@ class ResidualCertificate(Certificate):
             "none": "a Newton step",
             "scheduled": "reading the data again, as planned",
             "unscheduled": "reading the data again, earlier than planned",
+            "addition": "reading the data again",
         }
         return how[reading]
 
@@ -151,7 +156,8 @@ class ResidualCertificate(Certificate):
                 "The model was then corrected for what was removed, and random noise was added to it. Secret files in "
                 "the model's folder may still contain information from it, until the model is learned anew."
             )
-        return "The model was then learned anew from the remaining records, and random noise was added to it."
+        those = "the remaining and some new records" if reading == "addition" else "the remaining records"
+        return f"The model was then learned anew from {those}, and random noise was added to it."
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible, and fit each other."""
@@ -159,7 +165,7 @@ class ResidualCertificate(Certificate):
         mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
         loss = _loss(self.classes)
         squared = loss == "squared"
-        requests = self.releases - 1
+        requests = self.releases - 1 - self.additions
         reads = self.scheduled_reads + self.unscheduled_reads
         extra_delta = self.extra_delta_all_releases
         return {
@@ -175,6 +181,11 @@ class ResidualCertificate(Certificate):
             "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
             "strict": (not (squared and self.strict), "false for ridge regression"),
             "downdate": (self.downdate or not squared, "true for ridge regression"),
+            "added": (
+                self.additions <= self.added < self.n and (self.added > 0) == (self.additions > 0),
+                f"{self.additions} to {self.n - 1}, and 0 only if additions = 0",
+            ),
+            "additions": (requests >= 0, f"at most {self.releases - 1}, for each of them was a release"),
             "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
             "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
             "features": possible_features(self.features),
@@ -214,7 +225,7 @@ class ResidualCertificate(Certificate):
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
         return {
-            "comparator": statements.COMPARATOR,
+            "comparator": statements.COMPARATOR_WITH_ADDITIONS if self.additions else statements.COMPARATOR,
             "observers": statements.OBSERVERS,
             "not_promised": statements.NOT_PROMISED,
             "assumptions": statements.assumptions(
@@ -225,6 +236,7 @@ class ResidualCertificate(Certificate):
                 unscheduled=self.unscheduled_reads > 0,
                 class_weights=self.class_weights is not None,
                 targets=self.classes == 1,
+                additions=self.additions > 0,
             ),
         }
 
@@ -257,12 +269,14 @@ class ResidualCertificate(Certificate):
         the last reading included, has at most so many; each request has one record or more, so the sums over all
         pieces give the three bounds below. Counts within these bounds are those of a stream: the last request before a
         scheduled reading may be of any size, and without one the pieces have from one record to
-        ``records_between_reads`` each.
+        ``records_between_reads`` each. Where records are added, data are read whatever was removed, so a piece that
+        ends there has at most ``records_between_reads`` records before that release, which may remove any number.
 
         Raises:
             CertificateError: There is no such stream.
         """
-        most, requests, removed = self.records_between_reads, self.releases - 1, self.removed
+        most, removed, additions = self.records_between_reads, self.removed, self.additions
+        requests = self.releases - 1 - additions
         if most > self._most_records:
             raise CertificateError(
                 f"the certificate states records_between_reads = {most}, but its constants allow {self._most_records} "
@@ -278,14 +292,14 @@ class ResidualCertificate(Certificate):
             raise CertificateError(
                 f"{stated} at least {counted(least_removed, 'record')} must have been removed, but removed = {removed}"
             )
-        most_requests = scheduled + most * (reads + 1)
+        most_requests = scheduled + most * (reads + additions + 1)
         if requests > most_requests:
             raise CertificateError(
                 f"{stated} at most {counted(most_requests, 'request')} can have been answered, but releases = "
                 f"{self.releases} says {requests}"
             )
         pieces = reads + (requests > reads)
-        if not scheduled and removed > most * pieces:
+        if not scheduled and not additions and removed > most * pieces:
             raise CertificateError(
                 f"{stated} at most {counted(most * pieces, 'record')} can have been removed in "
                 f"{counted(requests, 'request')}, but removed = {removed}"
@@ -333,6 +347,8 @@ def of(
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,
+            "added": counts.added,
+            "additions": counts.additions,
         }
     )
     return after.model_copy(update={**after.of_all_releases(), **after.words()})

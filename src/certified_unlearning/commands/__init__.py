@@ -31,6 +31,10 @@ _MEANT = {
         ("create", "fit", "learn", "new", "train"),
         "`unlearn init MODEL_DIR`, which learns a model that records can be removed from",
     ),
+    **dict.fromkeys(
+        ("append", "extend", "insert", "update"),
+        "`unlearn add MODEL_DIR --data FILE`, which adds new people's records to a model",
+    ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
 """What people look for, by what they type."""

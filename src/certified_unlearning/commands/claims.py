@@ -27,7 +27,7 @@ def show_claims(
     """Print every claim with its verdict: contradicted (the worst first, ours last), not run or reproduced."""
     from rich.console import Console
 
-    from certified_unlearning.reproduction import claims
+    from certified_unlearning.reproduction.claims import verdicts as claims
     from certified_unlearning.reproduction.claims.ending import ending
 
     chosen = [flag for flag, given in {"--check": check, "--accept": accept, "--brief": brief}.items() if given]

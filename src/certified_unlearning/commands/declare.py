@@ -12,7 +12,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
-    from certified_unlearning.data.tables.drafting import Draft
+    from certified_unlearning.data.tables.draft import Draft
 
 
 def declare(

@@ -1,6 +1,8 @@
-"""The commands of the request ledger: `init`, `request`, `apply`, `status`, and `verify` for a model directory."""
+"""The commands of the request ledger: `init`, `request`, `apply`, `add`, `status`, and `verify` for a directory."""
 
+import functools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from certified_unlearning.commands.ledger_use import (
     look_at_quality,
     predict,
     print_quality,
+    print_warnings,
     show,
     warnings_about,
 )
@@ -23,17 +26,18 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, seconds_in_words
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
+    from certified_unlearning.ledger.adding.reading import NewRecords
     from certified_unlearning.ledger.application import Applied
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
     ledger_init.register(app)
-    for command in (request, apply, status, show, predict, evaluate):
+    for command in (request, apply, add, status, show, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -84,14 +88,75 @@ def apply(
             _print_applied(applied, model_dir, quality)
 
 
+def add(
+    model_dir: ModelDir,
+    data: Annotated[
+        Path, typer.Option(help="The new records: a .csv, .csv.gz or .parquet file with the columns of `init`.")
+    ],
+    one_spelling: Annotated[
+        bool,
+        typer.Option(
+            "--one-spelling",
+            help="New identifiers that differ from a removed one in blanks, case or encoding only are other people's.",
+        ),
+    ] = False,
+    quality: WithQuality = True,
+) -> None:
+    """Add new people's records, and answer all pending requests: one new version of the model, and its certificate.
+
+    All records are added, or none. After a crash or a full disk, run it again: it finishes what was begun, once.
+    """
+    from certified_unlearning.ledger.adding.addition import add as add_records
+
+    with interruptible(lambda: f"{_command('status', model_dir)} says whether the records were added"):
+        added = add_records(model_dir, data, one_spelling=one_spelling, announce=functools.partial(_announce_new, data))
+        said = f"version {added.versions[-1].version} was made" if added.versions else "nothing was added"
+        with after(f"{said} (receipt: {added.head})"):
+            _print_deleted(added.deleted)
+            for version in added.versions:
+                _print_version(version)
+            if added.known:
+                again = "" if added.versions else "; nothing was added again"
+                print(f"{data} was added with the current version{again}")
+            else:
+                if quality:
+                    print_quality(model_dir)
+                print(f"{data} is still there: what is removed from the model must be removed there too")
+            _print_receipt(added.head)
+
+
+def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
+    """Print what was read from the file of new records, before the model learns."""
+    from certified_unlearning.data.tables.spellings import described
+    from certified_unlearning.data.tables.table_values import listed
+
+    with after("nothing was added"):
+        print(f"{data}: {counted(new.records, 'record')} of {counted(new.people, 'new person')}")
+        print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in new.classes.items()))
+        print(f"left out: no rows; {f'columns {listed(new.left_out)}' if new.left_out else 'no columns'}")
+        warnings = described(new.spellings)
+        if new.absent:
+            warnings.append(
+                f"the identifier is {listed(new.absent)} in one row each: remove these people again if that means that "
+                "it is missing"
+            )
+        if new.first_of_several_rows is not None:
+            warnings.append(
+                f"several of the new rows have the identifier {new.first_of_several_rows!r}, and count as one "
+                "person's; so far everybody had one row"
+            )
+        print_warnings(warnings)
+        if new.answers:
+            print(f"{counted(new.answers, 'pending request')} {'is' if new.answers == 1 else 'are'} answered with it")
+        print(f"learning takes about {seconds_in_words(seconds)}", flush=True)
+
+
 def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.source is not None:
         print(f"note: {applied.source}")
-    if applied.deleted:
-        print(f"deleted what an interrupted `apply` had left: {', '.join(path.name for path in applied.deleted)}")
+    _print_deleted(applied.deleted)
     for version in applied.versions:
-        print(_version(version))
-        print(f"  {_epsilon(version)}")
+        _print_version(version)
     if applied.versions:
         if quality:
             print_quality(model_dir)
@@ -99,6 +164,22 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     else:
         print("no request is pending")
     _print_receipt(applied.head)
+
+
+def _print_deleted(paths: Sequence[Path]) -> None:
+    if paths:
+        print(f"deleted what an interrupted command had left: {', '.join(path.name for path in paths)}")
+
+
+def _print_version(version: Version) -> None:
+    print(_version(version))
+    print(f"  {_epsilon(version)}")
+    if version.batch is not None and version.batch.addition is not None:
+        print("  A later removal is compared with learning from all records that are left, the added ones included.")
+        print(
+            "  New records in which an earlier model had a part, such as offers that followed its predictions, are "
+            "covered only by what is stated for adaptive requests."
+        )
 
 
 def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = False) -> None:
@@ -113,6 +194,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         print(found.meaning)
     print(
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
+        + (f"; added since: {_of_people(state.records_added, state.people_added)}" if state.people_added else "")
     )
     print(_classes(found.classes_from))
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
@@ -157,6 +239,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "model": str(model_dir),
         "records": state.start.records,
         "people": state.start.people,
+        "added": {"records": state.records_added, "people": state.people_added},
         "classes_from": found.classes_from,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
@@ -179,14 +262,16 @@ def _version_as_json(version: Version) -> dict[str, Any]:
         "time": version.time,
         "people_removed": batch.requests if batch else 0,
         "records_removed": batch.records if batch else 0,
+        "people_added": batch.addition.people if batch and batch.addition else 0,
+        "records_added": batch.records_added if batch else 0,
         "steps": batch.steps if batch and version.certificate.takes_noisy_steps else None,
         "reading": version.reading,
     }
 
 
 def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
-    """Return what is guaranteed of a version: numbers as its certificate has them, not rounded; None for version 1."""
-    if version.batch is None:
+    """Return what is guaranteed of a version: its certificate's numbers, not rounded; None without removals."""
+    if not version.has_removed:
         return None
     scope, stated = version.scope, version.stated
     everything = stated.epsilon_all_published
@@ -260,15 +345,23 @@ def _version(version: Version) -> str:
     if version.batch is None:
         return f"version 1 ({version.time}): learned"
     batch = version.batch
-    return (
-        f"version {version.version} ({version.time}): removed {counted(batch.records, 'record')} of "
-        f"{counted(batch.requests, 'person')} by {version.certificate.removed_by(batch.steps, version.reading)}"
-    )
+    done = []
+    if batch.addition is not None:
+        done.append(f"added {_of_people(batch.addition.records, batch.addition.people)}")
+    if batch.requests:
+        done.append(f"removed {_of_people(batch.records, batch.requests)}")
+    if batch.requests or version.reading is not None:
+        done[-1] += f" by {version.certificate.removed_by(batch.steps, version.reading)}"
+    return f"version {version.version} ({version.time}): {' and '.join(done)}"
+
+
+def _of_people(records: int, people: int) -> str:
+    return f"{counted(records, 'record')} of {counted(people, 'person')}"
 
 
 def _epsilon(version: Version) -> str:
     """Return what is guaranteed of a version."""
-    if version.batch is None:
+    if not version.has_removed:
         return "nothing was removed yet, so there is nothing to guarantee"
     return version.scope.sentence
 
@@ -280,9 +373,10 @@ def _command(name: str, model_dir: Path) -> str:
 
 def _print_notes(found: Status, model_dir: Path) -> None:
     if found.is_busy:
-        print("an `apply` is at work")
+        print("an `apply` or an `add` is at work")
     elif found.state.planned is not None or found.leftovers:
-        print(f"an `apply` was interrupted: {_command('apply', model_dir)} finishes it")
+        command = "apply" if found.state.planned is None else found.state.planned.command
+        print(f"an `{command}` was interrupted: {_command('apply', model_dir)} finishes it")
     if found.source is not None:
         print(f"note: {found.source}")
 

@@ -224,7 +224,7 @@ def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
-    from certified_unlearning.data.tables.drafting import MARK, marked
+    from certified_unlearning.data.tables.draft import MARK, marked
     from certified_unlearning.data.tables.table_values import listed
 
     given = [key for key, value in flags.items() if value and key != "norm"]

@@ -281,28 +281,26 @@ def claims(
     """Give a verdict on every claim of the papers, from what presets left behind, and say what matters most."""
     from certified_unlearning.data.sets import built_in
     from certified_unlearning.papers import all
-    from certified_unlearning.reproduction import claims
     from certified_unlearning.reproduction.claims import findings as found
+    from certified_unlearning.reproduction.claims.evidence import Evidence
+    from certified_unlearning.reproduction.claims.model import claims_of, claims_on
+    from certified_unlearning.reproduction.claims.verdicts import evaluate, write
 
     known = all.papers(other or ())
-    shown, claims_of = _shown(shows, known, results), claims.claims_of(known)
+    shown, about = _shown(shows, known, results), claims_of(known)
     evidence = {
-        paper.name: [
-            claims.Evidence.read(results, preset, paper) for preset, own in shown.items() if paper in dict(own)
-        ]
+        paper.name: [Evidence.read(results, preset, paper) for preset, own in shown.items() if paper in dict(own)]
         for paper in known
     }
     data_sets = {each.dataset for of_paper in evidence.values() for each in of_paper if each.layout.summary.exists()}
     if data_sets and not any(map(built_in, data_sets)):
-        claims_of = {
-            name: claims.claims_on(of_paper, data_sets) for name, of_paper in claims_of.items() if evidence[name]
-        }
+        about = {name: claims_on(of_paper, data_sets) for name, of_paper in about.items() if evidence[name]}
     verdicts = [
         verdict
         for paper in known
-        for verdict in claims.evaluate(claims_of.get(paper.name, []), evidence[paper.name], paper=paper.name)
+        for verdict in evaluate(about.get(paper.name, []), evidence[paper.name], paper=paper.name)
     ]
-    claims.write(output, verdicts)
+    write(output, verdicts)
     found.write(findings, found.findings(verdicts, known, evidence))
 
 

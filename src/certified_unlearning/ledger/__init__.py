@@ -11,11 +11,12 @@ A model directory holds
 ``training/``                `training`: rows and labels; those of removed records are zeros
 ``digest-key-<version>``     what the digest of the training copy is keyed with, destroyed by the next `apply`
 ``identifier-key``           what the tags are keyed with that show whose row is whose
-``lock``                     held while `apply` is at work
+``added-...-<version>``      the rows and labels that `add` is adding, until they stand in the training copy
+``lock``                     held while `apply` or `add` is at work
 ===========================  ======================================================================
 
-`method` is what a mechanism does here, those of `methods` do it. `state` says what the events add up to;
-`initialisation`, `requests`, `application` and `verification` are the commands, `commands` their command line;
+`method` is what a mechanism does here, those of `methods` do it. `state` says what the events add up to.
+`initialisation`, `requests`, `application`, `adding` and `verification` are the commands; `commands` is their line.
 `prediction` uses the model, `quality` says how good it is, to the operator and to no file. A version of the model
 counts from the event that names it: until then the one before is current, and its files stay.
 """

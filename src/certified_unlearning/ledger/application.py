@@ -5,7 +5,10 @@ is the current one and everything is done again from its weights, with new noise
 for that); after it, only files are left to be deleted.
 """
 
+import functools
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +16,9 @@ import torch
 
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
+from certified_unlearning.files import synchronise
 from certified_unlearning.ledger import training
-from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key
 from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
@@ -25,7 +29,7 @@ from certified_unlearning.ledger.model import (
     write_version,
 )
 from certified_unlearning.ledger.requests import source_changed, source_key
-from certified_unlearning.ledger.state import Batch, State, Version, read_state
+from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import check_data
 
@@ -36,8 +40,8 @@ class Applied:
 
     Attributes:
         versions: The versions that it made: none where nothing was pending, two where it first finished what an
-            interrupted one had begun.
-        deleted: Files that an interrupted `apply` had left behind.
+            interrupted one, or an interrupted `add`, had begun.
+        deleted: Files that an interrupted command had left behind.
         head: The ledger's last hash.
         source: What is to be said of the file that the data came from, if anything.
     """
@@ -57,7 +61,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
 
     Raises:
         LedgerError: Something was tampered with; nothing was done.
-        StorageError: Another `apply` is at work, or a file could not be written; run it again.
+        StorageError: Another `apply` or `add` is at work, or a file could not be written; run it again.
         InfeasibleError: No number of steps meets the target; nothing was done.
         ParameterError: There is no such device, or the mechanism takes none.
     """
@@ -68,41 +72,65 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         state = read_state(ledger)
         model = read_stored(directory, state)
         place = pick_device(device or model.device)
+        plan = functools.partial(_plan, directory, ledger, model)
         if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
             raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
-        try:
-            deleted = _delete_leftovers(directory, state)
+        with finished_by_the_next(path):
+            deleted = delete_leftovers(directory, state)
             key = source_key(directory, state)
             # Reading the whole file must not delay what was asked for, and its key may be gone before it is read.
             with ThreadPoolExecutor(1) as beside:
                 source = beside.submit(source_changed, directory, state, key)
                 if state.planned is not None:
-                    made.append(_answer(directory, ledger, model, state, place))
+                    made.append(answer(directory, ledger, model, state, place, plan))
                     state = read_state(ledger)
                 if state.waiting:
-                    made.append(_answer(directory, ledger, model, state, place))
-        except StorageError:
-            raise
-        except OSError as error:
-            raise StorageError(
-                f"{path}: {error.strerror or error}; what was begun is finished by the next `unlearn apply`"
-            ) from error
+                    made.append(answer(directory, ledger, model, state, place, plan))
         return Applied(tuple(made), deleted, ledger.head(), source.result())
 
 
-def _answer(
-    directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, device: torch.device
+@contextmanager
+def finished_by_the_next(path: Path) -> Iterator[None]:
+    """Say of what goes wrong with a file in the block how the work goes on."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path}: {error.strerror or error}; what was begun is finished by the next `unlearn apply`"
+        ) from error
+
+
+def answer(
+    directory: ModelDirectory,
+    ledger: Ledger,
+    model: StoredModel,
+    state: State,
+    device: torch.device,
+    plan: Callable[[State], Batch],
 ) -> Version:
-    """Carry out the batch that is planned, or plan one: zero rows, remove, publish, delete what was before."""
+    """Carry out the batch that is planned, or plan one: zero rows, add rows, remove, publish, delete what was before.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger.
+        model: What never changes of it.
+        state: What the ledger says.
+        device: Where noisy steps are taken.
+        plan: What plans a batch, and records it.
+    """
     check_data(directory, ledger, model, state)
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
-    batch = state.planned or _plan(directory, ledger, model, state)
+    batch = state.planned or plan(state)
     features, key = model.learner.features, read_key(directory.digest_key(batch.version))
     rows = _rows(ledger, batch.after, batch.up_to)
     # Of a batch that an earlier `apply` had begun some may be zeros already.
-    needed = method.needs_what_it_removes and not state.planned
+    needed = method.needs_what_it_removes and not state.planned and batch.addition is None
     taken = RemovedRows(*training.take(directory, features, rows)) if needed else None
+    if batch.addition is not None:
+        training.append(directory, features, training.Waiting(batch.version, state.rows))
     training.zero(directory, features, rows)
     if training.digest(directory, features, key) != batch.training_digest:
         raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
@@ -113,7 +141,7 @@ def _answer(
         ledger.append("applied", written)
         ledger.forget_records(batch.after, batch.up_to)
     after = read_state(ledger)
-    _delete_leftovers(directory, after)
+    delete_leftovers(directory, after)
     # Last, for it waits for readers; the next `apply` does it where one stays.
     ledger.empty_log()
     return after.current
@@ -121,31 +149,54 @@ def _answer(
 
 def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> Batch:
     """Put all requests that wait into a batch, and record it: from here on it is going to be carried out."""
+    batch = planned_batch(directory, ledger, model, state)
+    with ledger.transaction():
+        ledger.append("planned", batch.as_payload())
+    return batch
+
+
+def planned_batch(
+    directory: ModelDirectory,
+    ledger: Ledger,
+    model: StoredModel,
+    state: State,
+    added: int = 0,
+    describe: Callable[[bytes], Addition | None] = lambda _: None,
+) -> Batch:
+    """Return all requests that wait as a batch, with what is added with it; nothing is recorded.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger.
+        model: What never changes of it.
+        state: What the ledger says.
+        added: How many records are added with it; their rows wait already.
+        describe: Returns what is to be recorded of them, from the key of the digests.
+    """
     after, up_to = state.answered_up_to, state.last_request
     rows = _rows(ledger, after, up_to)
-    removal = method_of(directory, model).planned(answered_of(state), rows)
+    removal = method_of(directory, model).planned(answered_of(state), rows, added)
     version = state.current.version + 1
     key = new_key(directory.digest_key(version))
-    batch = Batch(
+    waiting = training.Waiting(version, state.rows) if added else None
+    return Batch(
         version=version,
         after=after,
         up_to=up_to,
         requests=state.waiting,
         records=removal.records,
         steps=removal.steps,
-        training_digest=training.digest(directory, model.learner.features, key, rows),
+        training_digest=training.digest(directory, model.learner.features, key, rows, waiting),
         places=removal.places,
+        addition=describe(key),
     )
-    with ledger.transaction():
-        ledger.append("planned", batch.as_payload())
-    return batch
 
 
 def _rows(ledger: Ledger, after: int, up_to: int) -> list[int]:
     return [record.row for record in ledger.records_requested(after, up_to)]
 
 
-def _delete_leftovers(directory: ModelDirectory, state: State) -> tuple[Path, ...]:
+def delete_leftovers(directory: ModelDirectory, state: State) -> tuple[Path, ...]:
     """Delete what belongs neither to the current version nor to a planned one: old weights and keys above all."""
     leftovers = directory.leftovers(state)
     for path in leftovers:

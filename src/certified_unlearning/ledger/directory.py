@@ -14,7 +14,10 @@ from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.state import State
 
-_VERSIONED = re.compile(r"(?:weights|secret|certificate|digest-key)-(\d+)(?:\.safetensors|\.json)?")
+_VERSIONED = re.compile(
+    r"(?:weights|secret|certificate|digest-key|added-features|added-labels)-(\d+)"
+    r"(?:\.safetensors|\.json|\.float32|\.int8)?"
+)
 _UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
 """Names that `files.atomic_path` gives to files that are being written."""
 PATIENCE_SECONDS = 0.2
@@ -30,7 +33,7 @@ class ModelDirectory:
 
     Attributes:
         path: The directory.
-        lock: An empty file, locked while `apply` is at work.
+        lock: An empty file, locked while `apply` or `add` is at work.
         ledger: Requests, batches, versions (SQLite).
         model: What never changes: the learner, the table's declaration (JSON).
         features: The training copy: rows of float32 numbers, nothing else.
@@ -69,16 +72,31 @@ class ModelDirectory:
         """
         return self.path / f"digest-key-{version}"
 
+    def added_features(self, version: int) -> Path:
+        """Return where the rows that a version adds wait until they stand in the training copy."""
+        return self.path / f"added-features-{version}.float32"
+
+    def added_labels(self, version: int) -> Path:
+        """Return where their labels wait."""
+        return self.path / f"added-labels-{version}.int8"
+
     def leftovers(self, state: State) -> list[Path]:
         """Return the files of earlier versions but for their certificates, of unfinished ones, and temporary ones."""
         version = state.current.version
-        # The key of a version that is planned is in use already.
-        keys = [self.digest_key(version), self.digest_key(state.planned.version if state.planned else version)]
+        # The key of a version that is planned is in use already, and what it adds is nowhere else.
+        kept = [self.digest_key(version)]
+        if state.planned is not None:
+            kept.append(self.digest_key(state.planned.version))
+            if state.planned.addition is not None:
+                kept += [self.added_features(state.planned.version), self.added_labels(state.planned.version)]
+        # What the current version added stands in the training copy.
+        added = (self.added_features(version), self.added_labels(version))
         found = []
         for path in sorted(self.path.iterdir()):
             match = _VERSIONED.fullmatch(path.name)
             number = int(match[1]) if match else 0
-            stays = number == version or path in keys or (number < version and path == self.certificate(number))
+            stays = number == version or path in kept or (number < version and path == self.certificate(number))
+            stays &= path not in added
             if _UNFINISHED.fullmatch(path.name) or (match and not stays):
                 found.append(path)
         return found
@@ -188,12 +206,3 @@ def destroy(path: Path) -> None:
         file.write(bytes(path.stat().st_size))
         os.fsync(file.fileno())
     path.unlink()
-
-
-def synchronise(path: Path) -> None:
-    """Make a directory's entries durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

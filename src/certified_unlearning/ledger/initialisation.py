@@ -14,14 +14,15 @@ import numpy as np
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
-from certified_unlearning.data.tables.table import Table, label_values, read_blocks, require_known, resolve
+from certified_unlearning.data.tables.table import label_values, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
-from certified_unlearning.files import write_model
+from certified_unlearning.files import synchronise, write_model
 from certified_unlearning.ledger import training
-from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key
 from certified_unlearning.ledger.mechanisms import DEFAULT, Words, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status

@@ -91,6 +91,8 @@ class Method(ABC, Generic[PlanT]):
     """Whether removals are computed from the records that they remove."""
     stays_on_the_cpu: bool = False
     """Whether it computes on the CPU, whatever else there is."""
+    no_additions: ClassVar[str | None] = None
+    """Why records cannot be added to its models; None where they can."""
 
     def __init__(self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str) -> None:
         self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
@@ -109,10 +111,19 @@ class Method(ABC, Generic[PlanT]):
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+    def plan_after(self, answered: Sequence[Answered]) -> PlanT:
+        """Return the plan of the version that batches led to: it knows of the records that they added."""
+        return self._plan
+
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
         """Return how rows of the table are going to be removed, given what was removed before.
 
         By default that takes no noisy steps.
+
+        Args:
+            answered: The batches that the current version has behind it.
+            rows: The rows.
+            added: How many are added with the same version.
         """
         return Removal(len(rows), 0)
 
@@ -127,7 +138,7 @@ class Method(ABC, Generic[PlanT]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Carry out a batch, whose rows are zero in the training copy by now.
+        """Carry out a batch: its rows are zero in the training copy by now, and what it adds stands at its end.
 
         It may be done again, after it was interrupted at any moment: for the same batch, from the same version.
 
@@ -137,8 +148,8 @@ class Method(ABC, Generic[PlanT]):
             answered: The batches that it has behind it.
             batch: The batch.
             rows: Its rows of the table, ascending.
-            taken: Its records, for who `needs_what_it_removes`; None if they are lost: an interrupted `apply` had
-                zeroed them.
+            taken: Its records, for who `needs_what_it_removes`; None where the batch adds records, and if they are
+                lost: an interrupted `apply` had zeroed them.
             device: Where noisy steps are taken.
         """
 
@@ -187,6 +198,11 @@ class Method(ABC, Generic[PlanT]):
 def answered_of(state: State) -> list[Answered]:
     """Return the batches that the current version has behind it."""
     return [Answered(version.batch, version.reading) for version in state.versions if version.batch is not None]
+
+
+def added_by(answered: Sequence[Answered]) -> int:
+    """Return how many records batches added."""
+    return sum(batch.records_added for batch, _ in answered)
 
 
 def noise_key() -> int:

@@ -52,9 +52,9 @@ def quality_left(path: Path) -> Quality:
 
 
 def require_whole(path: Path, state: State) -> None:
-    """Raise `BusyError` if an `apply` has begun and not finished."""
+    """Raise `BusyError` if an `apply` or an `add` has begun and not finished."""
     if state.planned is not None:
-        raise BusyError(f"an `apply` on {path} has begun and not finished")
+        raise BusyError(f"an `{state.planned.command}` on {path} has begun and not finished")
 
 
 def require_same(path: Path, before: State, after: State) -> None:
@@ -69,9 +69,9 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
     if not weights.size:
         raise DataError("its parameters are secret; `unlearn evaluate` says how good its answers are on other records")
     names, width = _classes(directory, state), weights.shape[1]
-    tally, records = Tally(len(names), names), RecordsLeft(directory, ledger, state.start.records, width, len(names))
+    tally, records = Tally(len(names), names), RecordsLeft(directory, ledger, state.rows, width, len(names))
     at_once = max(1, _NUMBERS_AT_ONCE // width)
-    for start in range(0, state.start.records, at_once):
+    for start in range(0, state.rows, at_once):
         block, positions = records.block(slice(start, start + at_once))
         scores = scores_of(block, weights)
         tally.add(np.exp(log_probabilities(scores)), positions, predicted(scores))
@@ -87,7 +87,7 @@ class RecordsLeft:
     Args:
         directory: The model directory.
         ledger: Its ledger.
-        records: How many rows there were at the start.
+        records: How many rows there are, those of removed records included.
         features: Columns of a row.
         classes: How many classes there are.
 

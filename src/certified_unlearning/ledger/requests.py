@@ -82,7 +82,8 @@ def request(path: Path, identifiers: Sequence[str], file: Path | None = None, *,
                 records = _count_records(ledger, state, named)
                 if not one_spelling:
                     _require_all_spellings(ledger, named)
-                ledger.append_requests(records)
+                added_with = {each: state.added_with(ledger.row_of(each) or 0) for each in records}
+                ledger.append_requests(records, {each: version for each, version in added_with.items() if version > 1})
                 head = ledger.head()
         except UnicodeEncodeError as error:
             raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
@@ -173,7 +174,7 @@ class Status:
     Attributes:
         state: What the ledger says.
         head: Its last hash.
-        is_busy: Whether an `apply` is at work.
+        is_busy: Whether an `apply` or an `add` is at work.
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.

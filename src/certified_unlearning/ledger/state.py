@@ -1,8 +1,8 @@
 """State that a ledger's events add up to: versions of the model, the batch being applied, requests that wait."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.vocabulary import Reading
@@ -12,18 +12,36 @@ if TYPE_CHECKING:  # All commands import this, and few of them read a ledger.
 
 
 @dataclass(frozen=True)
+class Addition:
+    """Records that are added to a model. Whose they are stands in the table of who has which row.
+
+    Attributes:
+        people: How many people's.
+        records: How many rows.
+        source: The file that they came from.
+        source_digest: Its keyed digest.
+    """
+
+    people: int
+    records: int
+    source: str
+    source_digest: str
+
+
+@dataclass(frozen=True)
 class Batch:
-    """Requests that are answered together: all with sequence numbers in ``(after, up_to]``.
+    """Requests that are answered together: all with sequence numbers in ``(after, up_to]``; and records that are added.
 
     Attributes:
         version: The version of the model that answers them.
         after: The last request that an earlier batch answered, or 0.
         up_to: The last request of this batch.
-        requests: How many people.
-        records: How many rows.
+        requests: How many people are removed; 0 where records are added while no request waits.
+        records: How many rows are removed.
         steps: ``K``, the noisy steps that remove them; 0 where a Newton step or a refit does.
-        training_digest: Keyed digest of the training copy without these rows.
+        training_digest: Keyed digest of the training copy without these rows, and with those that are added.
         places: In which mini-batches or slices the rows lie, and how many in each; None where there are none.
+        addition: What is added at the end of the training copy; None for nothing.
     """
 
     version: int
@@ -34,10 +52,28 @@ class Batch:
     steps: int
     training_digest: str
     places: Sequence[Sequence[int]] | None = None
+    addition: Addition | None = None
+
+    @classmethod
+    def read(cls, payload: Mapping[str, Any]) -> Self:
+        """Return the batch that the payload of an event says."""
+        addition = payload.get("addition")
+        return cls(**{**payload, "addition": None if addition is None else Addition(**addition)})
 
     def as_payload(self) -> dict[str, Any]:
         """Return the payload of its event."""
-        return {name: value for name, value in asdict(self).items() if (name, value) != ("places", None)}
+        optional = ("places", "addition")
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in optional}
+
+    @property
+    def command(self) -> str:
+        """The command that makes the version."""
+        return "apply" if self.addition is None else "add"
+
+    @property
+    def records_added(self) -> int:
+        """How many rows are added."""
+        return 0 if self.addition is None else self.addition.records
 
 
 @dataclass(frozen=True)
@@ -57,6 +93,7 @@ class Version:
         reading: Whether all records were read for it; None where noisy steps alone made it.
         secret_digest: Keyed digest of what it keeps besides its weights, if anything.
         kind: Of its certificate; None where an earlier release did not record it.
+        removed_before: Whether records were removed from a version before it.
     """
 
     version: int
@@ -71,12 +108,18 @@ class Version:
     reading: Reading | None = None
     secret_digest: str | None = None
     kind: str | None = None
+    removed_before: bool = False
 
     def __post_init__(self) -> None:
         from certified_unlearning.certificate import KINDS
 
         if self.kind is not None and self.kind not in KINDS:
             raise ValueError(f"there are no certificates of kind {self.kind!r}")
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed from it, or from a version before it."""
+        return self.removed_before or (self.batch is not None and self.batch.records > 0)
 
     @property
     def stated(self) -> "Stated":
@@ -142,7 +185,7 @@ class State:
     Attributes:
         start: The first event.
         versions: All versions of the model, the current one last.
-        planned: The batch that an `apply` has begun and not finished.
+        planned: The batch that an `apply` or an `add` has begun and not finished.
         waiting: Requests that no batch contains yet.
         last_request: The sequence number of the last of these, or of the last request that a batch contains.
     """
@@ -168,6 +211,10 @@ class State:
         answers = (version for version in self.versions if version.batch and sequence <= version.batch.up_to)
         return next(answers, None)
 
+    def time_of(self, number: int) -> str | None:
+        """Return when a version became the current one; None before."""
+        return self.versions[number - 1].time if number <= len(self.versions) else None
+
     @property
     def answered_up_to(self) -> int:
         """The last request that the current version answered."""
@@ -182,6 +229,32 @@ class State:
     def records_removed(self) -> int:
         """Rows that the current version does not know."""
         return sum(batch.records for batch in self.batches)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the current version's training copy, those of removed records included."""
+        return self.start.records + self.records_added
+
+    @property
+    def records_added(self) -> int:
+        """Rows that were added since the start, those of removed records included."""
+        return sum(batch.records_added for batch in self.batches)
+
+    @property
+    def people_added(self) -> int:
+        """How many people's records were added since the start."""
+        return sum(batch.addition.people for batch in self.batches if batch.addition is not None)
+
+    def added_with(self, row: int) -> int:
+        """Return the version that a row of the training copy came with: 1, or one that added records."""
+        most = self.start.records
+        for batch in [*self.batches, *([self.planned] if self.planned else [])]:
+            if row < most:
+                break
+            if row < most + batch.records_added:
+                return batch.version
+            most += batch.records_added
+        return 1
 
     @property
     def training_digest(self) -> str:
@@ -206,11 +279,13 @@ def read_state(ledger: Ledger) -> State:
         in_batches = 0
         for event in later:
             if event.kind == "planned" and planned is None:
-                planned = Batch(**event.payload)
-                follows = planned.version == len(versions) + 1 and planned.after == in_batches < planned.up_to
+                planned = Batch.read(event.payload)
+                answers = in_batches < planned.up_to or (in_batches == planned.up_to and planned.addition is not None)
+                follows = planned.version == len(versions) + 1 and planned.after == in_batches and answers
                 in_batches = planned.up_to
             elif event.kind == "applied" and planned is not None:
-                versions.append(Version(time=event.time, batch=planned, **event.payload))
+                before = versions[-1].has_removed
+                versions.append(Version(time=event.time, batch=planned, removed_before=before, **event.payload))
                 follows = planned.version == len(versions) == versions[-1].version
                 planned = None
             else:

@@ -150,9 +150,17 @@ class Ledger:
         """Append an event."""
         self._append(kind, [(None, payload)])
 
-    def append_requests(self, records: Mapping[str, int]) -> None:
-        """Append a request for each person, with the number of their records."""
-        self._append("requested", [(identifier, {"records": count}) for identifier, count in records.items()])
+    def append_requests(self, records: Mapping[str, int], added_with: Mapping[str, int] | None = None) -> None:
+        """Append a request for each person.
+
+        Args:
+            records: How many records each has.
+            added_with: The version that added them, of people whose records were added after the start.
+        """
+        payloads = {identifier: {"records": count} for identifier, count in records.items()}
+        for identifier, version in (added_with or {}).items():
+            payloads[identifier]["added_with"] = version
+        self._append("requested", payloads.items())
 
     def _append(self, kind: Kind, entries: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
         last = self._connection.execute("SELECT sequence, hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
@@ -196,8 +204,10 @@ class Ledger:
 
     def add_spellings(self, groups: Iterable[Group]) -> None:
         """Add identifiers that a person would take for one, though they count as several people."""
+        if not self._has_spellings():
+            return
         pairs = [(identifier, group.folded) for group in groups for identifier in group.people if len(group.people) > 1]
-        self._connection.executemany("INSERT INTO spellings (identifier, folded) VALUES (?, ?)", pairs)
+        self._connection.executemany("INSERT OR IGNORE INTO spellings (identifier, folded) VALUES (?, ?)", pairs)
 
     def other_spellings(self, identifier: str) -> list[str]:
         """Return the other identifiers that a person would take for this one, of people who still have rows."""
@@ -231,6 +241,21 @@ class Ledger:
         """Return how many rows are one person's."""
         query = "SELECT count(*) FROM records WHERE identifier = ?"
         return int(self._connection.execute(query, (identifier,)).fetchone()[0])
+
+    def row_of(self, identifier: str) -> int | None:
+        """Return the first of one person's rows; None where there is none."""
+        query = "SELECT min(row) FROM records WHERE identifier = ?"
+        row = self._connection.execute(query, (identifier,)).fetchone()[0]
+        return None if row is None else int(row)
+
+    def people(self) -> set[str]:
+        """Return the identifiers of everybody who has rows."""
+        return {str(each) for (each,) in self._connection.execute("SELECT DISTINCT identifier FROM records")}
+
+    def people_requested(self) -> set[str]:
+        """Return the identifiers of everybody whose removal was requested."""
+        query = "SELECT subject FROM events WHERE kind = 'requested' AND subject IS NOT NULL"
+        return {str(each) for (each,) in self._connection.execute(query)}
 
     def count_records(self) -> int:
         """Return how many rows are anybody's."""

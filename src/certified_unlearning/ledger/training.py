@@ -7,16 +7,18 @@ classes signed as `engine.minibatch` takes them, and a third file says where eac
 import hashlib
 import hmac
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.errors import DataError
-from certified_unlearning.files import atomic_path
-from certified_unlearning.ledger.directory import ModelDirectory, synchronise
+from certified_unlearning.files import atomic_path, synchronise
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.state import State
 
 _ROWS_AT_ONCE = 65_536
 
@@ -74,7 +76,50 @@ def positions(directory: ModelDirectory, rows: Sequence[int] | NDArray[np.int64]
     return np.array(np.memmap(directory.places, np.int64, mode="r")[wanted])
 
 
-def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequence[int] = ()) -> str:
+class Waiting(NamedTuple):
+    """Rows that wait to stand in the training copy, whose end may hold some of them already.
+
+    Attributes:
+        version: The version that adds them.
+        after: How many rows stand before them.
+    """
+
+    version: int
+    after: int
+
+
+def waiting_of(state: State) -> Waiting | None:
+    """Return which rows wait; None where no version that adds records was begun."""
+    planned = state.planned
+    return None if planned is None or planned.addition is None else Waiting(planned.version, state.rows)
+
+
+def append(directory: ModelDirectory, features: int, waiting: Waiting) -> None:
+    """Write rows that wait and their labels to the end of the training copy, durably; twice changes nothing."""
+    for path, added, row_bytes in _files_of_waiting(directory, features, waiting):
+        with path.open("r+b") as file, added.open("rb") as source:
+            file.seek(waiting.after * row_bytes)
+            shutil.copyfileobj(source, file, _ROWS_AT_ONCE * row_bytes)
+            file.flush()
+            os.fsync(file.fileno())
+    synchronise(directory.features.parent)
+
+
+def _files_of_waiting(directory: ModelDirectory, features: int, waiting: Waiting) -> list[tuple[Path, Path, int]]:
+    """Return the files of the training copy, those of what waits for them, and how many bytes a row has."""
+    return [
+        (directory.features, directory.added_features(waiting.version), 4 * features),
+        (directory.labels, directory.added_labels(waiting.version), 1),
+    ]
+
+
+def digest(
+    directory: ModelDirectory,
+    features: int,
+    key: bytes,
+    without: Sequence[int] = (),
+    waiting: Waiting | None = None,
+) -> str:
     """Return the keyed digest (HMAC-SHA-256) of the training copy.
 
     Args:
@@ -82,6 +127,7 @@ def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequen
         features: Columns of a row.
         key: The key.
         without: Rows that count as zeros, whatever they still are.
+        waiting: Rows that count as standing at its end, whatever stands there yet.
 
     Raises:
         DataError: A file cannot be read, or ends within a row.
@@ -91,34 +137,60 @@ def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequen
     files = [(directory.features, 4 * features, gone), (directory.labels, 1, gone)]
     if directory.places.exists():
         files.append((directory.places, 8, gone[:0]))
+    added = {} if waiting is None else {path: file for path, file, _ in _files_of_waiting(directory, features, waiting)}
     for path, row_bytes, zeroed in files:
-        try:
-            keyed.update(f"{path.name} {path.stat().st_size} {row_bytes}\n".encode())
-            with path.open("rb") as file:
-                start = 0
-                while block := bytearray(file.read(_ROWS_AT_ONCE * row_bytes)):
-                    if len(block) % row_bytes:
-                        raise DataError(f"{path} is damaged: it ends within a row")
-                    rows = np.frombuffer(block, np.uint8).reshape(-1, row_bytes)
-                    first, last = np.searchsorted(zeroed, [start, start + len(rows)])
-                    rows[zeroed[first:last] - start] = 0
-                    keyed.update(block)
-                    start += len(rows)
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        parts = [(path, _size(path) if waiting is None else waiting.after * row_bytes)]
+        parts += [(added[path], _size(added[path]))] if path in added else []
+        keyed.update(f"{path.name} {sum(size for _, size in parts)} {row_bytes}\n".encode())
+        start = 0
+        for block in _blocks(parts, row_bytes):
+            rows = np.frombuffer(block, np.uint8).reshape(-1, row_bytes)
+            first, last = np.searchsorted(zeroed, [start, start + len(rows)])
+            rows[zeroed[first:last] - start] = 0
+            keyed.update(block)
+            start += len(rows)
     return keyed.hexdigest()
 
 
-def first_row_left(directory: ModelDirectory, features: int, owned: Sequence[int]) -> int | None:
+def _size(path: Path) -> int:
+    """Return a file's size in bytes; raise `DataError` where it cannot be read."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _blocks(parts: Sequence[tuple[Path, int]], row_bytes: int) -> Iterator[bytearray]:
+    """Yield so many bytes of each file, many rows at a time.
+
+    Raises:
+        DataError: A file cannot be read, is shorter, or ends within a row.
+    """
+    for path, size in parts:
+        try:
+            with path.open("rb") as file:
+                while size and (block := bytearray(file.read(min(size, _ROWS_AT_ONCE * row_bytes)))):
+                    if len(block) % row_bytes:
+                        raise DataError(f"{path} is damaged: it ends within a row")
+                    size -= len(block)
+                    yield block
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        if size:
+            raise DataError(f"{path} is damaged: {size:,} bytes are missing at its end")
+
+
+def first_row_left(directory: ModelDirectory, features: int, owned: Sequence[int], count: int) -> int | None:
     """Return the first row that is nobody's and not zero, if there is one.
 
     Args:
         directory: Where the training copy lies.
         features: Columns of a row.
         owned: The rows that are somebody's.
+        count: How many rows there are; what stands behind them an `add` has begun to write.
     """
-    rows = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
-    nobodys = np.setdiff1d(np.arange(len(rows)), positions(directory, owned))
+    rows = np.memmap(directory.features, np.float32, mode="r", shape=(count, features))
+    nobodys = np.setdiff1d(np.arange(count), positions(directory, owned))
     left = nobodys[(rows[nobodys] != 0).any(axis=1)]
     return int(left[0]) if len(left) else None
 

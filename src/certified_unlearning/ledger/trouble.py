@@ -11,6 +11,7 @@ from certified_unlearning.data.advice.ranges import shares_of, warning_about
 from certified_unlearning.data.advice.trial import Trial, most_records
 from certified_unlearning.data.quality import Quality
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.method import answered_of
 from certified_unlearning.ledger.model import method_of, read_stored
 from certified_unlearning.ledger.quality import RecordsLeft, require_same, require_whole
 from certified_unlearning.ledger.state import read_state
@@ -36,7 +37,8 @@ def trouble_left(path: Path, quality: Quality, *, names_columns: bool = True) ->
         state = read_state(ledger)
         require_whole(path, state)
         model, weights = read_stored(directory, state), read_weights(directory, state.current)
-        learner, advice = model.learner, method_of(directory, model).advice
+        method = method_of(directory, model)
+        learner, advice = method.plan_after(answered_of(state)), method.advice
         if advice is None:
             return []
         records = RecordsLeft(directory, ledger, learner.n, learner.features, learner.classes)

@@ -61,11 +61,11 @@ def verify(path: Path, head: str | None = None) -> Verified:
         head: A receipt: the hash that a command printed earlier.
 
     Raises:
-        LedgerError: Something was tampered with, or an `apply` was interrupted.
+        LedgerError: Something was tampered with, or an `apply` or an `add` was interrupted.
         ParameterError: ``head`` is no receipt.
         CertificateError: A certificate states something else than its constants give.
         DataError: A file cannot be read.
-        StorageError: An `apply` is at work.
+        StorageError: An `apply` or an `add` is at work.
     """
     if head is not None and not re.fullmatch(r"[0-9a-f]{64}", head):
         raise ParameterError(f"the receipt {head!r} is none: a receipt has 64 characters from 0 to 9 and a to f")
@@ -82,7 +82,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         check_data(directory, ledger, model, state)
         owned = _check_tags(directory, ledger, ledger.records())
         _check_batches(ledger, state)
-        row = training.first_row_left(directory, model.learner.features, owned)
+        row = training.first_row_left(directory, model.learner.features, owned, state.rows)
         if row is not None:
             raise LedgerError(
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
@@ -93,7 +93,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
         leftovers = directory.leftovers(state)
         if state.planned is not None or leftovers:
             what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
-            raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
+            command = "apply" if state.planned is None else state.planned.command
+            raise LedgerError(f"an `{command}` was interrupted ({what}); run `unlearn apply {path}` to finish it")
         _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
@@ -114,14 +115,14 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         version, due = batch.version, batch.training_digest
         removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
-    if training.digest(directory, model.learner.features, key, removed) != due:
+    if training.digest(directory, model.learner.features, key, removed, training.waiting_of(state)) != due:
         raise LedgerError(
             f"{directory.features.parent} was tampered with: the training copy is not what the ledger recorded"
         )
     requested = ledger.requests(state.answered_up_to, state.last_request)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     _check_tags(directory, ledger, about_to_go)
-    left = state.start.records - state.records_removed
+    left = state.rows - state.records_removed + (0 if batch is None else batch.records_added)
     if (
         Counter(record.identifier for record in about_to_go) != requested
         or ledger.records_requested(0, state.answered_up_to)
@@ -131,7 +132,7 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
 
 
 def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> list[int]:
-    """Check that `init` wrote whose these rows are, and return the rows."""
+    """Check that `init` or `add` wrote whose these rows are, and return the rows."""
     rows = []
     key = read_key(directory.identifier_key)
     for identifier, row, tag in records:

@@ -17,11 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.residual import rounding
-from certified_unlearning.engine.objectives.float64 import (
-    LogisticRegression64,
-    RidgeRegression64,
-    SoftmaxRegression64,
-)
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, RidgeRegression64, SoftmaxRegression64
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 

@@ -80,7 +80,6 @@ def planned_run(
         epochs: Passes over the data in learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is too large, the rule for ``L`` says nothing of batches, or the noise would
             drown in rounding.
         InfeasibleError: The target cannot be met.

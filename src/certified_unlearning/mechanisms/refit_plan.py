@@ -108,7 +108,6 @@ class RefitPlan(BaseModel):
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: float64 cannot keep to the budget.
         """
         require_count(least=1, n=n, features=features)
@@ -173,6 +172,35 @@ class RefitPlan(BaseModel):
             n=n, features=features, strong_convexity=strong_convexity, budget=budget, downdate=downdate
         )
 
+    def with_more(self, records: int) -> Self:
+        """Return the plan of the same model with so many more records: ``n`` grows, ``C`` and the target stay.
+
+        The strong convexity falls as ``n`` grows, and the budget with it: ``mu`` stays what it was, and so does the
+        number of records after which data must be read again where counts alone say when.
+
+        Args:
+            records: How many records were added.
+
+        Raises:
+            AssumptionError: float64 cannot keep to the budget for so many records.
+        """
+        if not records:
+            return self
+        n = self.n + records
+        return self.make(
+            n=n,
+            features=self.features,
+            classes=self.classes,
+            strong_convexity=self.strong_convexity * self.n / n,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=self.sigma,
+            strict=self.strict,
+            records_between_reads=self.records_between_reads,
+            downdate=self.downdate,
+            class_weights=self.class_weights,
+        )
+
     @property
     def work(self) -> Work:
         """What learning takes."""
@@ -202,10 +230,12 @@ class Counts:
 
     Attributes:
         removed: Records removed.
-        requests: Requests answered: as many releases, and the first one.
+        requests: Requests answered, and additions of records: as many releases, and the first one.
         since_read: Records removed since data were read.
         scheduled: Requests for which data were read as planned.
         unscheduled: Requests for which they were read because the budget would have been exceeded.
+        additions: How often records were added; data were read each time.
+        added: Records added.
     """
 
     removed: int = 0
@@ -213,13 +243,17 @@ class Counts:
     since_read: int = 0
     scheduled: int = 0
     unscheduled: int = 0
+    additions: int = 0
+    added: int = 0
 
-    def after(self, records: int, reading: Reading) -> "Counts":
-        """Return them after one more request."""
+    def after(self, records: int, reading: Reading, *, added: int = 0) -> "Counts":
+        """Return them after one more release: so many records were removed, and so many added."""
         return Counts(
             self.removed + records,
             self.requests + 1,
             0 if reading != "none" else self.since_read + records,
             self.scheduled + (reading == "scheduled"),
             self.unscheduled + (reading == "unscheduled"),
+            self.additions + (reading == "addition"),
+            self.added + added,
         )

@@ -22,7 +22,7 @@ class Paper:
         data_sets: Data sets that it brings along.
         headline: Tables at the head of the report, as ``module:function``.
         findings: What its runs say, as ``module:function``: from the evidence of one preset
-            (`reproduction.claims.Evidence`) to sentences, the most important first.
+            (`reproduction.claims.evidence.Evidence`) to sentences, the most important first.
         key_numbers: The few numbers by which presets and commits are compared, as ``module:function``: from the rows
             of runs of a preset (`rows.RUN_ROWS`) to numbers by names that are the same for every preset and no
             other paper's; none is missing of an experiment that the preset runs.

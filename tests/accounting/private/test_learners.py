@@ -11,13 +11,12 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.groups import group_guarantee
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
 from certified_unlearning.accounting.private.learners import (
-    LinearProblem,
     NoisyDescent,
     OutputPerturbation,
     embedding_dimension,
     least_cost_strength,
 )
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.releases import mu_of, noise_multiplier
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.papers.private_learning.theory.privacy import PRINTED, lemma_2

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from certified_unlearning.accounting.private import PLANS, plan_of
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.plan import PrivatePlan
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation

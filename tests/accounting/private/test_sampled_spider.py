@@ -7,8 +7,8 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import rdp_privacy_accountant
 
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.sampled import NoisySums, SampledGuarantee
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.errors import ParameterError

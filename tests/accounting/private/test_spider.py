@@ -9,8 +9,8 @@ from dp_accounting.rdp import rdp_privacy_accountant
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private import spider
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.spider import SpiderBoost, equivalent_constant, theorem_42
 from certified_unlearning.errors import AssumptionError, ParameterError

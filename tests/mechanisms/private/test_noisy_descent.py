@@ -9,8 +9,8 @@ import torch
 from scipy import stats
 
 from certified_unlearning.accounting.core.conversion import delta_from_mu, epsilon_from_mu
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords, shortened
 from certified_unlearning.errors import DataError, ParameterError

@@ -12,8 +12,8 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from certified_unlearning.accounting.core.conversion import delta_from_mu
-from certified_unlearning.accounting.private.learners import LinearProblem, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.private import output_perturbation

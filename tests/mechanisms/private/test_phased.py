@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.phased import OnePass, PhasedDescent
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import AssumptionError, ParameterError

@@ -8,8 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.sampled import SampledDescent
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.mechanisms.private.sampled_descent import learn

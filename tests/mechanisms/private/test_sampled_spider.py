@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError

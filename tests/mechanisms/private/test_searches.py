@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy import stats
 
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch
 from certified_unlearning.accounting.private.selections import generalised_probabilities
 from certified_unlearning.engine.private.bounded_records import BoundedRecords

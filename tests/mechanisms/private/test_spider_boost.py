@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import AssumptionError

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
 from certified_unlearning.engine.private.bounded_records import BoundedRecords

@@ -3,8 +3,9 @@
 import pytest
 
 from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER
-from certified_unlearning.reproduction.claims import evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 
 MEASURES = measures(PAPER.measures)
 CLAIMS = load_claims(PAPER.claims, MEASURES)

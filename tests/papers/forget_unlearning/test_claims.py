@@ -8,7 +8,9 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.papers.all import PAPERS
 from certified_unlearning.papers.forget_unlearning.experiments import ATTACK_ROWS, RISK_ROWS
 from certified_unlearning.papers.forget_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import Evidence, claims_of, evaluate
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.model import claims_of
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.rows import write_table
 

@@ -12,8 +12,9 @@ from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network, parameters_of
 from certified_unlearning.papers.gradient_certificates.measures import boxes, intervals, printed_numbers
 from certified_unlearning.papers.gradient_certificates.paper import PAPER
-from certified_unlearning.reproduction.claims import evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from tests.support.planning import experiment_called, make, settings_of, sweep_of
 
 MEASURES = measures(PAPER.measures)

@@ -10,8 +10,9 @@ import pytest
 
 from certified_unlearning.papers.langevin_unlearning.measures.authors import _stored_trials, gaps_to_authors
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import claims_of, evaluate
 from certified_unlearning.reproduction.claims.intervals import ONE_POINT
+from certified_unlearning.reproduction.claims.model import claims_of
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 
 CLAIMS = {
     each.claim.id: each for each in claims_of([PAPER])[PAPER.name] if each.claim.measure == gaps_to_authors.__name__

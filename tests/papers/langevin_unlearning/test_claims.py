@@ -10,7 +10,9 @@ from certified_unlearning.accounting.core.losses import LossConstants
 from certified_unlearning.files import write_json
 from certified_unlearning.papers.langevin_unlearning import constants as paper
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import Evidence, claims_of, evaluate
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.model import claims_of
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from tests.reproduction.claims.mnist_results import DATA
 
 CLAIMS = {each.claim.id: each for each in claims_of([PAPER])[PAPER.name]}

@@ -6,8 +6,7 @@ import pytest
 from certified_unlearning.papers.langevin_unlearning.captions import seconds_of_one
 from certified_unlearning.papers.langevin_unlearning.findings import cost, findings, quality
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import Evidence
-from certified_unlearning.reproduction.claims.evidence import MissingEvidence
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
 from certified_unlearning.reproduction.summaries import summarise
 from tests.reproduction.report.report_results import TRIALS, records_of
 

@@ -11,7 +11,6 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import stream
-from certified_unlearning.accounting.cyclic.single import cyclic_curve
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.papers.noisy_sgd.settings import DELTA, SIGMA, N, cycle_of, problem_of
 from certified_unlearning.papers.noisy_sgd.theory import bounds, distances, exact
@@ -30,6 +29,7 @@ from certified_unlearning.papers.noisy_sgd.theory.exact import (
     quadratic_mus,
 )
 from certified_unlearning.papers.noisy_sgd.theory.planning import sequential_epochs
+from tests.accounting.single_request import cyclic_curve
 
 CASES = 500
 ROUNDING = 1 + 1e-9

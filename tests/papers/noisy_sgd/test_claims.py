@@ -5,8 +5,9 @@ import pytest
 from certified_unlearning.papers.noisy_sgd.measures import comparisons, distance_bounds
 from certified_unlearning.papers.noisy_sgd.paper import PAPER
 from certified_unlearning.papers.noisy_sgd.theory import bounds, distances, planning
-from certified_unlearning.reproduction.claims import evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 
 MEASURES = measures(PAPER.measures)
 CLAIMS = load_claims(PAPER.claims, MEASURES)

@@ -22,8 +22,9 @@ from certified_unlearning.papers.privacy_dynamics.theory.gaussian_pairs import (
     renyi_divergence,
 )
 from certified_unlearning.papers.privacy_dynamics.theory.quadrature import logistic_divergences, projected_risks
-from certified_unlearning.reproduction.claims import evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 
 MEASURES = measures(PAPER.measures)
 CLAIMS = load_claims(PAPER.claims, MEASURES)

@@ -12,8 +12,9 @@ from certified_unlearning.papers.private_learning.measures import noise
 from certified_unlearning.papers.private_learning.names import GRADIENT_PARTS, PARTS, RISK_PARTS, SYSTEMS
 from certified_unlearning.papers.private_learning.paper import PAPER
 from certified_unlearning.papers.private_learning.runs import groups
-from certified_unlearning.reproduction.claims import evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from certified_unlearning.reproduction.figure_style import FigureStyle
 
 MEASURES = measures(PAPER.measures)

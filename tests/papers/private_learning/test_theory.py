@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.errors import ParameterError

@@ -20,8 +20,9 @@ from certified_unlearning.papers.tv_stability.measures import (
 )
 from certified_unlearning.papers.tv_stability.paper import PAPER
 from certified_unlearning.papers.tv_stability.theory import enumeration
-from certified_unlearning.reproduction.claims import evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from tests.papers.tv_stability.planted_faults import FAULTS, times
 from tests.support.planning import sweep_of
 

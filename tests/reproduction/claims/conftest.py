@@ -1,6 +1,6 @@
 import pytest
 
-from certified_unlearning.reproduction.claims import Evidence
+from certified_unlearning.reproduction.claims.evidence import Evidence
 from tests.reproduction.claims.mnist_results import write_results
 
 

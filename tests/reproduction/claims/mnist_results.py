@@ -10,7 +10,7 @@ from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3a, Figure3b, Figure3c, Figure4, Figure5a
-from certified_unlearning.reproduction.claims import Evidence
+from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.tables import Tables
 from tests.support.planning import make

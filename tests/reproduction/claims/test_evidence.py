@@ -13,7 +13,9 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.files import write_json
 from certified_unlearning.mechanisms.run import ExperimentPlan
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import Evidence, claims_of, evaluate
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.model import claims_of
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from certified_unlearning.reproduction.rows import RUN_ROWS, concatenate, read_table, write_table
 from tests.reproduction.claims.mnist_results import DATA, SETTINGS, write_results
 

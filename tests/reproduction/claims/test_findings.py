@@ -7,9 +7,10 @@ import pytest
 from certified_unlearning.data.sets import DATA_SETS
 from certified_unlearning.errors import DataError
 from certified_unlearning.papers.all import PAPERS
-from certified_unlearning.reproduction.claims import Claim, claims_of, claims_on, findings
+from certified_unlearning.reproduction.claims import findings
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
 from certified_unlearning.reproduction.claims.findings import KeyFinding
+from certified_unlearning.reproduction.claims.model import Claim, claims_of, claims_on
 from certified_unlearning.reproduction.claims.verdicts import Verdict
 from certified_unlearning.reproduction.paper import Paper
 

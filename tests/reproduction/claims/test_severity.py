@@ -5,7 +5,7 @@ import math
 import pytest
 
 from certified_unlearning.files import write_json
-from certified_unlearning.reproduction.claims import counts, findings, ranked, severities, tallies
+from certified_unlearning.reproduction.claims import findings
 from certified_unlearning.reproduction.claims.ending import ending
 from certified_unlearning.reproduction.claims.findings import KeyFinding
 from certified_unlearning.reproduction.claims.relations import (
@@ -17,7 +17,15 @@ from certified_unlearning.reproduction.claims.relations import (
     Truncated,
 )
 from certified_unlearning.reproduction.claims.severity import Deviation, missed_bound, missed_range, missed_value, worst
-from certified_unlearning.reproduction.claims.verdicts import Verdict, worst_contradictions, write
+from certified_unlearning.reproduction.claims.verdicts import (
+    Verdict,
+    counts,
+    ranked,
+    severities,
+    tallies,
+    worst_contradictions,
+    write,
+)
 from certified_unlearning.reproduction.tracking import TrackResult
 
 

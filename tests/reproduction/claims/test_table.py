@@ -11,8 +11,9 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.papers.all import PAPERS, papers
 from certified_unlearning.papers.langevin_unlearning.fig4 import FIG4
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import claims_of, evaluate, load_claims
+from certified_unlearning.reproduction.claims.model import claims_of, load_claims
 from certified_unlearning.reproduction.claims.registry import measures
+from certified_unlearning.reproduction.claims.verdicts import evaluate
 from certified_unlearning.reproduction.paper import Paper
 
 TWIN = Paper(name="twin", title="Twin", package=PAPER.package, experiments=(FIG4,))

@@ -8,21 +8,18 @@ from rich.console import Console
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims import (
-    CheckableClaim,
-    Claim,
+from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, Reading, claims_of
+from certified_unlearning.reproduction.claims.relations import Quantity
+from certified_unlearning.reproduction.claims.verdicts import (
     Verdict,
     accept,
     as_table,
-    claims_of,
     compare_with_baseline,
     counts,
     evaluate,
     read,
     write,
 )
-from certified_unlearning.reproduction.claims.model import Reading
-from certified_unlearning.reproduction.claims.relations import Quantity
 
 CLAIMS = claims_of([PAPER])[PAPER.name]
 KEYS = {"id", "source", "statement", "expected", "measured", "tolerance", "verdict", "reason"}

@@ -63,9 +63,6 @@ class Cycle:
     Attributes:
         batches: ``l``.
         batch_size: ``b``; ``l b`` is the number of records, with those of norm 0 that fill the last batch.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     batches: int
@@ -98,9 +95,6 @@ class Schedule:
         learning_steps: ``T``; infinite for learning to stationarity, which ``lsi`` and ``lsi-tight`` always assume.
         cycle: The mini-batches of a step; None where every step uses all records.
         places: Where in the cycle each request's records lie; None where they may lie anywhere.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     sigma: float

@@ -22,9 +22,6 @@ def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float,
         epsilon: At least 0.
         delta: At least 0.
         edits: ``g``, at least 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=1, edits=edits)
@@ -40,9 +37,6 @@ class GroupBudget:
             most 1.
         epsilon: Of approximate unlearning, after any number of edits.
         delta: Of approximate unlearning, between 0 and 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     rho: float

@@ -23,9 +23,6 @@ def right_guesses(*, epsilon: float, delta: float) -> float:
     Args:
         epsilon: At least 0.
         delta: From 0 to 1.
-
-    Raises:
-        ParameterError: An argument is outside its range.
     """
     require_non_negative(epsilon=epsilon)
     _require_share(delta=delta)
@@ -42,9 +39,6 @@ def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
     Args:
         mu: At least 0.
         extra_delta: What is added to delta, from 0 to 1.
-
-    Raises:
-        ParameterError: An argument is outside its range.
     """
     require_non_negative(mu=mu)
     _require_share(extra_delta=extra_delta)

@@ -15,23 +15,15 @@ A guarantee compares with a run of the same algorithm, and speaks of requests th
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.accounting.core.checks import (
-    make_plain,
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import make_plain, require_count, require_non_negative
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# A weight of exp(-40) no longer changes any digit of a sum.
-FORGOTTEN = 40
-ZOOM_POINTS = 16
 MANY = 16
 """From so many phases on arrays are faster than a loop."""
 RANGE = 280.0
@@ -55,7 +47,6 @@ class NoisyPhase:
         noise_std: ``tau``, standard deviation of a step's noise in every coordinate; 0 for noiseless steps.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: Infinitely many steps that do not contract.
     """
 
@@ -88,7 +79,7 @@ class NoisyPhase:
     @property
     def log_decay(self) -> float:
         """``log(c^steps)``, the logarithm of what the phase leaves of a distance."""
-        return _log_decay(self.steps, self.contraction_gap)
+        return log_power(self.steps, self.contraction_gap)
 
 
 def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> float:
@@ -272,28 +263,6 @@ def mu_of_all(
     return max(mu, sys.float_info.min) if sensitivities.any() or starting_distances.any() else 0.0
 
 
-def ball_mu(phases: Sequence[NoisyPhase], *, radius: float, starting_distance: float = 0.0) -> float:
-    """Return the least ``mu`` found where every step projects on a ball: no two points are farther apart than ``2 R``.
-
-    Counting may start anew after any step with starting distance ``2 R``. Every start is valid; the best one is
-    searched phase by phase, on finer and finer grids of whole numbers.
-
-    Args:
-        phases: In order.
-        radius: ``R``.
-        starting_distance: ``z_0``, which may exceed ``2 R``.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_positive(radius=radius)
-    least = pooled_mu(phases, starting_distance=starting_distance)
-    for index, phase in enumerate(phases):
-        if phase.steps > 0:
-            least = min(least, _least_mu_anew(phase, phases[index + 1 :], 2 * radius))
-    return least
-
-
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
     """Return what is left at the end of the signals and the noises of phases, which decay and have that left of them.
 
@@ -325,13 +294,14 @@ def _groups(digits: Array) -> Iterator[slice]:
 
 def _sums(steps: float, gap: float) -> tuple[float, float, float]:
     """Return the sums ``(1-c^k)/(1-c)`` and ``(1-c^(2k))/(1-c^2)`` over ``k`` steps, and ``log(c^k)``."""
-    log_decay = _log_decay(steps, gap)
+    log_decay = log_power(steps, gap)
     signals = -math.expm1(log_decay) / gap if gap > 0 else steps
     noises = -math.expm1(2 * log_decay) / (gap * (2 - gap)) if gap > 0 else steps
     return signals, noises, log_decay
 
 
-def _log_decay(steps: float, gap: float) -> float:
+def log_power(steps: float, gap: float) -> float:
+    """Return ``log(c^steps)`` with ``c = 1 - gap``."""
     if steps == 0:
         return 0.0
     return steps * math.log1p(-gap) if gap < 1 else -math.inf
@@ -341,21 +311,3 @@ def _block_mu(signal: float, noise: float) -> float:
     if signal == 0:
         return 0.0
     return max(signal / math.sqrt(noise), sys.float_info.min) if noise > 0 else math.inf
-
-
-def _least_mu_anew(phase: NoisyPhase, later: Sequence[NoisyPhase], distance: float) -> float:
-    """Return the least ``mu`` found if counting starts anew, ``distance`` apart, after any step of a phase."""
-
-    def mu(steps_left: int) -> float:
-        return pooled_mu([replace(phase, steps=steps_left), *later], starting_distance=distance)
-
-    most = int(phase.steps) - 1 if phase.steps < math.inf else math.ceil(FORGOTTEN / phase.contraction_gap)
-    points = sorted({0, most, *(2**power for power in range(most.bit_length()))})
-    while True:
-        values = [mu(steps_left) for steps_left in points]
-        least = min(values)
-        if len(points) == points[-1] - points[0] + 1:
-            return least
-        best = values.index(least)
-        low, high = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
-        points = sorted({low + (high - low) * part // ZOOM_POINTS for part in range(ZOOM_POINTS + 1)})

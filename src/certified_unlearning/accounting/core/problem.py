@@ -36,7 +36,6 @@ class Problem:
         rounding: What the arithmetic of a step adds; by default it is exact, as the papers assume.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
     """
 

@@ -133,9 +133,6 @@ def rounding(
 
     Returns:
         The step error; infinite where weights may grow by rounding alone.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=1, n=n, features=features, classes=classes)
     require_positive(strong_convexity=strong_convexity, lipschitz=lipschitz, step_size=step_size)

@@ -1,1 +1,1 @@
-"""Noisy gradient descent on cyclic mini-batches: `single` requests, `stream` of them, planning, the accountant."""
+"""Noisy gradient descent on cyclic mini-batches: a `stream` of requests, planning, the accountant."""

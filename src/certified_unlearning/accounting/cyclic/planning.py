@@ -28,7 +28,7 @@ def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0,
         places: Where the records lie; None for the worst places.
 
     Raises:
-        ParameterError: A value makes no sense, or fewer records are left.
+        ParameterError: Fewer records are left.
         AssumptionError: The step size is too large.
         InfeasibleError: Rounding alone takes the target, or more than 10^12 steps would be needed.
     """
@@ -67,7 +67,6 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
         delta: Strictly between 0 and 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is too large.
         InfeasibleError: Rounding takes too much at every scale.
     """

@@ -24,6 +24,7 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.pooling import pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.core.search import least_whole
@@ -56,7 +57,6 @@ def start_variance(problem: Problem, sigma: float) -> float:
     """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``: noise alone keeps it.
 
     Raises:
-        ParameterError: ``sigma`` is not above 0.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     require_positive(sigma=sigma)
@@ -89,7 +89,6 @@ def deletion_curve(
         form: See `DeletionForm`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     exact = linear_curve(problem.sensitivity(records), sigma, _factor(problem, steps, steps_before, form))
@@ -124,7 +123,7 @@ def adaptive_deletion_curve(
         form: See `DeletionForm`.
 
     Raises:
-        ParameterError: A value makes no sense, or an observed model comes after the deletion.
+        ParameterError: An observed model comes after the deletion.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     require_count(least=0, learning_steps=learning_steps)
@@ -223,7 +222,6 @@ def plan_deletion(
             ``problem.rounding.failure`` a step. None: exact arithmetic, as in the theorem.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
             theorem does not survive the clipping, or the noise is so small that rounding breaks a promise.
     """
@@ -310,7 +308,7 @@ def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
 def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before: float) -> float:
     """Return shifted interpolation's ``mu`` of a deletion, with the rounding of the problem's arithmetic."""
     phase = partial(shifted.phase, problem, sigma=sigma)
-    return shifted.pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
+    return pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
 
 
 def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:

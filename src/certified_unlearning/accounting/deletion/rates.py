@@ -52,7 +52,6 @@ def least_sigma(problem: Problem, *, alpha: float, epsilon: float) -> float:
         epsilon: Target.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     check_order(alpha)
@@ -78,9 +77,6 @@ def linear_curve(sensitivity: float, sigma: float, factor: float) -> RenyiCurve:
         sensitivity: Distance of the gradients of ``f_D`` and ``f_D'``.
         sigma: Noise scale.
         factor: A time, at least 0; may be infinite.
-
-    Raises:
-        ParameterError: ``sigma`` is not above 0.
     """
     require_positive(sigma=sigma)
     log_slope = 2 * math.log(sensitivity / sigma) + _log(factor)

@@ -7,9 +7,7 @@ reference second.
 
 import math
 
-from certified_unlearning.accounting.core.checks import (
-    require_non_negative,
-)
+from certified_unlearning.accounting.core.checks import require_non_negative
 from certified_unlearning.accounting.deletion.rates import check_order
 
 
@@ -23,9 +21,6 @@ def largest_advantage(epsilon: float, *, alpha: float) -> float:
     Args:
         epsilon: The deletion bound; 0 for perfect deletion.
         alpha: Its Rényi order, above 1; may be infinite.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(epsilon=epsilon)
     if alpha == math.inf:

@@ -34,7 +34,6 @@ def certified_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: f
         epsilon: ``epsilon_dp``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0.
     """
     _check_target(alpha, dimension, epsilon)
@@ -62,7 +61,6 @@ def steps_for_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: f
         records: ``r``, the most records of one request.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0.
     """
     _check_target(alpha, dimension, epsilon)

@@ -43,11 +43,12 @@ from typing import NamedTuple, TypedDict
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.pooling import NoisyPhase
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.descent.published import ROUNDING, require_descent_step_size
 from certified_unlearning.accounting.descent.shifted import request_schedule
-from certified_unlearning.accounting.shifted.interpolation import NoisyPhase, contraction_gap
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
@@ -118,7 +119,7 @@ def conditional_mu(
             started from; nothing of ``problem.rounding`` but its ``norm_excess`` is counted besides.
 
     Raises:
-        ParameterError: A value makes no sense, or more records are removed than there are.
+        ParameterError: More records are removed than there are.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_probability(beta=beta)
@@ -156,7 +157,7 @@ def conditional_epsilon(
         rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
 
     Raises:
-        ParameterError: A value makes no sense, or more records are removed than there are.
+        ParameterError: More records are removed than there are.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     beta, gaussian_delta = _shares(delta)
@@ -207,7 +208,7 @@ def least_conditional_steps(
         The steps; 0 where the target is met without any.
 
     Raises:
-        ParameterError: A value makes no sense, or fewer records are left.
+        ParameterError: Fewer records are left.
         AssumptionError: The step size is another one, or ``m = 0``.
         InfeasibleError: No number of steps meets the target, or more than 10^12 would be needed.
     """
@@ -275,7 +276,7 @@ def least_conditional_sigma(
         rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
 
     Raises:
-        ParameterError: A value makes no sense, or more records are removed than there are.
+        ParameterError: More records are removed than there are.
         AssumptionError: The step size is another one, or ``m = 0``.
         InfeasibleError: The steps are too few for any noise.
     """

@@ -63,7 +63,6 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
         steps: ``I``, the steps of each request, at least 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = L``.
     """
     require_positive(epsilon=epsilon)
@@ -107,7 +106,6 @@ def published_state_plan(
         request_count: Number of requests, one record each.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = L``.
     """
     require_positive(epsilon=epsilon)
@@ -146,7 +144,6 @@ def extra_steps(problem: Problem, *, delta: float, dimension: int, request: int)
         request: ``i``, counted from 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = L``.
     """
     require_probability(delta=delta)
@@ -169,7 +166,6 @@ def published_state_epsilon(
         steps_per_request: Steps of the requests, one record each, in order.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, ``m = L``, or a request has fewer steps than the theorem
             needs for that epsilon.
     """
@@ -212,7 +208,6 @@ def least_learning_steps(problem: Problem, *, radius: float, steps: int) -> int:
         steps: ``I``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = L``.
     """
     require_positive(radius=radius)

@@ -11,14 +11,10 @@ from dataclasses import replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.descent.published import require_descent_step_size
-from certified_unlearning.accounting.shifted.interpolation import (
-    NoisyPhase,
-    contraction_gap,
-    pooled_mu,
-    schedule_phases,
-)
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap, schedule_phases
 from certified_unlearning.errors import AssumptionError
 
 
@@ -55,7 +51,6 @@ def secret_state_mu(
             ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, ``m = 0``, or an endless stream of removals.
     """
     require_positive(sigma=sigma)
@@ -103,7 +98,6 @@ def secret_state_history_mu(
         learning_steps: ``T``; infinite for converged learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)
@@ -161,7 +155,6 @@ def published_state_curve(
         learning_steps: ``T``; infinite for converged learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)

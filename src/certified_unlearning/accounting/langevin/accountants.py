@@ -159,7 +159,6 @@ def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: Accoun
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The analysis needs another step size, or strong convexity.
     """
     return accountant_called(accountant).unlearning_curve(problem, schedule)
@@ -247,7 +246,6 @@ def initial_epsilon(
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The analysis needs another step size, or strong convexity.
     """
     method = accountant_called(accountant)

@@ -94,7 +94,7 @@ def calibrate(
     ``records``, and with it ``steps`` or ``epsilon`` is left out (``steps`` are those of every request).
 
     Raises:
-        ParameterError: More or less than one of them is left out, or a value makes no sense.
+        ParameterError: More or less than one of them is left out.
         AssumptionError: The accountant needs another step size, or strong convexity.
         InfeasibleError: The target cannot be met.
     """

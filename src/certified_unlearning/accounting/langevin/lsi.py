@@ -66,7 +66,6 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
         learning_steps: ``T``; infinite for learning to stationarity.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
     """
     check_assumptions(problem, sigma)
@@ -151,7 +150,6 @@ def check_assumptions(problem: Problem, sigma: float) -> None:
     ``sigma^2 / m < C_LSI`` holds, and ``eta <= (2/m) (1 - sigma^2 / (m C_LSI)) = 1/m`` follows from ``eta <= 1/L``.
 
     Raises:
-        ParameterError: ``sigma`` is not above 0.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness`` by more than the rounding of that quotient, or
             ``strong_convexity`` is 0.
     """

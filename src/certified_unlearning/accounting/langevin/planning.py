@@ -66,7 +66,6 @@ def least_steps(
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
     """
@@ -109,7 +108,6 @@ def least_stream_steps(
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: A request would need more than 10^12 steps, or the target is below about 1e-24.
     """
@@ -151,7 +149,7 @@ def least_steps_after(
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense, or fewer records are left.
+        ParameterError: Fewer records are left.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
     """
@@ -183,7 +181,6 @@ def least_sigma(
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: The target is below about 1e-24.
     """
@@ -245,7 +242,6 @@ def most_records(
         ``S``, at most ``n`` (with adjacency ``remove``: at most ``n - 1``).
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: Not even one record can be removed.
     """

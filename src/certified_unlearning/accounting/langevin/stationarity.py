@@ -41,7 +41,6 @@ def learned_steps(
         beta: Probability with which each of the random distances may fail (see `starting_distance`).
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
         InfeasibleError: More than 10^12 steps would be needed.
     """
@@ -86,7 +85,6 @@ def starting_distance(
         beta: Probability with which each of the random distances may fail.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
     """
     require_count(least=1, dimension=dimension)
@@ -112,7 +110,6 @@ def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) 
         steps: ``T``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
     """
     require_non_negative(distance=distance)
@@ -147,9 +144,6 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
 
     Returns:
         The addition, at most 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(betas_total=betas_total, epsilon=epsilon)
     if not mu >= 0:

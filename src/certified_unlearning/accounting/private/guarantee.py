@@ -12,7 +12,6 @@ then both compose.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 from certified_unlearning.accounting.core.checks import (
     require_count,
@@ -22,10 +21,9 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private.arithmetic import failure
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.vocabulary import Relation
 
 GROUPS = (1, 2, 5, 10, 100)
 """Numbers of deleted records that certificates speak of."""
@@ -52,17 +50,10 @@ class Guarantee(ABC):
         Args:
             delta: Strictly between 0 and 1.
             records: ``k``, in how many records two data sets differ.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
 
     def deletions(self, epsilon: float, delta: float) -> int:
-        """Return how many deleted records a model covers with no work: the most whose epsilon is at most this one.
-
-        Raises:
-            ParameterError: A value makes no sense.
-        """
+        """Return how many deleted records a model covers with no work: the most whose epsilon is at most this one."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
             raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")
@@ -128,39 +119,10 @@ def extra_delta(failure: float, epsilon: float) -> float:
     return min(1.0, failure * (1 + math.exp(min(epsilon, LARGEST_EXPONENT))) * OUTWARD)
 
 
-class Bounds(Protocol):
-    """Public bounds of records, as far as every plan needs them; `learners.LinearProblem` says what each is."""
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        ...
-
-    @property
-    def features(self) -> int:
-        """Columns of a row."""
-        ...
-
-    @property
-    def row_norm(self) -> float:
-        """Largest norm of a row."""
-        ...
-
-    @property
-    def loss(self) -> ScalarLoss:
-        """Loss of a record."""
-        ...
-
-    @property
-    def relation(self) -> Relation:
-        """When data sets are neighbours."""
-        ...
-
-
 class GaussianPlan(ABC):
     """A learner that publishes Gaussian noise on what it computes, one release after another, of the same records."""
 
-    problem: Bounds
+    problem: LinearProblem
 
     @property
     @abstractmethod

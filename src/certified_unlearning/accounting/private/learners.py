@@ -20,11 +20,10 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.arithmetic import displaced, gradient_error, moved, row_excess
+from certified_unlearning.accounting.private.arithmetic import displaced, moved
 from certified_unlearning.accounting.private.guarantee import GaussianPlan
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
-    NO_PART,
     UNKNOWN_NOISE,
     Calibration,
     PlanConstants,
@@ -35,113 +34,13 @@ from certified_unlearning.accounting.private.plan import (
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, noise_multiplier, sigma_for
 from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.vocabulary import Relation
 
-CAP = math.sqrt(2)
-"""``c_Phi``: embedded rows are scaled down to this times the rows' bound."""
 USUAL_STEPS = 1000
 """Steps, where nobody says how many and there are not fewer records."""
 ROUNDING_SHARE = 0.01
 """Share of the sensitivity that rounding may add."""
 SOLVER_SHARE = 1e-3
 """Share of the sensitivity that a minimiser may be off by, in total."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinearProblem:
-    """Public bounds of the records that a linear model is learned from; every one is enforced.
-
-    Attributes:
-        n: Number of records; what sums are divided by.
-        features: Columns of a row as it is learned from, after an embedding.
-        row_norm: ``X``, of such a row.
-        loss: With the largest size of a target.
-        radius: ``D``, of the ball that weights are projected on.
-        relation: When data sets are neighbours.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-
-    n: int
-    features: int
-    row_norm: float
-    loss: ScalarLoss
-    radius: float
-    relation: Relation = "replace-one"
-
-    def __post_init__(self) -> None:
-        """Check every value."""
-        require_count(least=1, n=self.n, features=self.features)
-        require_positive(row_norm=self.row_norm, radius=self.radius)
-        mean_sensitivity(1.0, n=self.n, relation=self.relation)
-
-    @property
-    def longest_row(self) -> float:
-        """``X`` with what scaling rows down to it rounds."""
-        return self.row_norm * (1 + row_excess(self.features)) * OUTWARD
-
-    @property
-    def longest_weights(self) -> float:
-        """``D`` with what projecting rounds."""
-        return self.radius * (1 + (self.features + 8) * UNIT) * OUTWARD
-
-    @property
-    def gradient_bound(self) -> float:
-        """``G_w``: the largest norm of a record's gradient in the ball, of rows and weights as they are stored."""
-        return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=self.longest_weights)
-
-    @property
-    def steepest(self) -> float:
-        """``G X``: the same anywhere, for losses of bounded slope; `ParameterError` for others."""
-        return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=math.inf)
-
-    @property
-    def smoothness(self) -> float:
-        """``H X^2``: of a record's loss in the weights."""
-        return self.loss.smoothness * self.longest_row**2
-
-    @property
-    def gradient_error(self) -> float:
-        """How far a computed mean gradient in the ball may be from the exact one."""
-        return gradient_error(
-            n=self.n,
-            features=self.features,
-            row_norm=self.row_norm,
-            slope=self.gradient_bound / self.row_norm,
-            smoothness=self.loss.smoothness,
-            weight_norm=self.longest_weights,
-        )
-
-    def embedded(self, dimension: int) -> Self:
-        """Return the bounds after a random projection to so many columns: rows `CAP` times as long, twice the radius.
-
-        Source: Algorithm 2. The bound on rows is enforced again, so nothing rests on what the projection did.
-        """
-        return replace(self, features=dimension, row_norm=CAP * self.row_norm, radius=2 * self.radius)
-
-    @classmethod
-    def of(cls, constants: PlanConstants, *, records: int | None = None, radius: float = NO_PART) -> Self:
-        """Return the bounds of a run's records, by what a certificate holds.
-
-        Args:
-            constants: What it holds.
-            records: How many the run learns from; None for as many as are learned from at all.
-            radius: Of its ball.
-
-        Raises:
-            ParameterError: There are no such records.
-        """
-        whole = cls(
-            n=constants.learned_n if records is None else records,
-            features=constants.d,
-            row_norm=constants.row_norm,
-            loss=ScalarLoss(name=constants.loss, target=constants.target, width=constants.width),
-            radius=1.0,
-            relation=constants.relation,
-        )
-        # The radius of an embedding is larger already.
-        return replace(whole.embedded(constants.learned_d) if constants.embedded else whole, radius=radius)
 
 
 class PrivateRun(RunConstants):
@@ -213,7 +112,7 @@ class Learner(GaussianPlan, PrivatePlan):
         if len(given) < len(cls.own):
             raise ParameterError(f"{cls.name.replace('-', ' ')} needs {' and '.join(cls.own)}")
         planned: Callable[..., Self] = cls
-        return planned(problem=LinearProblem.of(constants, radius=run.radius), sigma=run.sigma, **given)
+        return planned(problem=constants.problem(radius=run.radius), sigma=run.sigma, **given)
 
     def longest_published(self, candidates: int) -> float:
         """Return what the norm of published weights is not above, but rarely where they have noise.
@@ -238,9 +137,6 @@ class NoisyDescent(Learner):
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
         regulariser: Curvature of what is added to the loss that depends on no record, such as a regulariser around
             weights that are public.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     name = "noisy-gradient-descent"
@@ -336,7 +232,6 @@ class NoisyDescent(Learner):
             regulariser: As of the class.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: float64 is too coarse for so little noise.
         """
         require_count(least=1, runs=runs)
@@ -380,7 +275,7 @@ class OutputPerturbation(Learner):
         inexactness: How far computed weights may be from the minimiser.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss is not convex.
+        ParameterError: The loss is not convex.
     """
 
     name = "output-perturbation"
@@ -450,7 +345,6 @@ class OutputPerturbation(Learner):
             runs: How many runs on the same records share epsilon and delta.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: float64 is too coarse for so little noise.
         """
         require_count(least=1, runs=runs)

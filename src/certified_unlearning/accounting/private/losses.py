@@ -1,4 +1,4 @@
-"""Losses of linear scores, ``phi_y(<w, x>)``, and what bounds on records make of them.
+"""Losses of linear scores, ``phi_y(<w, x>)``, and the public bounds of the records that they are of.
 
 Every privacy statement rests on how long a record's gradient can be. It is at most ``G |x|`` where ``phi`` has slopes
 up to ``G``; for smooth non-negative losses ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H phi(0))``, so
@@ -9,16 +9,21 @@ Notation of Ullah (2024): rows of norm at most ``X``, ``phi_y(0) <= Y^2``, which
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, Self, get_args
 
-from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
-from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.private.arithmetic import gradient_error, row_excess
+from certified_unlearning.accounting.private.releases import mean_sensitivity
+from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Relation
 
 LossName = Literal["squared", "absolute", "huber", "logistic", "tanh"]
 CONVEX: tuple[LossName, ...] = ("squared", "absolute", "huber", "logistic")
 """Losses that output perturbation may take; the tanh neuron is not convex."""
+CAP = math.sqrt(2)
+"""``c_Phi``: embedded rows are scaled down to this times the rows' bound."""
 TANH_SLOPE = 2.370371
 """``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``: at ``y = -1`` and ``tanh z = 1/3`` it is ``64 / 27``."""
 TANH_CURVATURE = 2.464938
@@ -105,7 +110,7 @@ class ScalarLoss:
             radius: ``D``; infinite for the whole space.
 
         Raises:
-            ParameterError: There is no bound on the whole space, or a value makes no sense.
+            ParameterError: There is no bound on the whole space.
         """
         require_positive(row_norm=row_norm)
         if math.isinf(radius):
@@ -129,3 +134,74 @@ class ScalarLoss:
         if self.lipschitz is not None:
             smooth = min(smooth, self.at_zero**2 + self.lipschitz * radius * row_norm)
         return smooth * OUTWARD
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearProblem:
+    """Public bounds of the records that a linear model is learned from; every one is enforced.
+
+    Attributes:
+        n: Number of records; what sums are divided by.
+        features: Columns of a row as it is learned from, after an embedding.
+        row_norm: ``X``, of such a row.
+        loss: With the largest size of a target.
+        radius: ``D``, of the ball that weights are projected on.
+        relation: When data sets are neighbours.
+    """
+
+    n: int
+    features: int
+    row_norm: float
+    loss: ScalarLoss
+    radius: float
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=1, n=self.n, features=self.features)
+        require_positive(row_norm=self.row_norm, radius=self.radius)
+        mean_sensitivity(1.0, n=self.n, relation=self.relation)
+
+    @property
+    def longest_row(self) -> float:
+        """``X`` with what scaling rows down to it rounds."""
+        return self.row_norm * (1 + row_excess(self.features)) * OUTWARD
+
+    @property
+    def longest_weights(self) -> float:
+        """``D`` with what projecting rounds."""
+        return self.radius * (1 + (self.features + 8) * UNIT) * OUTWARD
+
+    @property
+    def gradient_bound(self) -> float:
+        """``G_w``: the largest norm of a record's gradient in the ball, of rows and weights as they are stored."""
+        return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=self.longest_weights)
+
+    @property
+    def steepest(self) -> float:
+        """``G X``: the same anywhere, for losses of bounded slope; `ParameterError` for others."""
+        return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=math.inf)
+
+    @property
+    def smoothness(self) -> float:
+        """``H X^2``: of a record's loss in the weights."""
+        return self.loss.smoothness * self.longest_row**2
+
+    @property
+    def gradient_error(self) -> float:
+        """How far a computed mean gradient in the ball may be from the exact one."""
+        return gradient_error(
+            n=self.n,
+            features=self.features,
+            row_norm=self.row_norm,
+            slope=self.gradient_bound / self.row_norm,
+            smoothness=self.loss.smoothness,
+            weight_norm=self.longest_weights,
+        )
+
+    def embedded(self, dimension: int) -> Self:
+        """Return the bounds after a random projection to so many columns: rows `CAP` times as long, twice the radius.
+
+        Source: Algorithm 2. The bound on rows is enforced again, so nothing rests on what the projection did.
+        """
+        return replace(self, features=dimension, row_norm=CAP * self.row_norm, radius=2 * self.radius)

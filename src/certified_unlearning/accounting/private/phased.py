@@ -17,14 +17,9 @@ from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import gradient_error, moved
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.plan import (
-    Calibration,
-    DisjointPlan,
-    PlanConstants,
-    RunConstants,
-    Words,
-)
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem
+from certified_unlearning.accounting.private.plan import Calibration, DisjointPlan, PlanConstants, RunConstants, Words
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, sigma_for
 from certified_unlearning.accounting.residual.rounding import UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -58,7 +53,7 @@ class OnePass(GaussianPlan):
         sigma: Standard deviation of the noise, per coordinate.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss is not convex.
+        ParameterError: The loss is not convex.
         AssumptionError: A step is longer than ``2 / H``: it could stretch.
     """
 
@@ -175,7 +170,7 @@ class PhasedDescent(DisjointPlan):
         """Return the plan with these constants."""
         planned = tuple(
             OnePass(
-                problem=LinearProblem.of(constants, records=each.records, radius=each.radius),
+                problem=constants.problem(records=each.records, radius=each.radius),
                 step_size=each.step_size,
                 sigma=each.sigma,
             )
@@ -197,7 +192,7 @@ class PhasedDescent(DisjointPlan):
                 as much as privacy allows if that is less.
 
         Raises:
-            ParameterError: A value makes no sense, or there is one record only.
+            ParameterError: There is one record only.
             AssumptionError: The first phase's step is too long.
         """
         if step_size is None:

@@ -7,7 +7,7 @@ where privacy does not depend on them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar
 
@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.rounding import resolution
-from certified_unlearning.accounting.private.guarantee import Bounds, GaussianPlan, Guarantee, PrivateGuarantee
-from certified_unlearning.accounting.private.losses import LossName
+from certified_unlearning.accounting.private.guarantee import GaussianPlan, Guarantee, PrivateGuarantee
+from certified_unlearning.accounting.private.losses import LinearProblem, LossName, ScalarLoss
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
@@ -73,6 +73,27 @@ class PlanConstants:
             names = ", ".join(foreign[0].model_dump())
             raise ParameterError(f"{self.mechanism} has no run with the constants {names}")
         return found
+
+    def problem(self, *, records: int | None = None, radius: float = NO_PART) -> LinearProblem:
+        """Return the bounds of a run's records.
+
+        Args:
+            records: How many the run learns from; None for as many as are learned from at all.
+            radius: Of its ball.
+
+        Raises:
+            ParameterError: There are no such records.
+        """
+        whole = LinearProblem(
+            n=self.learned_n if records is None else records,
+            features=self.d,
+            row_norm=self.row_norm,
+            loss=ScalarLoss(name=self.loss, target=self.target, width=self.width),
+            radius=1.0,
+            relation=self.relation,
+        )
+        # The radius of an embedding is larger already.
+        return replace(whole.embedded(self.learned_d) if self.embedded else whole, radius=radius)
 
 
 def paid_rounding(by: str) -> Assumption:
@@ -181,7 +202,7 @@ class PrivatePlan(ABC):
     if TYPE_CHECKING:
         # For types only: dataclasses take a property of a base for the default of a field.
         @property
-        def problem(self) -> Bounds:
+        def problem(self) -> LinearProblem:
             """Bounds of the records of a run."""
 
     @property

@@ -14,14 +14,9 @@ from pydantic import Field
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.private.guarantee import require_met
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.plan import (
-    Calibration,
-    DisjointPlan,
-    PlanConstants,
-    RunConstants,
-    Words,
-)
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem
+from certified_unlearning.accounting.private.plan import Calibration, DisjointPlan, PlanConstants, RunConstants, Words
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000
@@ -114,7 +109,7 @@ class RecursiveRegularisation(DisjointPlan):
             raise ParameterError(f"{constants.learned_n} records are no {len(stages)} chunks of as many")
         planned = tuple(
             NoisyDescent(
-                problem=LinearProblem.of(constants, records=chunk, radius=each.radius),
+                problem=constants.problem(records=chunk, radius=each.radius),
                 **each.model_dump(exclude={"radius", "mu"}),
             )
             for each in stages
@@ -141,7 +136,7 @@ class RecursiveRegularisation(DisjointPlan):
             steps: Of every stage; None for Lemma 21's, from `FEWEST_STEPS` to `MOST_STEPS`.
 
         Raises:
-            ParameterError: A value makes no sense, the loss is not convex, or there are fewer records than stages.
+            ParameterError: The loss is not convex, or there are fewer records than stages.
         """
         if not problem.loss.convex:
             raise ParameterError(f"recursive regularisation needs a convex loss, the {problem.loss.name} loss is none")

@@ -14,11 +14,7 @@ constant, the same for both. Figures of the two are never to be compared without
 import math
 from collections.abc import Iterable
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
@@ -29,11 +25,7 @@ MOVES: dict[Relation, int] = {"replace-one": 2, "add-remove": 1}
 
 
 def mean_sensitivity(bound: float, *, n: int, relation: Relation) -> float:
-    """Return how far one record moves a mean of ``n`` vectors of norm at most ``bound``; rounded up.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return how far one record moves a mean of ``n`` vectors of norm at most ``bound``; rounded up."""
     require_non_negative(bound=bound)
     require_count(least=1, n=n)
     return _moves(relation) * bound / n * OUTWARD
@@ -57,9 +49,6 @@ def mu_of(sensitivity: float, *, sigma: float, releases: int = 1) -> float:
         sensitivity: How far one record moves what is released, in Euclidean norm.
         sigma: Standard deviation of the noise, per coordinate.
         releases: How many; 0 release nothing.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(sensitivity=sensitivity)
     require_positive(sigma=sigma)
@@ -73,11 +62,7 @@ def composed(mus: Iterable[float]) -> float:
 
 
 def sigma_for(sensitivity: float, *, epsilon: float, delta: float, releases: int = 1) -> float:
-    """Return the least noise with which as many releases are (epsilon, delta)-private; rounded up.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the least noise with which as many releases are (epsilon, delta)-private; rounded up."""
     require_positive(sensitivity=sensitivity)
     require_count(least=1, releases=releases)
     return noise_multiplier(epsilon, delta) * math.sqrt(releases) * sensitivity * OUTWARD**3

@@ -19,7 +19,7 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.arithmetic import failure
 from certified_unlearning.accounting.private.guarantee import LARGEST_EXPONENT, Guarantee
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
     NO_PART,
     Calibration,
@@ -95,7 +95,7 @@ class SampledGuarantee(Guarantee):
             records: ``k``, in how many records two data sets differ.
 
         Raises:
-            ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+            ParameterError: There is no sum, or dp-accounting is not installed.
         """
         require_count(least=1, records=records)
         require_probability(delta=delta)
@@ -208,9 +208,6 @@ class SampledDescent(SampledPlan):
         clip: ``C``, what gradients of records are clipped to.
         multiplier: ``z``: the noise of a batch's sum has standard deviation ``z C``.
         step_size: For the sum divided by ``q n``, a constant.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     name = "sampled-descent"
@@ -265,7 +262,7 @@ class SampledDescent(SampledPlan):
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants; its step size is any."""
-        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledSteps)
+        problem, (run, *_) = constants.problem(), constants.runs_of(SampledSteps)
         return cls(
             problem=problem,
             **run.model_dump(exclude={"sigma"}),
@@ -297,7 +294,7 @@ class SampledDescent(SampledPlan):
             step_size: For the mean gradient.
 
         Raises:
-            ParameterError: A value makes no sense, no noise is enough, or dp-accounting is not installed.
+            ParameterError: No noise is enough, or dp-accounting is not installed.
         """
         require_positive(epsilon=epsilon)
         plan = cls(problem=problem, steps=steps, share=share, clip=clip, multiplier=1.0, step_size=step_size)
@@ -330,7 +327,7 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
     """Return dp-accounting's distribution of the privacy loss of several kinds of noisy sums of the same records.
 
     Raises:
-        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+        ParameterError: There is no sum, or dp-accounting is not installed.
     """
     distribution, neighbours = _dp_accounting()
     given = {"replace-one": neighbours.REPLACE_ONE, "add-remove": neighbours.ADD_OR_REMOVE_ONE}

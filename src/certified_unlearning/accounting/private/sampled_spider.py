@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.releases import MOVES
 from certified_unlearning.accounting.private.sampled import (
     LARGEST_MULTIPLIER,
@@ -48,7 +48,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
         sigma_difference: ``sigma_2``: that of a difference's, in units of the distance between its points.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss has no bound on its slope.
+        ParameterError: The loss has no bound on its slope.
     """
 
     name = "sampled-spider"
@@ -123,7 +123,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
             batch: ``b_2``; None for that of Theorem 42.
 
         Raises:
-            ParameterError: A value makes no sense, or dp-accounting is not installed.
+            ParameterError: The package dp-accounting is not installed.
         """
         require_positive(epsilon=epsilon)
         smoothness = problem.smoothness

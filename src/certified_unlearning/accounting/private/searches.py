@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LinearProblem, PrivateRun
+from certified_unlearning.accounting.private.learners import LEARNERS, Learner, PrivateRun
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import Calibration, PlanConstants, PrivatePlan
 from certified_unlearning.accounting.private.releases import composed
 from certified_unlearning.accounting.private.selections import (
@@ -103,7 +104,7 @@ class GridSearch(Selection):
         beta: With this probability the selection may miss its bound; no matter of privacy.
 
     Raises:
-        ParameterError: There is no run, they are not of the same records, or a value makes no sense.
+        ParameterError: There is no run, or they are not of the same records.
     """
 
     selection = "grid search"
@@ -162,9 +163,6 @@ class GridSearch(Selection):
             planner: Plans a run for the same epsilon, and a delta.
             epsilon: Of the selection.
             beta: As of the class.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
         require_count(least=2, n=problem.n)
         learned = problem.n // 2
@@ -191,9 +189,6 @@ class Boosting(Selection):
         chunks: ``m``, how many runs.
         validated: Records of the last chunk, which candidates are measured on.
         epsilon: Pure, of the selection.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     selection = "boosting"
@@ -250,7 +245,7 @@ class Boosting(Selection):
             beta: Wanted probability of a bad model, which says how many chunks.
 
         Raises:
-            ParameterError: A value makes no sense, or there are fewer records than chunks.
+            ParameterError: There are fewer records than chunks.
         """
         chunks = boosting_chunks(beta)
         size = problem.n // (chunks + 1)

@@ -17,11 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from certified_unlearning.accounting.core.checks import (
-    require_non_negative,
-    require_positive,
-    require_probability,
-)
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive, require_probability
 from certified_unlearning.accounting.private.releases import mean_sensitivity
 from certified_unlearning.accounting.residual.rounding import OUTWARD, gamma
 from certified_unlearning.errors import ParameterError
@@ -47,9 +43,6 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
         largest: ``Delta``, what losses were clipped to.
         n: Number of records.
         relation: Only checked: a loss that is there or not moves a sum by as much as one that changes.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     mean_sensitivity(largest, n=n, relation=relation)
     return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD
@@ -71,7 +64,7 @@ def generalised_scores(
             epsilon``.
 
     Raises:
-        ParameterError: Numbers of losses and sensitivities differ, or a value makes no sense.
+        ParameterError: Numbers of losses and sensitivities differ.
     """
     q, g = np.asarray(losses, dtype=np.float64), np.asarray(sensitivities, dtype=np.float64)
     if q.ndim != 1 or q.shape != g.shape or not len(q):

@@ -24,7 +24,8 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
     NO_PART,
     Calibration,
@@ -179,7 +180,7 @@ class VarianceReduced(StationaryPlan):
         steps = run.gradients + run.differences
         planned: Callable[..., Self] = cls
         plan = planned(
-            problem=LinearProblem.of(constants),
+            problem=constants.problem(),
             steps=steps,
             # The shortest with as many gradients.
             period=-(-steps // run.gradients),
@@ -204,7 +205,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
         sigma_difference: ``sigma_2``: that of a difference's, in units of the distance between its points.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss has no bound on its slope.
+        ParameterError: The loss has no bound on its slope.
     """
 
     name = "spider-boost"
@@ -258,9 +259,6 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
             delta: Wanted, strictly between 0 and 1.
             gap: ``L_0``; no matter of privacy.
             steps: ``T``; None for that of Theorem 42.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
         smoothness = problem.smoothness
         given = cls(
@@ -308,11 +306,7 @@ class Theorem42:
 def theorem_42(
     *, n: int, dimension: int, lipschitz: float, smoothness: float, gap: float, epsilon: float, delta: float
 ) -> Theorem42:
-    """Return the parameters of Theorem 42; the period has no factor ``H^2``, as its proof has none.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the parameters of Theorem 42; the period has no factor ``H^2``, as its proof has none."""
     require_count(least=1, n=n, dimension=dimension)
     require_positive(lipschitz=lipschitz, smoothness=smoothness, gap=gap, epsilon=epsilon)
     require_probability(delta=delta)

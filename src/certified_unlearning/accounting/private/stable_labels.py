@@ -63,7 +63,7 @@ def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
     """Return ``beta``: ``epsilon / 6`` for Cauchy noise, ``epsilon / (2 log(2 / delta))`` for Laplace's; rounded down.
 
     Raises:
-        ParameterError: Another rule, or a value makes no sense.
+        ParameterError: The rule is another one.
     """
     _require(rule, epsilon, delta)
     if rule == "cauchy":
@@ -78,9 +78,6 @@ def smooth_sensitivity_bound(radius: int, *, beta: float) -> float:
 
     Not ``exp(-beta (k + 1))``: at radius 0 a neighbour may have the other label, which is a sensitivity of 1. And not
     twice the exponent: a box of ``k`` additions and ``k`` removals holds no ``2 k`` of either.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=0, radius=radius)
     require_positive(beta=beta)
@@ -127,7 +124,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         largest: The largest radius that was looked for; a radius so large that noise would vanish counts as less.
 
     Raises:
-        ParameterError: A value makes no sense, or the law in float64 misses the guarantee.
+        ParameterError: The law in float64 misses the guarantee.
     """
     _require(rule, epsilon, delta)
     require_count(least=1, largest=largest)
@@ -181,11 +178,7 @@ def divergence(one: Law, two: Law, epsilon: float) -> float:
 
 
 def composed_labels(epsilon: float, delta: float, *, labels: int) -> tuple[float, float]:
-    """Return epsilon and delta of so many labels, one after another: both add up; rounded up.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return epsilon and delta of so many labels, one after another: both add up; rounded up."""
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=0, labels=labels)
     return labels * epsilon * OUTWARD, min(1.0, labels * delta * OUTWARD)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
     NO_PART,
     Calibration,
@@ -63,7 +63,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
         multiplier: ``z``, noise of every release in units of its sensitivity.
 
     Raises:
-        ParameterError: A value makes no sense, there are too few records, or the loss has no bound on its slope.
+        ParameterError: There are too few records, or the loss has no bound on its slope.
     """
 
     name = "tree-spider"
@@ -162,7 +162,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants; its step and its tolerance are any."""
         run = constants.runs_of(TreeConstants)[0]
-        problem = LinearProblem.of(constants, records=constants.n)
+        problem = constants.problem(records=constants.n)
         return cls(problem=problem, step=NO_PART, tolerance=NO_PART, **run.model_dump())
 
     @classmethod
@@ -176,7 +176,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
             tolerance: ``alpha~``; None for half of ``alpha``, the accuracy that the rate promises.
 
         Raises:
-            ParameterError: A value makes no sense, or there are too few records for a tree.
+            ParameterError: There are too few records for a tree.
         """
         require_positive(epsilon=epsilon)
         n, root = problem.n, math.sqrt(problem.features)

@@ -83,9 +83,6 @@ def residual_after(
         largest_eigenvalue: ``rho``; None for ``r^2``.
         row_norm: ``r``.
         quadratic: Whether the Hessian is the same everywhere: the rest is 0 then. ``B`` must be downdated.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(before=before, left=left, matrix_error=matrix_error)
     require_count(least=1, n=n)

@@ -46,9 +46,6 @@ def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
         residual: ``tau``: a certified bound on the gradient's norm, or the budget for it.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(residual=residual)
     require_positive(strong_convexity=strong_convexity, sigma=sigma)
@@ -56,11 +53,7 @@ def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
 
 
 def mu_of_all(mu: float, releases: int) -> float:
-    """Return ``mu sqrt(k)``: of all ``k`` releases together, and of an interaction with adaptive requests; rounded up.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return ``mu sqrt(k)``: of all ``k`` releases, and of an interaction with adaptive requests; rounded up."""
     require_non_negative(mu=mu)
     require_count(least=1, releases=releases)
     return mu * math.sqrt(releases) * OUTWARD
@@ -70,7 +63,7 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
     """Return the public budget ``tau = mu m sigma`` whose `mu_of` gives at most ``epsilon`` at ``delta``.
 
     Raises:
-        ParameterError: ``epsilon`` is not above 0, ``delta`` not strictly between 0 and 1, or a value makes no sense.
+        ParameterError: ``epsilon`` is not above 0, or ``delta`` not strictly between 0 and 1.
     """
     require_positive(strong_convexity=strong_convexity, sigma=sigma)
     return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2
@@ -117,7 +110,6 @@ def require_representable(
         budget: ``tau``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
             budget so large that `noise_delta` is more than delta.
     """

@@ -49,9 +49,6 @@ def worst_residual(records: int, *, n: int, strong_convexity: float, budget: flo
         strong_convexity: ``m``.
         budget: ``tau``.
         downdate: Whether each removed record's part is taken out of the matrix.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=0, records=records)
     require_count(least=1, n=n)
@@ -66,11 +63,7 @@ def worst_residual(records: int, *, n: int, strong_convexity: float, budget: flo
 
 
 def strict_records(*, n: int, strong_convexity: float, budget: float, downdate: bool = True) -> int:
-    """Return the most records that may go, whatever they are, before data must be read again; 0 if none may.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the most records that may go, whatever they are, before data must be read again; 0 if none may."""
 
     def holds(records: int) -> bool:
         worst = worst_residual(records, n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
@@ -87,9 +80,6 @@ def usual_records(*, n: int, features: int, strong_convexity: float, budget: flo
     ``h = 1 / (4 d)``, so one record moves ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm and ``S`` make
     ``(2/3) (S / USUAL)^(3/2) e^2``. And their mean is that of all records, ``m w*``, about `TOGETHER` ``sqrt(m)`` long:
     ``(S TOGETHER / (2 n))^2 / 2``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     strict = strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
     room = (1 - START_SHARE - ROUNDING_SHARE) * budget

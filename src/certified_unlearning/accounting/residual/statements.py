@@ -12,6 +12,10 @@ COMPARATOR = (
     "the exact minimiser of the same objective on the remaining records (a removed record's loss is 0, the normaliser "
     "stays), plus the same Gaussian noise"
 )
+COMPARATOR_WITH_ADDITIONS = (
+    "the exact minimiser of the same objective on the remaining records, the added ones included (a removed record's "
+    "loss is 0; the normaliser counts all records that were ever in the model; C stays), plus the same Gaussian noise"
+)
 OBSERVERS = (
     "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
     "releases, the first one included, and may have chosen requests after seeing earlier ones, against the same "
@@ -34,6 +38,7 @@ def assumptions(
     unscheduled: bool,
     class_weights: bool = False,
     targets: bool = False,
+    additions: bool = False,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -45,7 +50,9 @@ def assumptions(
         unscheduled: Whether they were read at another time.
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
+        additions: Whether records were added.
     """
+    fixed = "requests and added records" if additions else "requests"
     return (
         Assumption(
             statement="every record has norm at most 1",
@@ -58,7 +65,9 @@ def assumptions(
         Assumption(
             statement="the objective is strongly convex",
             status="checked",
-            by="the l2 regulariser, whose strength is a constant that a removal does not change",
+            by="the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
+            if additions
+            else "the l2 regulariser, whose strength is a constant that a removal does not change",
         ),
         Assumption(
             statement="the gradient's norm on the remaining records was at most budget at every release",
@@ -73,7 +82,7 @@ def assumptions(
             "taken to be made by sums of products, as all usual libraries do",
         ),
         Assumption(
-            statement="for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on "
+            statement=f"for epsilon, not for epsilon_all_releases: {fixed} are fixed in advance and do not depend on "
             "published models",
             status="assumed",
             by="no software can see it",

@@ -9,29 +9,13 @@ of the same algorithm, of the same constants, and speaks of requests that were f
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import accumulate
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
-from certified_unlearning.accounting.core.pooling import NoisyPhase, Pool, ball_mu, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, Pool, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.errors import AssumptionError, ParameterError
-
-__all__ = [
-    "NoisyPhase",
-    "ball_mu",
-    "contraction_gap",
-    "curve",
-    "curve_by_answer",
-    "fixed_retraining_curve",
-    "initial_curve",
-    "joint_curve",
-    "phase",
-    "pooled_mu",
-    "schedule_phases",
-    "unknown_learning_curve",
-]
+from certified_unlearning.errors import AssumptionError
 
 
 def contraction_gap(problem: Problem) -> float:
@@ -75,7 +59,6 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
         removed_before: Records that neither data set holds any more.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     require_positive(sigma=sigma)
@@ -167,62 +150,9 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
         learning_steps: ``T``; infinite for learning to stationarity.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     return GaussianCurve(pooled_mu([phase(problem, sigma=sigma, records=records, steps=learning_steps)]))
-
-
-def fixed_retraining_curve(
-    problem: Problem, *, sigma: float, records: int, steps: int, learning_steps: int, radius: float
-) -> GaussianCurve:
-    """Return how well the unlearned model can be told from one that was retrained for the learning steps only.
-
-    The ends are aligned: the unlearned run's first ``K`` steps leave it somewhere in the ball, at most ``2 R`` from the
-    start of retraining; then the data differ for ``T - K`` steps and agree for ``K``. It does not go to 0 with ``K``.
-    Without unlearning steps both runs start alike.
-
-    Args:
-        problem: The constants.
-        sigma: Noise scale.
-        records: ``S``.
-        steps: ``K``, at most ``T``.
-        learning_steps: ``T``, of learning and of retraining.
-        radius: ``R``, of the ball that every step projects on and that holds the start.
-
-    Raises:
-        ParameterError: A value makes no sense.
-        AssumptionError: ``step_size`` exceeds ``2 / L``.
-    """
-    require_count(least=0, steps=steps, learning_steps=learning_steps)
-    if steps > learning_steps:
-        raise ParameterError(f"steps must be at most learning_steps = {learning_steps}, got {steps}")
-    phases = [
-        phase(problem, sigma=sigma, records=records, steps=learning_steps - steps),
-        phase(problem, sigma=sigma, records=0, steps=steps),
-    ]
-    return GaussianCurve(ball_mu(phases, radius=radius, starting_distance=2 * radius if steps else 0.0))
-
-
-def unknown_learning_curve(problem: Problem, *, sigma: float, records: int, steps: int) -> GaussianCurve:
-    """Return how well the unlearned model can be told from a retrained one, after unknown learning.
-
-    However long both learned, for as many steps, they are within ``Z = s / (1 - c)`` (``W_infinity``); only the noise
-    of the unlearning steps hides it.
-
-    Args:
-        problem: The constants.
-        sigma: Noise scale.
-        records: ``S``.
-        steps: ``K``; without any, ``mu`` is infinite.
-
-    Raises:
-        ParameterError: A value makes no sense.
-        AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.
-    """
-    learning = phase(problem, sigma=sigma, records=records, steps=math.inf)
-    unlearning = phase(problem, sigma=sigma, records=0, steps=steps)
-    return GaussianCurve(pooled_mu([replace(learning, noise_std=0.0), unlearning]))
 
 
 def _between_updates(problem: Problem, noise_std: float, records: int, removed_before: int) -> float:

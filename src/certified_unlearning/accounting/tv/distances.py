@@ -2,11 +2,7 @@
 
 import math
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_probability,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_probability
 from certified_unlearning.errors import ParameterError
 
 

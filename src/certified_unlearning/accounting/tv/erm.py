@@ -22,9 +22,6 @@ class ConvexProblem:
         smoothness: ``H``.
         diameter: ``D`` of the set of models.
         rho: Wanted stability: the share of edits that may compute again, up to constants.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     n: int

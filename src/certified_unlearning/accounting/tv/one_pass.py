@@ -34,9 +34,6 @@ def balanced_step_size(*, n: int, dimension: int, lipschitz: float, diameter: fl
         lipschitz: ``G``.
         diameter: ``D`` of the set of models.
         sigma: Noise of a node, per coordinate; 0 for none.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=1, n=n, dimension=dimension)
     require_positive(lipschitz=lipschitz, diameter=diameter)

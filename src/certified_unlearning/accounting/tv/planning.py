@@ -58,9 +58,6 @@ def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
         n: The fewest records there will be before a deletion.
         batch_size: ``m``.
         recompute_probability: Wanted, strictly between 0 and 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_probability(recompute_probability=recompute_probability)
@@ -83,7 +80,6 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
         recompute_probability: Wanted, strictly between 0 and 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         InfeasibleError: Batches of one record are too large.
     """
     require_count(least=1, n=n, steps=steps)
@@ -181,9 +177,6 @@ def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, rec
         steps: ``T``.
         lipschitz: ``G``.
         recompute_probability: Wanted for one edit, strictly between 0 and 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_count(least=1, steps=steps)
@@ -232,9 +225,6 @@ def plan_queries(*, queries: int, bound: float, recompute_probability: float) ->
         queries: ``T``, noisy queries of a run.
         bound: ``B``, the largest norm of one record's part.
         recompute_probability: Wanted for one edit, strictly between 0 and 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=1, queries=queries)
     require_positive(bound=bound)
@@ -257,9 +247,6 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
         sensitivity: ``B``.
         recompute_probability: Wanted for one edit, strictly between 0 and 1.
         order: In which order the records stand, see `Order`.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=2, n=n)
     require_positive(sensitivity=sensitivity)

@@ -9,11 +9,7 @@ import math
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.tv.distances import gaussian_tv, require_batch
 from certified_unlearning.accounting.tv.subsampling import probability_of_any
 from certified_unlearning.errors import ParameterError
@@ -33,9 +29,6 @@ def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: f
         steps: ``T``.
         sigma: Standard deviation of the noise of a step; 0 is sub-sample-GD.
         gap: How far replacing one record moves the mean gradient.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)

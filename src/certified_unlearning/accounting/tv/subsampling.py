@@ -20,9 +20,6 @@ def subsampling_tv(*, n: int, batch_size: int, steps: int) -> float:
         n: Number of records before the deletion.
         batch_size: ``m``.
         steps: ``T``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)

@@ -52,9 +52,6 @@ def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logar
         rho: Wanted stability.
         sensitivity: ``B``, what replacing a record moves a sum by at most, the models given.
         logarithm: Its base.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=2, n=n)
     require_positive(rho=rho, sensitivity=sensitivity)
@@ -77,9 +74,6 @@ def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> 
         n: Number of records before the deletion.
         sigma: Standard deviation of a node's noise, per coordinate.
         sensitivity: ``B``, what replacing a record moves a sum by at most.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)
@@ -143,9 +137,6 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
             for trees whose largest size is known, and the most accurate.
         rho: Their sum, at most.
         count: Heights; `heights` of the largest size.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(rho=rho)
     require_count(least=1, count=count)

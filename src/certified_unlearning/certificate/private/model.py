@@ -159,8 +159,7 @@ class PrivateCertificate(Certificate):
             made: How features were made.
 
         Raises:
-            ParameterError: A value makes no sense, no epsilon is found, or Poisson batches were used and dp-accounting
-                is not installed.
+            ParameterError: No epsilon is found, or Poisson batches were used and dp-accounting is not installed.
         """
         constants = plan.constants(features=features, row_norm=row_norm)
         numbers = _numbers(plan, constants.n, delta)

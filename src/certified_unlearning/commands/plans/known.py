@@ -20,7 +20,8 @@ from certified_unlearning.accounting.core.losses import (
 )
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION, score_noise, weights_bound
 from certified_unlearning.data.tables import declaration
-from certified_unlearning.data.tables.table import Table, feature_names, read_blocks, resolve
+from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.data.tables.table import feature_names, read_blocks, resolve
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 

@@ -12,8 +12,7 @@ from rich.table import Table
 from certified_unlearning.accounting.core.checks import require_count, require_positive, required_delta
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.private.guarantee import extra_delta
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, LossName, ScalarLoss
 from certified_unlearning.accounting.private.plan import PrivatePlan
 from certified_unlearning.commands.plans.private_methods import Target, for_gradients, for_loss
 from certified_unlearning.errors import AssumptionError, ParameterError

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from certified_unlearning.accounting.private.learners import (
-    LinearProblem,
     NoisyDescent,
     OutputPerturbation,
     embedding_dimension,
     usual_step_size,
 )
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.plan import PrivatePlan
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation

@@ -26,20 +26,6 @@ from certified_unlearning.errors import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Block",
-    "Records",
-    "Table",
-    "feature_names",
-    "label_values",
-    "preprocessing",
-    "read_blocks",
-    "read_records",
-    "require_columns",
-    "require_known",
-    "resolve",
-]
-
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
 _LEAST_ROWS = 10

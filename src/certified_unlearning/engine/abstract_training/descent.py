@@ -44,7 +44,7 @@ class Descent:
         couples_decay: Must stay False: weight decay inside the velocity makes boxes unsound.
 
     Raises:
-        ParameterError: A number makes no sense, or no box would hold.
+        ParameterError: No box would hold.
     """
 
     loss: NetworkLoss = "cross-entropy"

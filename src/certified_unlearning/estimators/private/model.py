@@ -20,12 +20,11 @@ from certified_unlearning.accounting.core.checks import (
 from certified_unlearning.accounting.private.guarantee import extra_delta, require_met
 from certified_unlearning.accounting.private.learners import (
     Learner,
-    LinearProblem,
     NoisyDescent,
     OutputPerturbation,
     embedding_dimension,
 )
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner, learner_of
 from certified_unlearning.certificate import PrivateCertificate
 from certified_unlearning.certificate.base import Stated

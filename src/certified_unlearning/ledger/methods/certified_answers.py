@@ -30,6 +30,10 @@ class CertifiedAnswers(Method[EnsemblePlan]):
 
     plans = (EnsemblePlan,)
     stays_on_the_cpu = True
+    no_additions = (
+        "which record lies in which slice was drawn for the records that there were at `unlearn init`, and the bounds "
+        "of its certified answers count the records that leave a shard, not those that come"
+    )
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -37,7 +41,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         everyone = torch.ones(self._plan.n, dtype=torch.bool)
         return _version(self._plan.settings.learn(rows, labels, everyone, self._plan.generator))
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
         """Return the removal of so many records, and in which slices they lie.
 
         Raises:

@@ -18,11 +18,12 @@ from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
+from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.vocabulary import Reading
@@ -55,10 +56,20 @@ class ExactRefit(Method[RefitPlan]):
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
-        rows, labels = self._training()
-        if self._plan.removes_by_newton:
-            return self._released(NewtonRemoval(self._plan).fit(rows, labels), None)
-        return self._released(refit(self._plan, objective_of(self._plan, rows, labels)), None)
+        return self._learned(self._plan, None)
+
+    def plan_after(self, answered: Sequence[Answered]) -> RefitPlan:
+        """Return the plan with all records that were added: see `RefitPlan.with_more`."""
+        return self._plan.with_more(added_by(answered))
+
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
+        """Return the removal, which takes no noisy steps, if so many records can be added.
+
+        Raises:
+            AssumptionError: float64 cannot keep to the budget of so many records.
+        """
+        self._plan.with_more(added_by(answered) + added)
+        return Removal(len(rows), 0)
 
     def remove(
         self,
@@ -71,19 +82,20 @@ class ExactRefit(Method[RefitPlan]):
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch by a Newton step, or by reading the data; see `Method.remove`."""
+        if batch.addition is not None:
+            # From nothing: neither the old weights nor their matrix have a part in it.
+            return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition")
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
-        left, labels = self._training()
-        model = _model_of(secret)
+        plan, model = self.plan_after(answered), _model_of(secret)
         if not isinstance(model, Model):
-            return self._released(refit(self._plan, objective_of(self._plan, left, labels)), "scheduled")
+            return self._learned(plan, "scheduled")
         if taken is None:
             # What the step needs of the removed records is gone. Only a reading does without.
             model.curvature.usable = False
-            taken = RemovedRows(
-                np.zeros((batch.records, self._plan.features), np.float32), np.zeros(batch.records, np.int8)
-            )
-        answer = NewtonRemoval(self._plan).remove(
+            taken = RemovedRows(np.zeros((batch.records, plan.features), np.float32), np.zeros(batch.records, np.int8))
+        left, labels = self._training(plan)
+        answer = NewtonRemoval(plan).remove(
             model,
             taken.rows.astype(np.float64),
             taken.labels.astype(np.float64),
@@ -96,12 +108,22 @@ class ExactRefit(Method[RefitPlan]):
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""
         return certificates.of(
-            self._plan, _counts(answered), noise_source="system entropy", dataset=self._dataset, features=self._features
+            self.plan_after(answered),
+            _counts(answered),
+            noise_source="system entropy",
+            dataset=self._dataset,
+            features=self._features,
         )
 
-    def _training(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _learned(self, plan: RefitPlan, reading: Reading | None) -> Outcome:
+        """Learn from the whole training copy, and from nothing else."""
+        rows, labels = self._training(plan)
+        if plan.removes_by_newton:
+            return self._released(NewtonRemoval(plan).fit(rows, labels), reading)
+        return self._released(refit(plan, objective_of(plan, rows, labels)), reading)
+
+    def _training(self, plan: RefitPlan) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows, which stay in their file until they are read, and labels as solvers take them."""
-        plan = self._plan
         rows = np.memmap(self._directory.features, np.float32, mode="r", shape=(plan.n, plan.features))
         labels = numbers(self._directory.labels, np.int8, plan.n)
         return rows, labels.astype(np.float64 if plan.classes == 2 else np.int64)
@@ -129,6 +151,6 @@ def _model_of(secret: Secret) -> Model | Fitted:
 
 def _counts(answered: Sequence[Answered]) -> Counts:
     def after(counts: Counts, one: Answered) -> Counts:
-        return counts.after(one.batch.records, one.reading or "none")
+        return counts.after(one.batch.records, one.reading or "none", added=one.batch.records_added)
 
     return functools.reduce(after, answered, Counts())

@@ -26,7 +26,7 @@ from certified_unlearning.data.advice.trial import PredictionScores
 from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, InfeasibleError
-from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
+from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
@@ -64,15 +64,19 @@ class ExactSteps(Method[ExactPlan]):
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
-        return self._version(self._descent().learn(torch.arange(self._plan.n), Draws.fresh()))
+        return self._version(self._descent(self._plan.n).learn(torch.arange(self._plan.n), Draws.fresh()))
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+    def plan_after(self, answered: Sequence[Answered]) -> ExactPlan:
+        """Return the plan, whose ``n`` counts all records that were ever in the model; no constant follows it."""
+        return self._plan.model_copy(update={"n": self._plan.n + added_by(answered)})
+
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
         """Return the removal of so many records, which takes no noisy steps.
 
         Raises:
             InfeasibleError: Not more records than a batch has members would be left.
         """
-        left = self._plan.n - sum(batch.records for batch, _ in answered)
+        left = self._plan.n + added_by(answered) + added - sum(batch.records for batch, _ in answered)
         most = left - 1 - self._plan.batch_size
         if len(rows) > most:
             raise InfeasibleError(
@@ -92,10 +96,12 @@ class ExactSteps(Method[ExactPlan]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Carry out a batch on the state; see `Method.remove`."""
+        """Carry out a batch on the state, in one edit; see `Method.remove`."""
         state, seed = self._kept(secret)
+        first = self.plan_after(answered).n
+        added = range(first, first + batch.records_added)
         # What it cost is told to nobody.
-        self._descent().edit(state, rows, [], Draws(seed))
+        self._descent(first + len(added)).edit(state, rows, added, Draws(seed))
         return self._version(state)
 
     def check(
@@ -105,7 +111,7 @@ class ExactSteps(Method[ExactPlan]):
         state, _ = self._kept(secret)
         if state.alive.ids.sort().values.tolist() != sorted(left):
             raise DataError(f"the state of {self._directory.path} speaks of other records than those that are left")
-        self._descent().check(state)
+        self._descent(self.plan_after(answered).n).check(state)
         require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> ExactCertificate:
@@ -128,15 +134,15 @@ class ExactSteps(Method[ExactPlan]):
             quantum=plan.quantum,
             n_learned=plan.n,
             deleted=sum(batch.records for batch, _ in answered),
-            inserted=0,
+            inserted=added_by(answered),
             requests=len(answered),
         )
 
-    def _descent(self) -> ExactDescent[Descent]:
-        """Return the descent on the training copy, of which it reads the rows that it needs."""
+    def _descent(self, count: int) -> ExactDescent[Descent]:
+        """Return the descent on the training copy of so many rows, of which it reads those that it needs."""
         plan = self._plan
-        rows = np.memmap(self._directory.features, np.float32, mode="c", shape=(plan.n, plan.features))
-        labels = torch.from_numpy(numbers(self._directory.labels, np.int8, plan.n))
+        rows = np.memmap(self._directory.features, np.float32, mode="c", shape=(count, plan.features))
+        labels = torch.from_numpy(numbers(self._directory.labels, np.int8, count))
         if plan.classes == 2:
             # A removed record has no label; it never counts, and any will do.
             labels[labels == 0] = 1

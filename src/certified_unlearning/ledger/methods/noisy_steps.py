@@ -95,6 +95,10 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
 
     plans = (LangevinLearner, MiniBatchLearner)
     advice = NoisyAdvice
+    no_additions = (
+        "its noise and its steps were planned for the records that there were at `unlearn init`, and its certificates "
+        "add up one stream of removals from them"
+    )
 
     def noise(self) -> tuple[float, bool]:
         """Return the noise of steps, which varies weights by the curvature."""
@@ -112,7 +116,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         progress = Progress("init", self._plan.learning_steps)
         return Outcome(self._plan.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy())
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
         """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
         places = self._plan.places_of(training.positions(self._directory, rows))
         return self._plan.plan_removal(removals(answered), len(rows), places)

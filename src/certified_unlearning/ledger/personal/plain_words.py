@@ -10,6 +10,10 @@ _REACTIONS_OR_TIME = (
     "Where a removal was asked for because of something that a model said, or of how long a removal took, the result "
     "does not hold."
 )
+NEW_REACTIONS = (
+    "New records were added to the model. Where these came about because of something that an earlier model said, the "
+    "result does not hold."
+)
 _OTHERS = "The page is about removed records only. It says nothing about how well the remaining records are protected."
 EARLIER = "Copies of the model from before the removal, wherever they are, still contain information from the records."
 _COLUMNS = "The list of columns, value ranges and categories was fixed without looking at the removed records."
@@ -27,6 +31,8 @@ LEFT_OUT = {
     "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models": (
         _REACTIONS
     ),
+    "for epsilon, not for epsilon_all_releases: requests and added records are fixed in advance and do not depend on "
+    "published models": _REACTIONS,
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _REACTIONS_OR_TIME,
     "nobody concludes anything from when data were read again": (
         "The dates on which the model was learned anew may tell something. The calculation leaves that out."

@@ -17,6 +17,7 @@ from certified_unlearning.ledger.directory import ModelDirectory, shell_command
 from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
     LEFT_OUT,
+    NEW_REACTIONS,
     SECRET_STATE,
     comparison_in_plain_words,
     in_plain_words,
@@ -45,6 +46,8 @@ class PersonalReport:
         identifier: Whose records the report is about.
         stage: Whether a removal was requested, and whether it was carried out.
         records: How many records the person had, or has.
+        added: When the records were added to the model, in UTC; None where they were there from the start, or are not
+            there yet.
         requested: When the removal was recorded, in UTC; None without a request.
         applied: When it was carried out, in UTC; None before.
         version: The version of the model that carried it out; None before.
@@ -60,6 +63,7 @@ class PersonalReport:
     identifier: str
     stage: Stage
     records: int
+    added: str | None
     requested: str | None
     applied: str | None
     version: int | None
@@ -123,7 +127,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
             ledger.verify_chain()
             state, head = read_state(ledger), ledger.head()
             request, present = ledger.request_of(name), ledger.count_records_of(name)
-            like = None if present else ledger.like(name)
+            row, like = ledger.row_of(name), None if present else ledger.like(name)
             if request is None and not present:
                 like = like or ledger.requested_like(name)
                 hint = "" if like is None else f" (did you mean {like!r}?)"
@@ -136,13 +140,15 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     unfinished = unfinished or is_busy or bool(leftovers)
     answering = None if request is None else state.answering(request.sequence)
     records = present if request is None else int(request.payload["records"])
+    came_with = state.added_with(row or 0) if request is None else int(request.payload.get("added_with", 1))
     stage: Stage = "no request" if request is None else "waiting" if answering is None else "removed"
     certified = current_certificate(directory, state)
-    writer = _Writer(path, name, state, certified, records, request, answering, head, unfinished, like)
+    writer = _Writer(path, name, state, certified, records, came_with, request, answering, head, unfinished, like)
     return PersonalReport(
         identifier=name,
         stage=stage,
         records=records,
+        added=state.time_of(came_with) if came_with > 1 else None,
         requested=None if request is None else request.time,
         applied=None if answering is None else answering.time,
         version=None if answering is None else answering.version,
@@ -164,6 +170,7 @@ class _Writer:
     state: State
     certified: Certificate
     records: int
+    came_with: int
     request: Event | None
     answering: Version | None
     head: str
@@ -173,9 +180,9 @@ class _Writer:
     def sections(self) -> tuple[Section, ...]:
         scope = Section("What this page is", self._scope())
         if self.request is None:
-            kept = f"The training data hold {self._records()}."
-            return (scope, Section("No removal was requested", (kept, f"`{self.request_command}` requests it.")))
-        asked = Section("What was asked", (self._asked(self.request),))
+            kept = (f"The training data hold {self._records()}.", *self._added())
+            return (scope, Section("No removal was requested", (*kept, f"`{self.request_command}` requests it.")))
+        asked = Section("What was asked", (*self._added(), self._asked(self.request)))
         if self.answering is None:
             it = noun_of(self.records, "record")
             waits = (
@@ -194,6 +201,17 @@ class _Writer:
 
     def _records(self) -> str:
         return f"{counted(self.records, 'record')} with the identifier {self.name}"
+
+    def _added(self) -> tuple[str, ...]:
+        """Return when the records were added, if they were."""
+        if self.came_with == 1:
+            return ()
+        time, it = self.state.time_of(self.came_with), noun_of(self.records, "record")
+        if time is None:
+            begun = f"Version {self.came_with}, which adds the {it}, was begun and not finished"
+            return (f"{begun}: `{self.apply_command}` finishes it.",)
+        was = "was" if self.records == 1 else "were"
+        return (f"The {it} {was} added to the model on {_day(time)}, with version {self.came_with}.",)
 
     def _scope(self) -> tuple[str, ...]:
         return (
@@ -264,14 +282,16 @@ class _Writer:
         return [each.statement for each in self.certified.unchecked]
 
     def _not_covered(self) -> tuple[str, ...]:
-        always = (
+        always: tuple[str, ...] = (
             EARLIER,
             "The original file and other copies of the data, such as backups, are not erased by this software.",
             "The model may still say what it learned from other people's records.",
         )
+        if self.state.people_added:
+            always += (NEW_REACTIONS,)
         left_out = [each for each in self._assumptions if each in LEFT_OUT]
         # The secret state is made anew with the model.
-        anew = self.state.current.reading in ("scheduled", "unscheduled")
+        anew = self.state.current.reading in ("scheduled", "unscheduled", "addition")
         promised = [each for each in self.certified.not_promised if not (anew and each == SECRET_STATE)]
         return tuple(dict.fromkeys((*always, *in_plain_words([*left_out, *promised]))))
 

@@ -86,9 +86,6 @@ class EnsemblePlan(BaseModel):
         """Return the plan, with the usual value of what is None, and a key from the operating system's entropy.
 
         Arguments are the attributes.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
         require_count(least=1, features=features)
         require_count(least=2, classes=classes)

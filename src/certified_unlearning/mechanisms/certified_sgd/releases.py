@@ -75,7 +75,6 @@ class LabelRelease:
 
         Raises:
             AssumptionError: Radii are none of this relation.
-            ParameterError: A value makes no sense.
         """
         require_count(least=1, queries=queries)
         _require_radii(settings, learned, relation)

@@ -1,7 +1,31 @@
-"""Euclidean balls around the origin, the sets of models."""
+"""Euclidean balls around the origin, the sets of models, and what methods that start at the origin share."""
+
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
+
+from certified_unlearning.engine.exact.gradients import RecordGradients
+
+Settings = TypeVar("Settings")
+
+
+class FromOrigin(Generic[Settings]):
+    """A method that starts at the origin, and sees records by the gradients of their losses alone."""
+
+    def __init__(self, gradients: RecordGradients, settings: Settings) -> None:
+        """Take the records' gradients and the settings."""
+        self.gradients = gradients
+        self.settings = settings
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+        return self.gradients.dimension
+
+    def start(self) -> Tensor:
+        """Return the origin."""
+        return torch.zeros(self.dimension, dtype=torch.float64)
 
 
 def project(points: Tensor, radius: float | None) -> Tensor:

@@ -94,7 +94,6 @@ class ExactPlan(BaseModel):
             quantum: Of quantized-sgd only. None: `USUAL_QUANTUM`.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: ``batch_size`` is not below the number of records.
         """
         require_one_of(get_args(ExactMechanism), mechanism=mechanism)
@@ -186,9 +185,6 @@ def descent_of(mechanism: ExactMechanism, *, sigma: Any, quantum: Any, **constan
         sigma: Taken by noisy mechanisms, nothing to the others.
         quantum: Taken by quantized-sgd, nothing to the others.
         constants: What `Descent` takes.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     own = {name: value for name, value in (("sigma", sigma), ("quantum", quantum)) if name in _OWN[mechanism]}
     return _SETTINGS[mechanism](**constants, **own)

@@ -29,9 +29,6 @@ class Sisa:
             stages pass equally often over their records.
         batch_size: ``m``: records of a step, drawn with replacement.
         step_size: ``eta``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     shards: int

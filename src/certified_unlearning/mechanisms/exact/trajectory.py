@@ -29,9 +29,6 @@ class Descent(ABC):
         batch_size: ``m``: a batch is a uniform subset without replacement. Below the number of records, always.
         step_size: ``eta``.
         radius: Models are projected onto the ball of this radius at 0; None for no projection.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     steps: int

@@ -108,7 +108,7 @@ class DescentLearner(LinearLearner):
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
-            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            ParameterError: Both ``sigma`` and ``steps`` are given.
             InfeasibleError: The target cannot be met.
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)

@@ -26,12 +26,7 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor, t
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import langevin
 from certified_unlearning.mechanisms.learners.history import Removal
-from certified_unlearning.mechanisms.learners.learner import (
-    START,
-    NoisyLearner,
-    require_one_of,
-    require_one_to_plan,
-)
+from certified_unlearning.mechanisms.learners.learner import START, NoisyLearner, require_one_of, require_one_to_plan
 from certified_unlearning.vocabulary import Adjacency, Delta, DType
 
 
@@ -102,7 +97,7 @@ class LangevinLearner(NoisyLearner):
             target_range: The public range that the targets of ridge regression were clipped to; None for classes.
 
         Raises:
-            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            ParameterError: Both ``sigma`` and ``steps`` are given.
             AssumptionError: The noise would drown in rounding.
             InfeasibleError: The target cannot be met.
         """

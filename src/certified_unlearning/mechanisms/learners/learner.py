@@ -19,10 +19,7 @@ from certified_unlearning.accounting import Problem, Schedule, assumptions
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.guarantees import as_computed
-from certified_unlearning.accounting.shifted.arithmetic import (
-    FloorOf,
-    chosen_arithmetic,
-)
+from certified_unlearning.accounting.shifted.arithmetic import FloorOf, chosen_arithmetic
 from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.engine import descent
 from certified_unlearning.engine.devices import threads_for

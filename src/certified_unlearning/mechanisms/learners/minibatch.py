@@ -158,7 +158,7 @@ class MiniBatchLearner(NoisyLearner):
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
-            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            ParameterError: Both ``sigma`` and ``steps`` are given.
             AssumptionError: The noise would drown in rounding.
             InfeasibleError: The target cannot be met.
         """
@@ -407,7 +407,7 @@ def plan_learner(
         asked: What else `LangevinLearner.plan` and `MiniBatchLearner.plan` take.
 
     Raises:
-        ParameterError: A value makes no sense, or mini-batches are asked for and cannot be had.
+        ParameterError: Mini-batches are asked for and cannot be had.
         AssumptionError: The noise would drown in rounding.
         InfeasibleError: The target cannot be met.
     """

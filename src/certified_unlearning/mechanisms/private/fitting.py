@@ -1,6 +1,6 @@
 """Whether records are those that a plan was made for."""
 
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import DisjointPlan
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.private.arithmetic import gradient_error
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.errors import AssumptionError
 
 LENGTH_ERROR = 1e-9

@@ -18,11 +18,7 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.engine.randomness import BLOCK_STEPS, fill_blocks
 from certified_unlearning.mechanisms.private.fitting import require_fitting
-from certified_unlearning.mechanisms.private.rounding_share import (
-    counted_distances,
-    mean_gradient_error,
-    require_share,
-)
+from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[int], Sequence[Tensor]]
 """Returns the positions of the records in a step's batch, of each trial."""

@@ -17,11 +17,7 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.engine.randomness import normal_rows
 from certified_unlearning.mechanisms.private.fitting import require_fitting
-from certified_unlearning.mechanisms.private.rounding_share import (
-    counted_distances,
-    mean_gradient_error,
-    require_share,
-)
+from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[str, int], BoundedRecords]
 """Returns so many fresh records for a node."""

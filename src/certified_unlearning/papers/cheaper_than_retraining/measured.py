@@ -31,9 +31,6 @@ def cost_table(sweep: Cost) -> pd.DataFrame:
     All systems are fitted on a table once. Then, for each number of records, requests come in rounds: in every round
     each system answers the same request, in turn. Records of later requests are others; nobody comes back.
 
-    Args:
-        sweep: The parameters.
-
     Returns:
         Rows that follow `experiments.COST_ROWS`; where something was not run, ``skipped`` says why.
 

@@ -4,16 +4,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from certified_unlearning.data.sets import built_in
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
-from certified_unlearning.reproduction.experiment import Sweep
+from certified_unlearning.reproduction.simulation.sweeps import TwoClassSweep
 
 LEAST_RECORDS = 200
 """Fewer synthetic records may hold one class alone."""
 _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 
-class Cost(Sweep):
+class Cost(TwoClassSweep):
     """What a request costs: data sets and their sizes, requests, and what every system is asked for."""
 
     isotropic: Distinct[_Size] = Field(
@@ -24,7 +23,6 @@ class Cost(Sweep):
         description="sizes n of synthetic rows whose columns have decaying variances, likewise"
     )
     features: Annotated[int, Field(ge=2)] = Field(description="columns of a synthetic row, a whole number, at least 2")
-    data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
     records: Distinct[PositiveInt] = Field(
         description="records of a request, a list of distinct whole numbers, each at least 1"
     )
@@ -39,11 +37,3 @@ class Cost(Sweep):
         description="the largest n at which systems are run that read all records in every step, at least 1"
     )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
-
-    def check(self) -> str | None:
-        """Return what is wrong with the values together."""
-        for name in self.data:
-            known = built_in(name)
-            if known is None or known.classes != 2:
-                return f"data contains {name!r}, but must name built-in data sets of two classes"
-        return None

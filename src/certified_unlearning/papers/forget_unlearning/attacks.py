@@ -23,8 +23,7 @@ def attack_table(sweep: Deletion) -> pd.DataFrame:
     """Run all attacks of the sweep (`experiments.ATTACK_ROWS`).
 
     Raises:
-        ParameterError: The settings make no sense.
-        AssumptionError: Likewise.
+        AssumptionError: The settings do not meet a theorem's assumption.
     """
     version = code_version()
     return pd.DataFrame([_row(case, sweep.seed, sweep.interactions, version) for case in cases(sweep)])

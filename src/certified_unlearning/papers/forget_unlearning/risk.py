@@ -30,8 +30,7 @@ def risk_table(settings: DeletionRisk) -> pd.DataFrame:
         settings: The stream, and the seed, also of the data's split.
 
     Raises:
-        ParameterError: The settings make no sense.
-        AssumptionError: Likewise.
+        AssumptionError: The settings do not meet a theorem's assumption.
     """
     seed = settings.seed
     data = digits.prepare(Path(), seed)

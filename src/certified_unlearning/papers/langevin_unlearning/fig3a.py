@@ -53,7 +53,6 @@ def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
         exact_arithmetic: Whether rounding counts for nothing: for plans that are not carried out.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """

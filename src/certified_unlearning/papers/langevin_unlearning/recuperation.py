@@ -16,7 +16,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
     """Return certified epsilon against unlearning steps by every accountant.
 
     Raises:
-        ParameterError: More removals than records, or another value that makes no sense.
+        ParameterError: More removals than records.
         AssumptionError: A theorem's assumption does not hold.
     """
     sweep = inputs.sweep

@@ -38,7 +38,7 @@ def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> 
         inputs: The settings' own smoothness and step size do not matter.
 
     Raises:
-        ParameterError: More removals than records, or another value that makes no sense.
+        ParameterError: More removals than records.
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """

@@ -19,7 +19,6 @@ def make(inputs: Inputs) -> ExperimentPlan:
         inputs: With a sweep `BatchSizes`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """

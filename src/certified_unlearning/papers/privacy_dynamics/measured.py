@@ -31,14 +31,10 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
     ``composition`` (upper bounds). ``low`` and ``high`` are the ends of the confidence interval, null where nothing was
     sampled; all of them together hold with a probability of at least ``1 - sweep.false_alarms``.
 
-    Args:
-        sweep: The parameters.
-
     Returns:
         One row for each bound, order and number of steps.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` is not below ``1 / smoothness``, or ``strong_convexity`` exceeds ``smoothness``.
     """
     problem = problem_of(sweep)
@@ -78,11 +74,7 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
 
 
 def sampled(sweep: Measured) -> Estimate:
-    """Return the divergences by their order that runs of the engine show, one for each of the sorted ``sweep.steps``.
-
-    Args:
-        sweep: The parameters.
-    """
+    """Return the divergences by their order that runs of the engine show, one for each of sorted ``sweep.steps``."""
     first, second = (_runs(sweep, replaced) for replaced in (0, 1))
     return divergence_by_order(first, second, miss=sweep.false_alarms / len(sweep.steps))
 
@@ -91,7 +83,6 @@ def problem_of(sweep: Measured) -> Problem:
     """Return the constants that the bounds need.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
     """
     return Problem(sweep.n, sweep.strong_convexity, sweep.smoothness, sweep.lipschitz, sweep.step_size)

@@ -39,7 +39,7 @@ def bounded(bound: str, problem: Problem, *, steps: float, alpha: float = 10.0, 
     """Return a bound on the divergence of order ``alpha`` after so many steps.
 
     Raises:
-        ParameterError: There is no such bound, or a value makes no sense.
+        ParameterError: There is no such bound.
         AssumptionError: The bound's conditions do not hold.
     """
     return float(BOUNDS[known(bound)].curve(problem, sigma=sigma, steps=steps)(np.array([alpha]))[0])
@@ -49,7 +49,6 @@ def exact(problem: Problem, *, steps: float, alpha: float = 10.0, start_variance
     """Return the divergence on quadratic losses, from a point or a Gaussian.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step is too large.
     """
     curve = exact_quadratic(problem, sigma=SIGMA, steps=steps, start_variance=start_variance)

@@ -18,8 +18,8 @@ from typing import Any
 from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.private.guarantee import require_met
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
 from certified_unlearning.accounting.private.releases import noise_multiplier
@@ -314,7 +314,7 @@ def rows(
         their number.
 
     Raises:
-        ParameterError: A value makes no sense, or dp-accounting is wanted and not installed.
+        ParameterError: The package dp-accounting is wanted and not installed.
     """
     require_count(least=1, runs=runs)
     found = gaussian(runs=runs, seed=seed, epsilon=epsilon)

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from certified_unlearning.data.sets import built_in
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
 from certified_unlearning.reproduction.experiment import Sweep
+from certified_unlearning.reproduction.simulation.sweeps import TwoClassSweep
 
 _Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _Delta = Annotated[float, Field(gt=0, lt=1)]
@@ -78,10 +78,9 @@ class PrivateRisk(Sweep):
         return None
 
 
-class GroupPrivacy(Sweep):
+class GroupPrivacy(TwoClassSweep):
     """Deletions that a private model covers with no work, beside systems that unlearn them."""
 
-    data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
     epsilon: Distinct[PositiveFloat] = Field(description="targets after all deletions, distinct numbers above 0")
     delta: _Delta = Field(description="of the targets, strictly between 0 and 1")
     deletions: Distinct[PositiveInt] = Field(
@@ -98,14 +97,6 @@ class GroupPrivacy(Sweep):
     strength: PositiveFloat = Field(description="C n of Langevin unlearning and Descent-to-Delete, above 0")
     trials: _Trials = Field(description="independent runs of each setting, at least 2")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
-
-    def check(self) -> str | None:
-        """Return what is wrong with the values together."""
-        for name in self.data:
-            known = built_in(name)
-            if known is None or known.classes != 2:
-                return f"data contains {name!r}, but must name built-in data sets of two classes"
-        return None
 
 
 class PrivateAudits(Sweep):

@@ -42,9 +42,6 @@ _LANGEVIN_DELTA = 1e-5
 def deletions_table(sweep: Deletions) -> pd.DataFrame:
     """Return accuracy and costs: one row for each data set, system and setting.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         DataError: A data set's raw files are found nowhere.
     """

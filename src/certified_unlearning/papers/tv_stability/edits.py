@@ -47,9 +47,6 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
     Learning does not see the last ``insertions`` records of a random order. Edits come in random order, deletions at
     random among the learned records: the same stream for all sigma and trials.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         ParameterError: There are not enough records.
         DataError: The data set's raw files are found nowhere.

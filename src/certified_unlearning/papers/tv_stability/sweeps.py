@@ -4,9 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from certified_unlearning.data.sets import DATA_SETS, built_in
+from certified_unlearning.data.sets import DATA_SETS
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
 from certified_unlearning.reproduction.experiment import Sweep
+from certified_unlearning.reproduction.simulation.sweeps import TwoClassSweep
 
 _Noise = Annotated[float, Field(ge=0)]
 
@@ -15,10 +16,9 @@ _DataSet = Annotated[str, Field(json_schema_extra={"enum": [each.name for each i
 _Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
-class Deletions(Sweep):
+class Deletions(TwoClassSweep):
     """Accuracy against the gradients of a deletion: every system on a grid of its constants."""
 
-    data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
     steps: Distinct[PositiveInt] = Field(description="steps T of descent, distinct whole numbers, each at least 1")
     batch_size: Distinct[PositiveInt] = Field(
         description="members m of a batch, distinct whole numbers, each at least 1"
@@ -54,14 +54,6 @@ class Deletions(Sweep):
     strength: PositiveFloat = Field(description="C n of Langevin unlearning, above 0")
     trials: Annotated[int, Field(ge=2)] = Field(description="independent runs of each setting, at least 2")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
-
-    def check(self) -> str | None:
-        """Return what is wrong with the values together."""
-        for name in self.data:
-            known = built_in(name)
-            if known is None or known.classes != 2:
-                return f"data contains {name!r}, but must name built-in data sets of two classes"
-        return None
 
 
 class Edits(Sweep):

@@ -1,62 +1,14 @@
 """The table of claims: what a paper says, checked against its own formulas and against our runs.
 
 A claim (`model`, written down in YAML) names a measure (`registry`; each paper has its own) and the relation that its
-numbers should have to the paper's (`relations`). `evaluate` gives each a verdict: ``reproduced``, ``contradicted`` with
-both numbers, or ``not run`` with what is missing. None of them is written by hand. A contradiction has
-a `severity`, from the measured gap; a misprint is marked as one.
+numbers should have to the paper's (`relations`). `verdicts.evaluate` gives each a verdict: ``reproduced``,
+``contradicted`` with both numbers, or ``not run`` with what is missing. None of them is written by hand. A
+contradiction has a `severity`, from the measured gap; a misprint is marked as one.
 
-A claim is the paper's own, of its authors' code, or ours. The three are counted apart (`tallies`).
+A claim is the paper's own, of its authors' code, or ours. The three are counted apart (`verdicts.tallies`).
 
 What is measured is of three kinds. Most measures evaluate the paper's formulas under its constants and need no results
 (the spectral smoothness does). Others read accuracies, steps and data sets from the results of our runs. Self-checks,
 which are ours, find out whether our own numbers are sound; that they are reproduced says nothing of what the paper
 found.
 """
-
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, claims_of, claims_on, load_claims
-from certified_unlearning.reproduction.claims.verdicts import (
-    OWNERS,
-    Change,
-    Tally,
-    Verdict,
-    accept,
-    as_table,
-    compare_with_baseline,
-    counted_by_owner,
-    counts,
-    evaluate,
-    numbers,
-    ranked,
-    read,
-    severities,
-    tallies,
-    worst_contradictions,
-    write,
-)
-
-__all__ = [
-    "OWNERS",
-    "Change",
-    "CheckableClaim",
-    "Claim",
-    "Evidence",
-    "Tally",
-    "Verdict",
-    "accept",
-    "as_table",
-    "claims_of",
-    "claims_on",
-    "compare_with_baseline",
-    "counted_by_owner",
-    "counts",
-    "evaluate",
-    "load_claims",
-    "numbers",
-    "ranked",
-    "read",
-    "severities",
-    "tallies",
-    "worst_contradictions",
-    "write",
-]

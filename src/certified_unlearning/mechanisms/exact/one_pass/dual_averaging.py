@@ -8,12 +8,10 @@ not known, steps have to be functions of the position alone (section 5.6).
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.engine.exact.gradients import RecordGradients
-from certified_unlearning.mechanisms.exact.balls import project
+from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 
 @dataclass(frozen=True)
@@ -24,9 +22,6 @@ class DualAveragingSettings:
         step_size: ``eta``, of a nominal number of records.
         radius: Of the ball of models around the origin, where learning starts; None for no ball.
         anytime: For streams: the step after position ``t`` is ``eta / sqrt(t)``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     step_size: float
@@ -40,24 +35,10 @@ class DualAveragingSettings:
             require_positive(radius=self.radius)
 
 
-class DualAveraging:
+class DualAveraging(FromOrigin[DualAveragingSettings]):
     """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``; the output is the average."""
 
     gradients_per_increment = 1
-
-    def __init__(self, gradients: RecordGradients, settings: DualAveragingSettings) -> None:
-        """Take the records' gradients and the settings."""
-        self.gradients = gradients
-        self.settings = settings
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
-        return self.gradients.dimension
-
-    def start(self) -> Tensor:
-        """Return the origin."""
-        return torch.zeros(self.dimension, dtype=torch.float64)
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
         """Return gradients of records' losses at the present models; see `PrefixMethod.increments`."""

@@ -7,12 +7,10 @@ alone.
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.engine.exact.gradients import RecordGradients
-from certified_unlearning.mechanisms.exact.balls import least_along
+from certified_unlearning.mechanisms.exact.balls import FromOrigin, least_along
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class FrankWolfeSettings:
         require_positive(radius=self.radius)
 
 
-class FrankWolfe:
+class FrankWolfe(FromOrigin[FrankWolfeSettings]):
     """``w_(t + 1) = (1 - e) w_t + e v_t``, ``e = 1 / (t + 1)``, ``v_t`` least in the ball along the noisy sum.
 
     The sum of ``(t + 1) grad(w_t; z_t) - t grad(w_(t - 1); z_t)`` is ``t + 1`` times an estimate of the population's
@@ -41,20 +39,6 @@ class FrankWolfe:
     """
 
     gradients_per_increment = 2
-
-    def __init__(self, gradients: RecordGradients, settings: FrankWolfeSettings) -> None:
-        """Take the records' gradients and the settings."""
-        self.gradients = gradients
-        self.settings = settings
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
-        return self.gradients.dimension
-
-    def start(self) -> Tensor:
-        """Return the origin."""
-        return torch.zeros(self.dimension, dtype=torch.float64)
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
         """Return recursive differences of gradients; see `PrefixMethod.increments`."""

@@ -21,9 +21,6 @@ class FederatedAveragingSettings:
         clip: ``c``, the largest norm of what a client moves the model by: the bound ``B`` of a deletion or an
             insertion.
         nominal_clients: What sums are divided by, whoever is there.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     clip: float

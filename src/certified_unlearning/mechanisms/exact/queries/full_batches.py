@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
-from certified_unlearning.engine.exact.gradients import RecordGradients
-from certified_unlearning.mechanisms.exact.balls import project
+from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 MOST_NUMBERS = 10_000_000
 """Numbers of records' rows that are gathered at once; more records are summed in blocks."""
@@ -25,9 +24,6 @@ class FullBatchSettings:
         step_size: ``eta``, of a mean of ``nominal_records`` gradients.
         nominal_records: What sums are divided by, whoever is there.
         radius: Of the ball of models around the origin, where learning starts; None for no ball.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     step_size: float
@@ -42,30 +38,16 @@ class FullBatchSettings:
             require_positive(radius=self.radius)
 
 
-class FullBatches:
+class FullBatches(FromOrigin[FullBatchSettings]):
     """``w_(t + 1) = projection of w_t - eta (noisy sum of all gradients) / nominal_records``.
 
     A record contributes its gradient: the bound ``B`` of an edit is the loss's Lipschitz constant.
     """
 
-    def __init__(self, gradients: RecordGradients, settings: FullBatchSettings) -> None:
-        """Take the records' gradients and the settings."""
-        self.gradients = gradients
-        self.settings = settings
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
-        return self.gradients.dimension
-
     @property
     def answers(self) -> int:
         """Numbers of a sum, ``d``."""
         return self.gradients.dimension
-
-    def start(self) -> Tensor:
-        """Return the origin."""
-        return torch.zeros(self.dimension, dtype=torch.float64)
 
     def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
         """Return sums of gradients; see `QueryMethod.sums`."""

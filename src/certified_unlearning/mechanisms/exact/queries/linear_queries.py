@@ -62,9 +62,6 @@ class LinearQuerySettings:
     Attributes:
         steps: ``T``, noisy sums.
         sigma: Standard deviation of their noise per coordinate.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     steps: int

@@ -39,9 +39,6 @@ def median_success(n: int, *, request: int) -> MedianSuccess:
     Args:
         n: Number of records, odd and at least 3.
         request: ``i``, the request that deletes the median: above 3, where the claim begins, at most ``n + 1``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=3, n=n)
     require_count(least=4, request=request)
@@ -63,9 +60,6 @@ def majority_advantage(epsilon: float, *, releases: int) -> float:
     Args:
         epsilon: Of every response, which keeps the bit with probability ``e^eps / (1 + e^eps)``.
         releases: ``T``, at least 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, releases=releases)
@@ -84,9 +78,6 @@ def keyed_count_advantage(epsilon: float, *, key_length: int) -> float:
     Args:
         epsilon: Of every call.
         key_length: ``m``, at least 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, key_length=key_length)
@@ -125,9 +116,6 @@ def sign_attack_advantage(
         payload_mean: What the payloads add; of the sign of ``first_mean``.
         target_mean: What the target adds by other ways than the observed model.
         last_variance: Above 0.
-
-    Raises:
-        ParameterError: A variance is not above 0.
     """
     require_positive(first_variance=first_variance, last_variance=last_variance)
     from scipy.special import ndtr
@@ -163,7 +151,6 @@ def encode_then_delete_advantage(
         retrains: Whether requests are answered by learning afresh.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     require_positive(sigma=sigma)
@@ -206,9 +193,6 @@ def reading_advantage(*, first: float, later: float = 0.0, observed_releases: in
         first: Mean of the learned model over its standard deviation.
         later: The same of what every later release adds.
         observed_releases: ``p``, how many releases are read.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(first=first, later=later)
     require_count(least=1, observed_releases=observed_releases)
@@ -225,9 +209,6 @@ def averaging_advantage(*, signal: float, kept: float, correlation: float, relea
         kept: Share of the mean that is left in the next release.
         correlation: Of neighbouring releases; of others its powers.
         releases: ``T``, at least 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(signal=signal, kept=kept, correlation=correlation)
     require_count(least=1, releases=releases)

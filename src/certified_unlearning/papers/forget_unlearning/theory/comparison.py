@@ -26,7 +26,7 @@ def table_1(*, n: int, dimension: int, epsilon: float, request: int) -> list[Com
         request: ``i``, from 1 on.
 
     Raises:
-        ParameterError: A value makes no sense, or a logarithm of the table is not above 0.
+        ParameterError: A logarithm of the table is not above 0.
     """
     require_count(least=1, n=n, dimension=dimension, request=request)
     require_positive(epsilon=epsilon)

@@ -45,9 +45,6 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
     Args:
         epsilon: Of every release; its Laplace noise has scale ``1 / epsilon``.
         request: ``i``, from 1 on.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
@@ -71,9 +68,6 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     Args:
         epsilon: Of every release.
         request: ``i``, from 1 on.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
@@ -102,9 +96,6 @@ def repaired_counting_success(epsilon: float, *, exposures: int) -> float:
     Args:
         epsilon: Of every release.
         exposures: ``N``, how often the bit has been exposed since its deletion, at least 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, exposures=exposures)

@@ -9,19 +9,13 @@ import math
 
 from certified_unlearning.accounting.core.curves import RenyiCurve
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.deletion.rates import (
-    check_steps,
-    lemma_5_rate,
-    linear_curve,
-    sharp_rate,
-)
+from certified_unlearning.accounting.deletion.rates import check_steps, lemma_5_rate, linear_curve, sharp_rate
 
 
 def kept_after(problem: Problem, steps: float) -> float:
     """Return ``(1 - eta lambda)^steps``, the share of the mean that is left after some steps.
 
     Raises:
-        ParameterError: ``steps`` makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     check_steps(steps)
@@ -44,7 +38,6 @@ def exact_deletion_curve(
         records: Records deleted.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     # sharp_rate / (4 lambda^2) = (1 - eta lambda / 2) / (2 lambda)

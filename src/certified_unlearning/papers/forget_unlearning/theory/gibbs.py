@@ -26,7 +26,6 @@ class BoundedProblem:
         boundedness: ``B``, above 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``regularisation`` exceeds ``smoothness``.
     """
 
@@ -78,7 +77,6 @@ def divergence_from_gibbs(
         start: The divergence before; at most ``log(B) / 2`` from the start of learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` is above `largest_step_size`.
     """
     _check_step_size(problem, step_size, alpha)
@@ -90,11 +88,7 @@ def divergence_from_gibbs(
 
 
 def gibbs_risk(problem: BoundedProblem, *, sigma: float) -> float:
-    """Return Theorem G.24: the excess risk of the Gibbs law, ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``.
-
-    Raises:
-        ParameterError: ``sigma`` is not above 0.
-    """
+    """Return Theorem G.24: excess risk of the Gibbs law, ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``."""
     require_positive(sigma=sigma)
     condition = math.log(problem.smoothness / problem.regularisation)
     return problem.dimension * sigma**2 / 2 * (condition + math.sqrt(problem.boundedness))
@@ -105,9 +99,6 @@ def nonconvex_risk(problem: BoundedProblem, *, sigma: float, epsilon_dd: float) 
 
     ``L sigma sqrt(2 epsilon_dd B / lambda) + epsilon_dd B sigma^2 (lambda + smoothness) / lambda
     + (d sigma^2 / 2) (log(smoothness / lambda) + 2 sqrt(B))``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(sigma=sigma, epsilon_dd=epsilon_dd)
     weight, bound = problem.regularisation, problem.boundedness

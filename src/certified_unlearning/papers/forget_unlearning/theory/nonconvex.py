@@ -104,7 +104,6 @@ def plan_nonconvex_deletion(
         gradient_field: What the steps follow. Of clipped gradients only ``clipped-bounded`` are covered.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``epsilon_dd`` exceeds ``epsilon_dp``, that is not below ``d``, or the theorem does not survive
             the clipping.
     """

@@ -29,9 +29,6 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     Args:
         epsilon: Of unlearning, in both directions; 0 for perfect unlearning.
         delta: At least 0, below 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
@@ -47,9 +44,6 @@ def gaussian_advantage(divergence: float, *, alpha: float) -> float:
     Args:
         divergence: Their Rényi divergence, ``alpha mu^2 / 2``.
         alpha: Its order, above 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(divergence=divergence)
     check_order(alpha)
@@ -68,9 +62,6 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
         epsilon_dd: Deletion bound under requests fixed in advance.
         epsilon_dp: Bound for records that are present, at the same order.
         observed: ``p``, the number of models that requests may depend on.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(epsilon_dd=epsilon_dd, epsilon_dp=epsilon_dp)
     require_count(least=0, observed=observed)
@@ -86,9 +77,6 @@ def least_noise_multiplier(epsilon: float, delta: float, *, steps: int) -> float
         epsilon: Target.
         delta: Strictly between 0 and 1.
         steps: ``K``, of the whole batch, at least 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(epsilon=epsilon)
     require_probability(delta=delta)
@@ -97,11 +85,7 @@ def least_noise_multiplier(epsilon: float, delta: float, *, steps: int) -> float
 
 
 def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence of a bit kept with probability ``e^eps / (1 + e^eps)`` from the opposite bit so treated.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the divergence of a bit kept with probability ``e^eps / (1 + e^eps)`` from the opposite bit so treated."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     log_kept, log_flipped = _kept_and_flipped(epsilon)
@@ -109,11 +93,7 @@ def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
 
 
 def coin_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence of a bit kept with probability ``e^eps / (1 + e^eps)`` from a fair coin.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the divergence of a bit kept with probability ``e^eps / (1 + e^eps)`` from a fair coin."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     log_kept, log_flipped = _kept_and_flipped(epsilon)
@@ -141,11 +121,7 @@ def bernoulli_divergence(
 
 
 def laplace_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence of two Laplace laws of scale ``1 / epsilon`` whose centres lie 1 apart.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the divergence of two Laplace laws of scale ``1 / epsilon`` whose centres lie 1 apart."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     towards, away = (alpha - 1) * epsilon, -alpha * epsilon

@@ -15,9 +15,6 @@ from certified_unlearning.reproduction.simulation.held_out import with_spread
 def batches_table(sweep: Batches) -> pd.DataFrame:
     """Return shares of certified test predictions: one row for each depth, mode and size of a batch.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         ParameterError: A batch is larger than the data.
         DataError: A data set's raw files are found nowhere.

@@ -64,9 +64,6 @@ def features_of(convolutions: nn.Module, images: Tensor) -> Tensor:
 def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
     """Return certified shares of the new class: one row for each mode, gamma and k.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         DataError: A data set's raw files are found nowhere.
     """

@@ -16,9 +16,6 @@ from certified_unlearning.reproduction.simulation.held_out import with_spread
 def head_table(sweep: Head) -> pd.DataFrame:
     """Return certified shares and bounds of accuracy: one row for each mode, number of epochs and k.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         ParameterError: A batch is larger than the data.
         DataError: A data set's raw files are found nowhere.

@@ -60,9 +60,6 @@ class Trial:
 def service_table(sweep: Service) -> pd.DataFrame:
     """Return what streams take and get: one row for each stream and budget.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         ParameterError: There are fewer records than a stream asks for.
         DataError: A data set's raw files are found nowhere.

@@ -16,9 +16,6 @@ from certified_unlearning.papers.gradient_certificates.tasks import task_of
 def shares_table(sweep: Shares) -> pd.DataFrame:
     """Return shares of certified test predictions: one row for each case, gamma, way of bounding and k.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         ParameterError: A batch is larger than the data, or images have no such squares.
         DataError: A data set's raw files are found nowhere.

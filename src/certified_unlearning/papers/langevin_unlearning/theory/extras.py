@@ -27,7 +27,6 @@ def saved_steps(problem: Problem, *, alpha: float, sigma: float, records: int, s
         start_divergence: ``d_alpha(nu_0, nu_D')``, above 0; see `gaussian_start_divergence`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
     """
     require_positive(start_divergence=start_divergence)
@@ -50,7 +49,6 @@ def gaussian_start_divergence(problem: Problem, *, alpha: float, sigma: float, d
         distance: Between the means: the start's and the optimum on the new data.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0.
     """
     require_positive(sigma=sigma, distance=distance)

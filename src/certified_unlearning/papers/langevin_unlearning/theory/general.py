@@ -58,7 +58,7 @@ def curve(
             where ``learning_steps`` is finite.
 
     Raises:
-        ParameterError: A value makes no sense, or there are more than 10^7 steps, but finitely many.
+        ParameterError: There are more than 10^7 steps, but finitely many.
         AssumptionError: ``step_size`` exceeds ``2 / smoothness`` for convex losses, or losses that are not convex have
             ``strong_convexity`` above 0.
     """
@@ -128,7 +128,6 @@ def recuperation(
         convex: Whether every record's loss is convex.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: As for `curve`.
     """
     require_count(least=0, steps=steps)

@@ -8,12 +8,7 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.descent.published import descent_step_size, published_state_plan
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.papers.noisy_sgd.settings import DELTA, SIGMA, N, cycle_of, problem_of, small
-from certified_unlearning.papers.noisy_sgd.theory.bounds import (
-    averaged_curve,
-    distance_curve,
-    hidden_mu,
-    known_curve,
-)
+from certified_unlearning.papers.noisy_sgd.theory.bounds import averaged_curve, distance_curve, hidden_mu, known_curve
 from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, sequential_distances
 from certified_unlearning.papers.noisy_sgd.theory.planning import least_count, sequential_epochs
 from certified_unlearning.reproduction.claims.registry import changes, sweep

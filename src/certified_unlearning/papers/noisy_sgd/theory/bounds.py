@@ -7,11 +7,12 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import Cycle, RenyiCurve
+from certified_unlearning.accounting.core.pooling import log_power
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, log_power
+from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance
 
 CODE_FACTOR = 2.0
 """The published code's divergences over `distance_curve`: it has ``eta sigma^2`` for the variance ``2 eta sigma^2``."""
@@ -21,7 +22,6 @@ def log_hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int
     """Return the logarithm of `hidden_mu`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_positive(sigma=sigma)
@@ -54,7 +54,6 @@ def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) ->
         steps: ``k``, at least 1: without steps nothing is hidden.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     return math.exp(log_hidden_mu(problem, sigma=sigma, distance=distance, steps=steps))
@@ -90,7 +89,6 @@ def known_curve(
         radius: ``R``; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     distance = learned_distance(problem, cycle, epochs=epochs, position=position, records=records, radius=radius)
@@ -119,7 +117,6 @@ def averaged_curve(
         radius: ``R``; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     log_mus = [

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.pooling import log_power
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -19,7 +20,7 @@ def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
         records: ``S``; more than ``b`` count as if the batch held them all, which is an upper bound.
 
     Raises:
-        ParameterError: ``n`` is not the batch size, or a value makes no sense.
+        ParameterError: ``n`` is not the batch size.
         AssumptionError: The adjacency is ``remove``, which leaves no place.
     """
     require_count(least=1, records=records)
@@ -28,13 +29,6 @@ def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
     if problem.adjacency == "remove":
         raise AssumptionError("a record of a batch must keep its place: adjacency must be replace or zero-out")
     return problem.step_size * problem.sensitivity(1) * records
-
-
-def log_power(steps: float, gap: float) -> float:
-    """Return ``log(c^steps)`` with ``c = 1 - gap``."""
-    if steps == 0:
-        return 0.0
-    return steps * math.log1p(-gap) if gap < 1 else -math.inf
 
 
 def learned_distance(
@@ -65,7 +59,6 @@ def learned_distance(
         radius: ``R`` of the ball; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     batches = cycle.batches
@@ -114,7 +107,6 @@ def sequential_distances(
         One distance more than there are ``steps``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_counts("steps", steps, least=0)

@@ -8,12 +8,12 @@ import numpy as np
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.curves import Cycle
-from certified_unlearning.accounting.core.pooling import NoisyPhase, pooled_mu
+from certified_unlearning.accounting.core.pooling import NoisyPhase, log_power, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.deletion.rates import check_order
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, log_power, step_shift
+from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, step_shift
 
 _FORGOTTEN = 40.0
 """Epochs whose differences have faded by ``exp(-40)`` are summed up in one distance: an upper bound."""
@@ -50,7 +50,6 @@ def pooled(
         radius: ``R``; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_positive(sigma=sigma)
@@ -142,9 +141,6 @@ def quadratic_mus(
         epochs: ``T``, finite.
         steps: ``k``, increasing, at least 0.
         position: ``p``, counted from 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     kept = 1 - problem.step_size * problem.strong_convexity
     shift, noise = step_shift(problem, cycle), 2 * problem.step_size * sigma**2

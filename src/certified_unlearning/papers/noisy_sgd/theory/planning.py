@@ -50,7 +50,6 @@ def sequential_epochs(
         conversion: To epsilon; the published code has ``paper``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.
     """
     learned = learned_distance(problem, cycle, epochs=math.inf)

@@ -50,7 +50,6 @@ def figure_1(
         sigma: Noise scale.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` exceeds ``smoothness``, or ``step_size`` is not below its inverse.
     """
     require_positive(sensitivity=sensitivity)

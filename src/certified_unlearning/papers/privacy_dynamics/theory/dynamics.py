@@ -41,9 +41,6 @@ def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCu
         field_sensitivity: ``S_v``, the largest distance between the two vector fields.
         sigma: Noise scale; the diffusion is ``d theta = -V dt + sqrt(2) sigma dW``.
         time: ``T``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(field_sensitivity=field_sensitivity)
     if time != math.inf:
@@ -61,9 +58,6 @@ def composition(problem: Problem, *, sigma: float, steps: float, records: int = 
         sigma: Noise scale.
         steps: ``K``; may be infinite.
         records: Records in which the two data sets differ.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     return theorem_1(
         field_sensitivity=problem.sensitivity(records),
@@ -96,7 +90,6 @@ def theorem_2(
         gamma: Above 0, at most 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: Lemma 5 is asked for and its conditions do not hold.
     """
     return _balanced(problem, _rate(problem, sigma, lsi_constant), sigma, steps, records, gamma)
@@ -127,7 +120,7 @@ def theorem_2_from(
         gamma: Above 0, at most 1.
 
     Raises:
-        ParameterError: A value makes no sense, or ``initial`` is known at some orders only.
+        ParameterError: ``initial`` is known at some orders only.
         AssumptionError: Lemma 5 is asked for and its conditions do not hold.
     """
     if initial.orders is not None:
@@ -152,7 +145,6 @@ def best_gamma(problem: Problem, *, steps: float) -> float:
     """Return the constant ``gamma`` that makes Theorem 2 with Lemma 5's constant least; 1 up to ``lambda eta K = 2``.
 
     Raises:
-        ParameterError: ``steps`` makes no sense.
         AssumptionError: Lemma 5's conditions do not hold.
     """
     exponent = lemma_5_rate(problem) * _time(problem, steps)
@@ -185,7 +177,6 @@ def corollary_1(problem: Problem, *, sigma: float, steps: float, records: int = 
         records: Records in which the two data sets differ.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     return theorem_2(problem, sigma=sigma, steps=steps, records=records)
@@ -205,7 +196,6 @@ def corollary_2(problem: Problem, *, sigma: float, steps: float, records: int = 
     step; its proof needs ``eta < 2``. Arguments as for `corollary_1`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` or ``smoothness`` is not 1, or ``step_size`` is not below 2.
     """
     require_unit_curvature(problem, "Corollary 2", step_limit=2)

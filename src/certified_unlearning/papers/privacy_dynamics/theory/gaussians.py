@@ -33,7 +33,6 @@ def exact_quadratic(
         start_variance: Variance of the Gaussian start in every coordinate; 0 for a point.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / strong_convexity``.
     """
     return exact_hessian(
@@ -68,7 +67,6 @@ def exact_hessian(
         start_variance: Variance of the Gaussian start in every coordinate; 0 for a point.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: A curvature is 0, or ``step_size`` is not below the inverse of every curvature.
     """
     curvature, gap = np.asarray(curvatures, dtype=np.float64), np.asarray(gradient_gap, dtype=np.float64)
@@ -93,7 +91,6 @@ def theorem_3(problem: Problem, *, sigma: float, steps: float, records: int = 1)
     ``alpha (S_g / (n sigma))^2 (1 - exp(-eta K)) / 4``. Arguments as for `lower_bound`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` or ``smoothness`` is not 1, or ``step_size`` is not below 1.
     """
     require_unit_curvature(problem, "Theorem 3", step_limit=1)
@@ -112,7 +109,6 @@ def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 
         records: Records in which the two data sets differ.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / strong_convexity``.
     """
     _require_contraction(problem.strong_convexity, problem.step_size)
@@ -133,7 +129,6 @@ def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -
         start: ``1 / c`` of the start: 0 for a point, the variance of a Gaussian.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     require_positive(sigma=sigma)

@@ -68,7 +68,6 @@ def recipe_for_renyi(
         epsilon: Target.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``.
     """
     require_count(least=1, dimension=dimension)
@@ -110,7 +109,6 @@ def recipe_for_dp(
         delta: Strictly between 0 and 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, or ``epsilon`` is too large.
     """
     require_count(least=1, dimension=dimension)
@@ -146,7 +144,6 @@ def lemma_6(problem: Problem, *, sigma: float, steps: float, dimension: int, lip
             regulariser out.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` exceeds ``lambda / (2 beta^2)``.
     """
     _check_utility(problem, sigma, dimension)
@@ -171,7 +168,6 @@ def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: 
         squared_distance: ``E|theta_0 - theta*|^2``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` exceeds ``lambda / (2 beta^2)``.
     """
     _check_utility(problem, sigma, dimension)
@@ -205,7 +201,7 @@ def table_1(
         epsilon: Of ``(epsilon, delta)``-DP.
 
     Raises:
-        ParameterError: A value makes no sense, or a logarithm of the table is not above 0.
+        ParameterError: A logarithm of the table is not above 0.
     """
     require_count(least=2, n=n)
     require_count(least=1, dimension=dimension)

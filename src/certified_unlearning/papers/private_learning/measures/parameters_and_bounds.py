@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Literal
 
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.spider import theorem_42
 from certified_unlearning.papers.private_learning.theory import counterexamples

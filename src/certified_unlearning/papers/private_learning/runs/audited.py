@@ -11,9 +11,6 @@ from certified_unlearning.papers.private_learning.sweeps import PrivateAudits
 def audits_table(sweep: PrivateAudits) -> pd.DataFrame:
     """Return one row for each audit.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         ParameterError: Mechanisms on Poisson batches are wanted, and dp-accounting is not installed.
     """

@@ -6,14 +6,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import (
-    CAP,
-    LinearProblem,
-    NoisyDescent,
-    OutputPerturbation,
-    embedding_dimension,
-)
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent, OutputPerturbation, embedding_dimension
+from certified_unlearning.accounting.private.losses import CAP, LinearProblem, ScalarLoss
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.descent import project
 from certified_unlearning.engine.exact.draws import Draws

@@ -10,9 +10,5 @@ PARTS = (stationary.spider_rows, population.tree_rows, population.recursive_rows
 
 
 def gradients_table(sweep: PrivateGradients) -> pd.DataFrame:
-    """Return the rows of all parts.
-
-    Args:
-        sweep: The parameters.
-    """
+    """Return the rows of all parts."""
     return timed(PARTS, sweep).assign(experiment="private_gradients", seed=sweep.seed)

@@ -17,8 +17,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import Learner, LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import Learner, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
@@ -36,9 +36,6 @@ LOGISTIC = ScalarLoss(name="logistic")
 
 def groups_table(sweep: GroupPrivacy) -> pd.DataFrame:
     """Return accuracy and gradients of every system for every number of deletions.
-
-    Args:
-        sweep: The parameters.
 
     Raises:
         DataError: A data set's raw files are found nowhere.

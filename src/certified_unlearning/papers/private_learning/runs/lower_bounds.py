@@ -4,7 +4,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.learners import NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.randomness import normal_rows

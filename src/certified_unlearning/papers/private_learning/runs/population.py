@@ -6,8 +6,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
 from certified_unlearning.accounting.private.releases import mean_sensitivity, noise_multiplier
 from certified_unlearning.accounting.private.tree_spider import TreeSpider

@@ -18,9 +18,5 @@ PARTS = (
 
 
 def risk_table(sweep: PrivateRisk) -> pd.DataFrame:
-    """Return the rows of all parts.
-
-    Args:
-        sweep: The parameters.
-    """
+    """Return the rows of all parts."""
     return timed(PARTS, sweep).assign(experiment="private_risk", seed=sweep.seed)

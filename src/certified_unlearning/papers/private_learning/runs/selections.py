@@ -5,7 +5,8 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
-from certified_unlearning.accounting.private.learners import LinearProblem, OutputPerturbation
+from certified_unlearning.accounting.private.learners import OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, Planner
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.mechanisms.private import searches

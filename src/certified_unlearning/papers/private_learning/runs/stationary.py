@@ -8,18 +8,14 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.mechanisms.private import noisy_descent, spider_boost
-from certified_unlearning.papers.private_learning.runs.instances import (
-    gaussian_matrix,
-    neuron_instance,
-    neuron_records,
-)
+from certified_unlearning.papers.private_learning.runs.instances import gaussian_matrix, neuron_instance, neuron_records
 from certified_unlearning.papers.private_learning.runs.records import RepeatedRecords
 from certified_unlearning.papers.private_learning.runs.table import each_trial, trial_rows
 from certified_unlearning.papers.private_learning.sweeps import PrivateGradients

@@ -25,9 +25,6 @@ def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: 
 
     ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
     ``k delta + slack``. The usual constant is ``sqrt(2)``, so it holds.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=1, releases=releases)
@@ -40,9 +37,6 @@ def subsampled(epsilon: float, delta: float, *, share: float) -> tuple[float, fl
     """Return what a private learner guarantees on a uniform subset of the records, in the tight form of Theorem 7.
 
     ``(log(1 + q (e^epsilon - 1)), q delta)`` for a share ``q``. Theorem 7 prints ``q (e^epsilon - 1)``, which is more.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     if not 0 < share <= 1:
@@ -95,7 +89,7 @@ def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensit
         sensitivity: ``Delta``: how far one record moves a score, at most.
 
     Raises:
-        ParameterError: There is no candidate, or a value makes no sense.
+        ParameterError: There is no candidate.
     """
     require_positive(epsilon=epsilon, sensitivity=sensitivity)
     return softmax(np.asarray(scores, dtype=np.float64) / sensitivity, epsilon)

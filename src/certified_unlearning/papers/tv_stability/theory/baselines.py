@@ -2,10 +2,7 @@
 
 import math
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_positive
 
 
 def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> float:

@@ -35,7 +35,7 @@ def replaced_members(
         Shape ``(m + 1,)``: the probabilities of 0 to ``m`` replaced members.
 
     Raises:
-        ParameterError: A value makes no sense, or records are both added and removed.
+        ParameterError: Records are both added and removed.
     """
     _require_edit(n, batch_size, replaced, added, removed)
     from scipy.stats import hypergeom
@@ -70,7 +70,7 @@ def one_by_one_recomputations(*, n: int, batch_size: int, steps: int, removed: i
     recomputation: `batch_edit_probability` is at most 1, this grows with the number of records (derived).
 
     Raises:
-        ParameterError: A value makes no sense, or too few records would be left for a batch.
+        ParameterError: Too few records would be left for a batch.
     """
     require_batch(n, batch_size)
     require_count(least=0, removed=removed)

@@ -4,11 +4,7 @@ import math
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.tv.distances import gaussian_tv, require_batch
 from certified_unlearning.errors import ParameterError
 
@@ -74,9 +70,6 @@ def last_iterate_tv(*, n: int, batch_size: int, steps: int, lipschitz: float, si
         steps: ``T``.
         lipschitz: ``G``.
         sigma: Noise of a step, its standard deviation per coordinate.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_count(least=1, steps=steps)

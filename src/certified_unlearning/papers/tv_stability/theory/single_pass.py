@@ -51,9 +51,6 @@ class GeneralisedLinearProblem:
         row_norm: ``|X|``, the largest norm of a row.
         model_norm: ``|w*|``, of the best model: known, or guessed.
         rho: Wanted stability.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     n: int

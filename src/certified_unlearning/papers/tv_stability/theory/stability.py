@@ -5,11 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.tv.distances import require_batch
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.papers.tv_stability.theory.distances import pinsker
@@ -40,7 +36,6 @@ def noisy_stability(
         printed: Whether to return ``8 sqrt(T) G / (n sigma)``; Pinsker's inequality gives ``sqrt(32 T) G / (n sigma)``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The noise is too small for the amplification, which needs ``8 G^2 <= 1.256 (m sigma)^2``.
     """
     require_batch(n, batch_size)

@@ -62,9 +62,6 @@ def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> f
         n: Number of records before the deletion.
         sigma: Standard deviation of a node's noise, per coordinate.
         sensitivity: ``B``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)

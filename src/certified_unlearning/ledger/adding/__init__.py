@@ -1,0 +1,1 @@
+"""`add`: new people's records enter a model that was made before."""

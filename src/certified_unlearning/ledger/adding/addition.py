@@ -1,0 +1,154 @@
+"""`add`: new records become a new version of the model, and the training copy grows.
+
+It is an `apply` that adds: requests that wait are answered with the same version. First the new rows wait in files of
+their own; nothing counts yet. The event `planned` makes the addition certain, in one transaction with whose the rows
+are. Then they are written to the end of the training copy, the model learns, and the event `applied` ends it. What a
+crash leaves behind after `planned` is finished by the next `apply` or `add`, without the file; before it, nothing was
+added.
+"""
+
+import functools
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.ledger import training
+from certified_unlearning.ledger.adding.reading import NewRecords, read_new_records
+from certified_unlearning.ledger.application import answer, delete_leftovers, finished_by_the_next, planned_batch
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, read_key
+from certified_unlearning.ledger.method import Answered, answered_of
+from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
+from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
+from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
+
+
+@dataclass(frozen=True)
+class Extended:
+    """Result of `add`.
+
+    Attributes:
+        versions: The versions that it made: two where it first finished what an interrupted command had begun.
+        known: Whether the file's records had been added before, by an interrupted `add` of the same file.
+        deleted: Files that an interrupted command had left behind.
+        head: The ledger's last hash.
+    """
+
+    versions: tuple[Version, ...]
+    known: bool
+    deleted: tuple[Path, ...]
+    head: str
+
+
+def add(
+    path: Path,
+    file: Path,
+    *,
+    one_spelling: bool = False,
+    announce: Callable[[NewRecords, float], None] | None = None,
+) -> Extended:
+    """Add new people's records to a model, and answer the requests that wait, with one new version.
+
+    What was interrupted is finished first. The same file again, directly after it was added, changes nothing.
+
+    Args:
+        path: The model directory.
+        file: A CSV or Parquet file with the columns of `init`, in any order; more are left out.
+        one_spelling: Whether new identifiers that a person would take for that of somebody who was removed are other
+            people's. Otherwise they are refused.
+        announce: Called with what was read, and about how many seconds learning takes, before the model learns.
+
+    Raises:
+        ParameterError: Nothing can be added to this model, or somebody is in it already, or was removed from it.
+        DataError: The file or the model directory cannot be read, or the file holds what was not declared.
+        AssumptionError: float64 cannot keep to the target with so many records.
+        LedgerError: Something was tampered with; nothing was done.
+        StorageError: An `apply` or another `add` is at work, or a file could not be written; run it again.
+    """
+    directory = ModelDirectory(path)
+    made = []
+    with directory.locked(), Ledger.opened(directory.ledger) as ledger:
+        ledger.verify_chain()
+        state = read_state(ledger)
+        model = read_stored(directory, state)
+        why = method_of(directory, model).no_additions
+        if why is not None:
+            raise ParameterError(
+                f"nothing can be added to a model by {model.learner.mechanism}: {why}; make a new model of all records "
+                "with `unlearn init`, without the people who were removed"
+            )
+        place = pick_device(model.device)
+        with finished_by_the_next(path):
+            deleted = delete_leftovers(directory, state)
+            plan = functools.partial(
+                _plan, directory, ledger, model, file=file, one_spelling=one_spelling, announce=announce
+            )
+            if state.planned is not None:
+                made.append(answer(directory, ledger, model, state, place, plan))
+                state = read_state(ledger)
+            known = _is_of(directory, state, file)
+            if not known:
+                try:
+                    made.append(answer(directory, ledger, model, state, place, plan))
+                except BaseException:
+                    _delete_what_does_not_count(directory, ledger)
+                    raise
+        return Extended(tuple(made), known, deleted, ledger.head())
+
+
+def _plan(
+    directory: ModelDirectory,
+    ledger: Ledger,
+    model: StoredModel,
+    state: State,
+    *,
+    file: Path,
+    one_spelling: bool,
+    announce: Callable[[NewRecords, float], None] | None,
+) -> Batch:
+    """Read the file, plan a batch that adds its records, and record it: from here on it is going to be carried out."""
+    modified = file.stat().st_mtime_ns if file.exists() else None
+    new = read_new_records(directory, ledger, model, state, file, one_spelling=one_spelling)
+
+    def described(key: bytes) -> Addition:
+        return Addition(new.people, new.records, str(file.resolve()), training.digest_of_file(file, key))
+
+    batch = planned_batch(directory, ledger, model, state, new.records, described)
+    if file.stat().st_mtime_ns != modified:
+        raise DataError(f"{file} was changed while it was read; nothing was added, try again")
+    if announce is not None:
+        grown = method_of(directory, model).plan_after([*answered_of(state), Answered(batch, None)])
+        rows = np.memmap(directory.features, np.float32, "r", shape=(state.rows, model.learner.features))
+        announce(new, seconds_to_learn(rows, grown))
+    key = read_key(directory.identifier_key)
+    with ledger.transaction():
+        ledger.add_records(
+            Record(identifier, row, training.tag(key, identifier, row))
+            for row, identifier in enumerate(new.identifiers, state.rows)
+        )
+        ledger.add_spellings(new.spellings)
+        ledger.append("planned", batch.as_payload())
+    return batch
+
+
+def _is_of(directory: ModelDirectory, state: State, file: Path) -> bool:
+    """Return whether the current version added the records of this very file."""
+    batch = state.current.batch
+    if batch is None or batch.addition is None:
+        return False
+    try:
+        found = training.digest_of_file(file, read_key(directory.digest_key(batch.version)))
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}; nothing was added") from error
+    return hmac.compare_digest(found, batch.addition.source_digest)
+
+
+def _delete_what_does_not_count(directory: ModelDirectory, ledger: Ledger) -> None:
+    """Delete what waits of a file that was refused; what was planned is kept, for the next command to finish."""
+    for path in directory.leftovers(read_state(ledger)):
+        destroy(path)

@@ -1,0 +1,193 @@
+"""New records are read as `init` reads a table, and wait beside the training copy; nothing counts yet.
+
+What was declared at `init` stays: columns, categories, ranges, classes. Whose the records are is checked: nobody's
+records come a second time, and nobody comes back whose removal was requested.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
+from certified_unlearning.data.tables.table import label_values, read_blocks, require_known
+from certified_unlearning.data.tables.table_file import column_names
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.files import synchronise
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.model import StoredModel, with_intercept
+from certified_unlearning.ledger.state import State
+from certified_unlearning.ledger.store import Ledger
+
+UNCHANGED = (
+    "nothing was added: columns, classes, categories and ranges stay as `unlearn init` declared them, so correct the "
+    "file, leave such rows out, or make a new model"
+)
+
+
+@dataclass(frozen=True)
+class NewRecords:
+    """What is going to be added, for the operator to read before the model learns.
+
+    Counts depend on the records, so only those of records and people are stored.
+
+    Attributes:
+        identifiers: Whose each row is, in the file's order.
+        people: Number of identifiers.
+        classes: Number of records of each class.
+        left_out: Columns of the file that are used for nothing.
+        spellings: Identifiers that a person would take for one, of which at least one is new.
+        absent: Identifiers of one row each that say that there is none.
+        first_of_several_rows: Somebody who has several of the new rows, where so far nobody had; None for nobody.
+        answers: Requests that wait, and are answered with the same version.
+    """
+
+    identifiers: Sequence[str]
+    people: int
+    classes: Mapping[str, int]
+    left_out: Sequence[str]
+    spellings: Sequence[Group]
+    absent: Sequence[str]
+    first_of_several_rows: str | None
+    answers: int
+
+    @property
+    def records(self) -> int:
+        """Number of records: all rows of the file."""
+        return len(self.identifiers)
+
+
+def read_new_records(
+    directory: ModelDirectory,
+    ledger: Ledger,
+    model: StoredModel,
+    state: State,
+    file: Path,
+    *,
+    one_spelling: bool,
+) -> NewRecords:
+    """Read a file, check whose its records are, and write rows and labels where they wait.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger.
+        model: What never changes of it.
+        state: What the ledger says.
+        file: A CSV or Parquet file with the columns of `init`.
+        one_spelling: Whether identifiers that a person would take for that of somebody who was removed are others'.
+
+    Raises:
+        DataError: The file cannot be read, or holds what was not declared.
+        ParameterError: Somebody is in the model already, or was removed from it.
+    """
+    # The file's name only: all else stays as it was declared.
+    table = model.table.model_copy(update={"path": str(file)})
+    known, requested = ledger.people(), ledger.people_requested()
+    try:
+        columns = column_names(str(file))
+    except DataError as error:
+        raise DataError(f"{error}; nothing was added") from error
+    version = state.current.version + 1
+    labels = label_values(table)
+    by_class = np.zeros(len(labels), np.int64)
+    rows_of: Counter[str] = Counter()
+    identifiers: list[str] = []
+    with (
+        Spellings() as spellings,
+        directory.added_features(version).open("wb") as feature_file,
+        directory.added_labels(version).open("wb") as label_file,
+    ):
+        try:
+            for block in read_blocks(table):
+                rows = with_intercept(block.features) if model.intercept else block.features
+                feature_file.write(rows.data)
+                label_file.write(block.labels.data)
+                identifiers += block.identifiers or []
+                spellings.add(block.spellings or [])
+                by_class += (block.labels[:, None] == labels).sum(axis=0)
+            rows_of.update(identifiers)
+            require_known(table, {each: count for each, count in rows_of.items() if is_absent(each)})
+        except DataError as error:
+            raise DataError(f"{error}; {UNCHANGED}") from error
+        _require_new(rows_of, known, requested, ledger, state)
+        # Everybody's, for a new spelling may be like an old one.
+        spellings.add(known | requested)
+        groups = [group for group in spellings.groups() if any(each in rows_of for each in group.people)]
+        if not one_spelling:
+            _require_unlike_removed(groups, rows_of, requested, ledger, state)
+        for written in (feature_file, label_file):
+            written.flush()
+            os.fsync(written.fileno())
+    synchronise(directory.path)
+    used = {*table.roles.values(), *(table.features or ())}
+    one_row_each = ledger.count_records() == len(known)
+    return NewRecords(
+        identifiers=identifiers,
+        people=len(rows_of),
+        classes=dict(zip([str(name) for name in table.classes or ()], by_class.tolist(), strict=True)),
+        left_out=[column for column in columns if column not in used],
+        spellings=_without_removed(groups, requested),
+        absent=[each for each in rows_of if is_absent(each)],
+        first_of_several_rows=next((each for each, count in rows_of.items() if count > 1 and one_row_each), None),
+        answers=state.waiting,
+    )
+
+
+def _require_new(
+    rows_of: Mapping[str, int], known: set[str], requested: set[str], ledger: Ledger, state: State
+) -> None:
+    """Raise `ParameterError` if somebody was removed, or is in the model already."""
+    back = [each for each in rows_of if each in requested]
+    if back:
+        _refuse(
+            back,
+            f"{_removed(back[0], ledger, state)}, and a removal is for good: leave the rows out. Somebody who wants to "
+            "come back needs an identifier that was never used",
+        )
+    again = [each for each in rows_of if each in known]
+    if again:
+        version = state.added_with(ledger.row_of(again[0]) or 0)
+        _refuse(
+            again,
+            f"{'is' if len(again) == 1 else 'are'} in the model already ({again[0]!r} since version {version}): `add` "
+            "takes people who are not in it, with all their rows; leave these rows out",
+        )
+
+
+def _refuse(identifiers: Sequence[str], why: str) -> NoReturn:
+    more = f" (and {len(identifiers) - 1:,} more)" if len(identifiers) > 1 else ""
+    raise ParameterError(f"identifier {identifiers[0]!r}{more} {why}; nothing was added")
+
+
+def _removed(identifier: str, ledger: Ledger, state: State) -> str:
+    """Return in words when somebody's removal was requested, and whether it was carried out."""
+    request = ledger.request_of(identifier)
+    assert request is not None
+    version = state.answering(request.sequence)
+    answer = "not applied yet" if version is None else f"applied with version {version.version}"
+    return f"was to be removed ({request.time}; {answer})"
+
+
+def _require_unlike_removed(
+    groups: Sequence[Group], rows_of: Mapping[str, int], requested: set[str], ledger: Ledger, state: State
+) -> None:
+    """Raise `ParameterError` if a new identifier may be another spelling of somebody's who was removed."""
+    for group in groups:
+        removed = next((each for each in group.people if each in requested), None)
+        if removed is not None:
+            new = next(each for each in group.people if each in rows_of)
+            raise ParameterError(
+                f"identifier {new!r} may be {removed!r}, which {_removed(removed, ledger, state)} and differs only in "
+                f"{Group('', (new, removed)).difference}: leave the rows out if they are one person, or say "
+                "--one-spelling if they are not; nothing was added"
+            )
+
+
+def _without_removed(groups: Sequence[Group], requested: set[str]) -> list[Group]:
+    """Return the groups without identifiers of people who leave, or have left."""
+    left = [Group(group.folded, tuple(each for each in group.spellings if each not in requested)) for group in groups]
+    return [group for group in left if len(group.spellings) > 1]
