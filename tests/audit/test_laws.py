@@ -14,7 +14,7 @@ from certified_unlearning import (
     LangevinLogisticRegression,
     LangevinRidge,
 )
-from certified_unlearning.audit import Claim, Counts, compare_laws, two_laws
+from certified_unlearning.audit import Claim, EventCounts, compare_laws, two_laws
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore:column 1 of X carries")
@@ -126,7 +126,7 @@ def test_bounds_of_mu_are_above_the_truth_more_rarely_than_they_say() -> None:
     rng, claim = np.random.default_rng(0), Claim(mu=1.0)
     likely, rare = (rng.binomial(10_000, stats.norm.cdf(each), 20_000) for each in (0.5, -0.5))
     above = [
-        claim.is_below(Counts(likely=a, likely_of=10_000, rare=b, rare_of=10_000).shown(claim, 0.05))
+        claim.is_below(EventCounts(likely=a, likely_of=10_000, rare=b, rare_of=10_000).shown(claim, 0.05))
         for a, b in zip(likely.tolist(), rare.tolist(), strict=True)
     ]
     assert np.mean(above) < 0.004

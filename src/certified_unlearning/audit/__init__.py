@@ -6,7 +6,7 @@ comparator's, and `compare_laws` those of any method. An audit that finds nothin
 
 from certified_unlearning.audit.canaries import Known
 from certified_unlearning.audit.claims import Claim, LowerBound
-from certified_unlearning.audit.laws import Counts, TwoLawResult, compare_laws, two_laws
+from certified_unlearning.audit.laws import EventCounts, TwoLawResult, compare_laws, two_laws
 from certified_unlearning.audit.one_run import audit
 from certified_unlearning.audit.result import AuditResult, AuditRun, Verdict
 
@@ -14,7 +14,7 @@ __all__ = [
     "AuditResult",
     "AuditRun",
     "Claim",
-    "Counts",
+    "EventCounts",
     "Known",
     "LowerBound",
     "TwoLawResult",

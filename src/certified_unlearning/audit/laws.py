@@ -29,7 +29,7 @@ LEAST_TRIALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class EventCounts:
     """How often one event happened, of independent models.
 
     Attributes:
@@ -59,16 +59,16 @@ class TwoLawResult:
         method: What was audited.
         claim: What was to be refuted.
         certified: Whether a certificate states that.
-        after: Counts of unlearned models and of the comparator's.
-        before: Counts of models before the removal and of the comparator's: the control.
+        after: EventCounts of unlearned models and of the comparator's.
+        before: EventCounts of models before the removal and of the comparator's: the control.
         alpha: Probability with which an honest method is called ``violated``, at most.
     """
 
     method: str
     claim: Claim
     certified: bool
-    after: Counts
-    before: Counts
+    after: EventCounts
+    before: EventCounts
     alpha: float
 
     def bound(self, alpha: float | None = None) -> LowerBound:
@@ -219,7 +219,7 @@ def _models(given: ArrayLike, name: str) -> Array:
     return models
 
 
-def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> Counts:
+def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
     """Return counts of an event that is likely for one law and rare for the other, which other models chose."""
     (choose, count), (choose_others, count_others) = (
         np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)
@@ -232,7 +232,7 @@ def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing:
     scores, other_scores = count @ direction, count_others @ direction
     if swapped:
         scores, other_scores, threshold = -other_scores, -scores, -threshold
-    return Counts(
+    return EventCounts(
         likely=int((scores > threshold).sum()),
         likely_of=len(scores),
         rare=int((other_scores > threshold).sum()),
@@ -254,7 +254,7 @@ def _best_event(scores: Array, others: Array, claim: Claim, alpha: float) -> tup
     thresholds = np.quantile(np.concatenate([scores, others]), np.linspace(0, 1, THRESHOLDS + 2)[1:-1])
 
     def shown(likely: NDArray[Any], rare: NDArray[Any], threshold: float) -> float:
-        counts = Counts(
+        counts = EventCounts(
             likely=int((likely > threshold).sum()), likely_of=len(likely), rare=int((rare > threshold).sum()),
             rare_of=len(rare),
         )  # fmt: skip

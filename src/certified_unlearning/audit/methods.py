@@ -29,7 +29,7 @@ Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
 """From a model, all records and labels that it learned from, and positions of those that go, to the model without."""
 
 
-class Method(Protocol):
+class AuditedMethod(Protocol):
     """A way to learn and unlearn."""
 
     @property
@@ -220,8 +220,8 @@ def method_of(
     publish: Callable[[Any], Published] | None,
     claim: Claim | None,
     request_size: int | None,
-) -> Method:
-    """Return the method that an estimator or callables are; a `Method` is one already.
+) -> AuditedMethod:
+    """Return the method that an estimator or callables are; an `AuditedMethod` is one already.
 
     Raises:
         ParameterError: They do not say how to learn and how to unlearn, or contradict each other.
@@ -232,7 +232,7 @@ def method_of(
             raise ParameterError("give an estimator, or both learn and unlearn")
         return GivenMethod(learn, unlearn, publish, claim or Claim())
     if hasattr(estimator, "published"):
-        method: Method = estimator
+        method: AuditedMethod = estimator
         return method
     if isinstance(estimator, Pipeline):
         raise AssumptionError(

@@ -23,7 +23,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.audit.canaries import Array, Guessing, Known, drawn_canaries, require_canaries
 from certified_unlearning.audit.claims import Claim
 from certified_unlearning.audit.guessers import Guess, Published
-from certified_unlearning.audit.methods import Learn, Method, Unlearn, method_of
+from certified_unlearning.audit.methods import AuditedMethod, Learn, Unlearn, method_of
 from certified_unlearning.audit.result import AuditResult, AuditRun
 from certified_unlearning.errors import InfeasibleError, ParameterError
 
@@ -61,7 +61,7 @@ def audit(
 
     Args:
         estimator: An estimator of this package, which audits its certificate; or one of scikit-learn's, with
-            ``unlearn``; or a `methods.Method`. None: ``learn`` and ``unlearn`` are given.
+            ``unlearn``; or an `AuditedMethod`. None: ``learn`` and ``unlearn`` are given.
         X: The records that stay, shape ``(n, features)``.
         y: Their classes or targets.
         learn: ``learn(X, y)`` returns a model.
@@ -138,7 +138,7 @@ _ASSUMED = (
 class _Audit:
     """Runs of one audit, which share canaries and guesser."""
 
-    method: Method
+    method: AuditedMethod
     known: Known
     guessing: Guessing
     strata: NDArray[np.int64]
@@ -189,7 +189,7 @@ class _Audit:
 
 
 def _known(
-    method: Method,
+    method: AuditedMethod,
     X: Any,
     y: Any,
     canaries: int | tuple[ArrayLike, ArrayLike],
