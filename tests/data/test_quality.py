@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, log_loss, precision_recall_fscore_support, roc_auc_score
 
 from certified_unlearning.data import quality
-from certified_unlearning.data.quality import Quality, Tally, quality_of
+from certified_unlearning.data.quality import ClassQuality, Quality, Tally, quality_of
 from certified_unlearning.errors import DataError, ParameterError
 
 
@@ -52,9 +52,13 @@ def test_classes_in_any_order_and_extremes() -> None:
 
 def test_what_a_class_without_records_leaves_out() -> None:
     found = quality_of([[0.9, 0.1], [0.2, 0.8]], [0, 0], [0, 1])
-    assert found == Quality(
-        0.5, 0.5, None, pytest.approx(-(np.log(0.9) + np.log(0.2)) / 2), 1.0, 2, "no record of class 1", 1
-    )
+    log_loss = pytest.approx(-(np.log(0.9) + np.log(0.2)) / 2)
+    by_class = (ClassQuality(0, 1.0, 0.5, 2, 1), ClassQuality(1, 0.0, None, 0, 1))
+    assert found == Quality(0.5, 0.5, None, log_loss, 1.0, 2, "no record of class 1", 1, by_class)
+    assert [each.line for each in by_class] == [
+        "class 0: precision 1.000, recall 0.500 (2 records)",
+        "class 1: precision 0.000, no recall (0 records)",
+    ]
     assert not found.beats_majority
 
 
@@ -85,3 +89,45 @@ def test_of_many_classes_and_records_no_scores_are_kept(monkeypatch: pytest.Monk
 def test_a_mistake_is_one_sentence(probabilities: object, labels: object, sentence: str) -> None:
     with pytest.raises((ParameterError, DataError), match=sentence):
         quality_of(probabilities, labels, ["a", "b"])  # type: ignore[arg-type]
+
+
+@given(st.integers(2, 60).map(lambda n: n * 4), st.integers(0, 99), st.integers(2, 4))
+def test_precision_and_recall_are_those_of_scikit_learn(n: int, seed: int, classes: int) -> None:
+    probabilities, labels = drawn(n, classes, seed)
+    found = quality_of(probabilities, labels, range(classes)).by_class
+    said = probabilities.argmax(axis=1)
+    precision, recall, _, records = precision_recall_fscore_support(
+        labels, said, labels=range(classes), zero_division=np.nan
+    )
+    assert [each.name for each in found] == [*range(classes)]
+    assert [each.precision for each in found] == [None if np.isnan(p) else pytest.approx(p) for p in precision]
+    assert [each.recall for each in found] == pytest.approx(recall)
+    assert [each.records for each in found] == records.tolist()
+    assert [each.predicted for each in found] == np.bincount(said, minlength=classes).tolist()
+
+
+def test_a_rare_class_that_is_hardly_found_is_warned_of() -> None:
+    labels = np.repeat([0, 1], [90, 10])
+
+    def quality(found: int) -> Quality:
+        said = np.concatenate([np.zeros(90, int), np.ones(found, int), np.zeros(10 - found, int)])
+        return quality_of(np.eye(2)[said], np.array(["no", "yes"])[labels], ["no", "yes"])
+
+    assert quality(3).fact == (
+        "the model finds few records of the rare class 'yes', 10 of 100: recall 0.300, balanced accuracy 0.650 against "
+        "0.500, accuracy 0.930 against 0.900 for always saying the most frequent class"
+    )
+    assert quality(6).fact is None
+    assert quality(6).finds_all_classes
+    assert not quality(3).finds_all_classes
+    common = quality_of(np.eye(2)[[0] * 7 + [1] * 2 + [0] * 3], [0] * 7 + [1] * 5, [0, 1])
+    assert common.fact is None, "five of twelve are not rare"
+
+
+def test_of_many_classes_the_first_are_shown() -> None:
+    found = quality_of(np.eye(15), np.arange(15), range(15))
+    assert len(found.lines_by_class) == 13
+    assert found.lines_by_class[0] == "class 0: precision 1.000, recall 1.000 (1 record)"
+    assert found.lines_by_class[-1] == "and 3 more classes"
+    never = quality_of([[1, 0], [1, 0]], [0, 1], [0, 1])
+    assert never.lines_by_class[1] == "class 1: no precision (never predicted), recall 0.000 (1 record)"

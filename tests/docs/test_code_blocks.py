@@ -12,8 +12,10 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if {"python", "console"} & {block.language for block in blocks(page)}
 ]
-LONG = (ROOT / "docs" / "tutorial.md", ROOT / "docs" / "howto" / "certified-predictions.md")
-"""Pages that learn larger models."""
+LONG = tuple(
+    ROOT / "docs" / page for page in ("tutorial.md", "howto/certified-predictions.md", "howto/rare-classes.md")
+)
+"""Pages that learn larger models, or run many commands."""
 FENCE = "```"
 
 

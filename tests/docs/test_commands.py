@@ -90,7 +90,7 @@ def _unknown_to_typer(words: list[str]) -> list[str]:
     unknown = [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
     if unknown or not {"...", "--help"}.isdisjoint(words):
         return unknown
-    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">")), None)
+    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>")), None)
     try:
         command.make_context(command.name, [word.rstrip(";") for word in words[:end]])
     except Exception as error:  # Typer has a Click of its own, or not.

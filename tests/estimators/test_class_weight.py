@@ -19,7 +19,7 @@ from certified_unlearning.estimators import (
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
-from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.estimators.class_weights import class_weights
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
@@ -182,11 +182,11 @@ class TestEveryEstimator:
 
 
 def test_no_share_is_above_1_and_classes_that_are_not_named_have_1():
-    assert ClassWeights.of({3: 0.5}, np.array([1, 2, 3])) == (1.0, (1.0, 1.0, 0.5))
+    assert class_weights({3: 0.5}, np.array([1, 2, 3])) == (1.0, (1.0, 1.0, 0.5))
     draw = np.random.default_rng(2)
     for _ in range(200):
         weights = dict(enumerate(draw.lognormal(0, 3, 4)))
-        largest, shares = ClassWeights.of(weights, np.arange(4))
+        largest, shares = class_weights(weights, np.arange(4))
         assert max(shares) == 1.0
         assert np.array(shares) * largest == pytest.approx(list(weights.values()), rel=1e-15)
 

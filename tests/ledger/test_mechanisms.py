@@ -34,7 +34,7 @@ class ToySettings(RefitSettings):
     def plan(self, mechanism, **numbers):
         return method().plans[0](**super().plan(mechanism, **numbers).model_dump(), patience=self.patience)
 
-    def words(self, plan):
+    def words(self, plan, weights):
         return Words(f"a toy with patience {plan.patience}", "it is a toy")
 
 

@@ -108,6 +108,10 @@ def advised(warning: str, asked: dict[str, Any]) -> list[tuple[dict[str, Any], d
     """Every flag that a warning names, as arguments of `initialise`, with what is declared besides."""
     refit = {key: value for key, value in asked.items() if key in ("epsilon", "C")} | {"mechanism": "newton-removal"}
     found: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    weighed = re.search(r"--C ([\d.e-]+) --class-weight (\S+)", warning)
+    if weighed:
+        weights = {name: float(weight) for name, weight in (each.split("=") for each in weighed[2].split(","))}
+        return [(asked | {"C": float(weighed[1])}, {"class_weight": weights})]
     planned = {key: value for key, value in asked.items() if key not in ("sigma", "steps")}
     named = r"(--mechanism newton-removal )?--(C|epsilon|sigma) ([\d.e-]+)( without --sigma)?"
     for newton, flag, number, without in re.findall(named, warning):
@@ -175,14 +179,15 @@ def test_every_command_that_says_how_good_a_model_is_says_what_helps(tmp_path: P
     flags = ["--data", table, "--label", "ill", "--id", "person", "--epsilon", 1, "--device", "cpu"]
     said = [unlearn("init", tmp_path / "model", *flags).stderr]
     said.append(unlearn("status", tmp_path / "model").stderr)
-    said.extend(json.loads(unlearn("status", tmp_path / "model", "--json").stdout)["warnings"][1:])
+    said.append("".join(json.loads(unlearn("status", tmp_path / "model", "--json").stdout)["warnings"]))
     unlearn("request", tmp_path / "model", "--id", 3)
     said.append(unlearn("apply", tmp_path / "model").stderr)
     said.append(unlearn("evaluate", tmp_path / "model", table).stderr)
-    said.append(json.loads(unlearn("evaluate", tmp_path / "model", table, "--json").stdout)["warnings"][1])
+    said.append("".join(json.loads(unlearn("evaluate", tmp_path / "model", table, "--json").stdout)["warnings"]))
     assert len(said) == 6
     for each in said:
         assert f"{THRESHOLD} than others: predict yes where its probability is above 0." in each
+        assert f"{THRESHOLD} than others: a new `unlearn init` with --C 1 --class-weight no=1,yes=1" in each
     for path in (tmp_path / "model").rglob("*"):
         assert not path.is_file() or b"rarer" not in path.read_bytes()
 
@@ -261,7 +266,7 @@ def test_the_noise_of_steps_is_smaller_where_the_objective_is_curved() -> None:
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(4000, 2)) * [1, 0.01]
     positions = (draw.random(4000) > 0.5).astype(np.int64)
-    spread = trial.Trial(rows, positions, 2, 1.0)._spread(0.01, trial.Noise(0.1, 1e-3))
+    spread = trial.Trial(rows, positions, 2, 1.0)._spread(0.01, trial.Noise(0.1, 1e-3), (1.0, 1.0))
     covariance = spread.T @ spread
     # The stationary law of small steps: sigma^2 times the inverse Hessian.
     hessian = np.diag((rows**2).mean(axis=0)) / 4 + 0.01 * np.eye(2)

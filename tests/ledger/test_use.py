@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from certified_unlearning.cli import app
-from certified_unlearning.data.quality import Quality, quality_of
+from certified_unlearning.data.quality import ClassQuality, Quality, quality_of
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, quality, requests
@@ -172,6 +172,7 @@ def test_evaluate_says_how_good_the_model_is_on_other_records(fresh: Path, model
         f"accuracy {expected.accuracy:.3f}, balanced accuracy {expected.balanced_accuracy:.3f}, "
         f"AUC {expected.auc:.3f}, log loss {expected.log_loss:.3f}; "
         f"always the most frequent class: accuracy {expected.majority:.3f}\n"
+        f"{expected.by_class[0].line}\n{expected.by_class[1].line}\n"
         "These numbers are computed from the records without noise: the guarantee does not cover them.\n"
     )
     assert result.stderr == ""
@@ -181,7 +182,10 @@ def test_evaluate_says_how_good_the_model_is_on_other_records(fresh: Path, model
     }  # fmt: skip
     assert (found.pop("covered_by_guarantee"), found.pop("warnings")) == (False, [])
     assert found.pop("log_loss") == pytest.approx(expected.log_loss)
-    assert found == {key: value for key, value in expected.__dict__.items() if key != "log_loss"}
+    by_class = [each.__dict__ for each in expected.by_class]
+    assert found == {key: value for key, value in expected.__dict__.items() if key != "log_loss"} | {
+        "by_class": by_class
+    }
 
 
 def test_evaluate_warns_of_people_that_the_model_knows(original: Original, model: Path, unlearn: Unlearn) -> None:
@@ -390,7 +394,8 @@ def test_status_and_verify_as_json(model: Path, unlearn: Unlearn) -> None:
     assert found["guarantee"]["epsilon"] == state.current.epsilon
     assert found["guarantee"]["epsilon_all_versions"] == state.current.epsilon_all_published
     assert found["quality"].pop("computed").endswith("without noise: not for publication")
-    assert Quality(**found["quality"]) == quality_left(model)
+    by_class = tuple(ClassQuality(**each) for each in found["quality"].pop("by_class"))
+    assert Quality(**found["quality"], by_class=by_class) == quality_left(model)
     receipt = found["receipt"]
     verified = json.loads(unlearn("verify", model, "--json", "--head", receipt).stdout)
     assert verified["verified"]
@@ -440,3 +445,119 @@ def test_flags_declare_constants_and_null(original: Original, tmp_path: Path, un
             unlearn("init", tmp_path / "other", *data, "--missing", wrong)
     with pytest.raises(ParameterError, match=r"missing\.age is 3, but must lie in the range of 'age'"):
         unlearn("init", tmp_path / "other", *data, *flags[:2], "--missing", "age=3")
+
+
+# Thresholds.
+
+
+def test_a_threshold_decides_and_probabilities_stay(fresh: Path, model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    for flags, decide in (
+        (["--threshold", "0.3"], lambda p: p["probability_yes"] >= 0.3),
+        (["--threshold", "0.3", "--positive", "yes"], lambda p: p["probability_yes"] >= 0.3),
+        (["--threshold", "0.6", "--positive", "no"], lambda p: p["probability_no"] < 0.6),
+    ):
+        said = unlearn("predict", model, fresh, "--output", tmp_path / "out.csv", *flags).stdout
+        assert f"where its probability is at least {flags[1]}\n" in said
+        table = pd.read_csv(tmp_path / "out.csv")
+        assert ((table["prediction"] == "yes") == decide(table)).all()
+        found = json.loads(unlearn("evaluate", model, fresh, *flags, "--json").stdout)
+        assert found["accuracy"] == pytest.approx((table["prediction"] == pd.read_csv(fresh)["ill"]).mean())
+        assert found["threshold"] == {
+            "probability": float(flags[1]), "positive": flags[-1] if len(flags) > 2 else "yes", "chosen_by": None,
+        }  # fmt: skip
+    loaded = load_model(model)
+    assert (loaded.predict(loaded.rows(fresh), loaded.threshold(0.6, "no")) == table["prediction"]).all()
+
+
+@pytest.mark.parametrize("positive", ["yes", "no"])
+@pytest.mark.parametrize("criterion", ["balanced", "f1", "recall=0.8", "precision=0.7"])
+def test_a_chosen_threshold_is_printed_with_what_it_is_worth(
+    fresh: Path, model: Path, unlearn: Unlearn, criterion: str, positive: str
+) -> None:
+    chosen = json.loads(
+        unlearn("evaluate", model, fresh, "--choose-threshold", criterion, "--positive", positive, "--json").stdout
+    )
+    assert chosen["threshold"]["chosen_by"] == criterion
+    flags = ["--threshold", chosen["threshold"]["probability"], "--positive", positive]
+    again = json.loads(unlearn("evaluate", model, fresh, *flags, "--json").stdout)
+    assert again["by_class"] == chosen["by_class"]
+    name, _, least = criterion.partition("=")
+    if least:
+        (of_class,) = (each for each in again["by_class"] if each["name"] == positive)
+        assert of_class[name] >= float(least)
+    said = unlearn("evaluate", model, fresh, "--choose-threshold", criterion, "--positive", positive)
+    assert said.stderr == ""
+    text = said.stdout
+    probability = chosen["threshold"]["probability"]
+    assert f"predictions: {positive!r} where its probability is at least {probability!r}\n" in text
+    assert f"`unlearn evaluate {model} FILE --threshold {probability!r} --positive {positive}`" in text
+    assert "Choose it anew after every `unlearn apply`: it tells something of version 1" in text
+
+
+def test_no_threshold_is_chosen_on_people_whom_the_ledger_knows(
+    original: Original, model: Path, tmp_path: Path, fresh: Path, unlearn: Unlearn
+) -> None:
+    """Neither on training records nor on removed ones, wherever in the file they are."""
+    requests.request(model, ["p3"])
+    apply(model)
+    for known in ("p4", "p3"):
+        table = pd.read_csv(fresh)
+        table.loc[len(table) - 1, "person"] = known
+        table.to_csv(tmp_path / "mixed.csv", index=False)
+        with pytest.raises(DataError, match=r"1 of the first 80 records belongs to a person whom the ledger knows: a"):
+            unlearn("evaluate", model, tmp_path / "mixed.csv", "--choose-threshold", "balanced")
+    original.table.drop(columns="person").to_csv(tmp_path / "nobodys.csv", index=False)
+    said = unlearn("evaluate", model, tmp_path / "nobodys.csv", "--choose-threshold", "balanced")
+    assert "nobodys.csv has no column 'person', so nobody has checked that it holds none of the training" in said.stderr
+    assert "nobody has checked" not in unlearn("evaluate", model, tmp_path / "nobodys.csv", "--threshold", "0.3").stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--threshold", "0"], r"threshold must be strictly between 0 and 1, got 0\.0"),
+        (["--threshold", "1"], r"threshold must be strictly between 0 and 1, got 1\.0"),
+        (["--threshold", "nan"], "threshold must be strictly between 0 and 1, got nan"),
+        (["--threshold", "12"], r"threshold must be strictly between 0 and 1, got 12\.0"),
+        (["--threshold", "0.3", "--positive", "ja"], "positive is 'ja', which is none of the classes 'no', 'yes'"),
+        (["--positive", "yes"], "--positive is 'yes', but means nothing without a threshold"),
+    ],
+)
+def test_a_wrong_threshold_is_one_sentence(
+    fresh: Path, model: Path, unlearn: Unlearn, flags: list[str], sentence: str
+) -> None:
+    for command in ("evaluate", "predict"):
+        with pytest.raises(ParameterError, match=sentence):
+            unlearn(command, model, fresh, *flags)
+
+
+def test_what_cannot_be_chosen_is_one_sentence(fresh: Path, model: Path, unlearn: Unlearn) -> None:
+    with pytest.raises(ParameterError, match="--threshold says one, and --choose-threshold chooses one: leave one"):
+        unlearn("evaluate", model, fresh, "--threshold", "0.3", "--choose-threshold", "f1")
+    with pytest.raises(
+        ParameterError, match="choose_threshold must be balanced, f1, recall=NUMBER or precision=NUMBER"
+    ):
+        unlearn("evaluate", model, fresh, "--choose-threshold", "best")
+    pd.read_csv(fresh).assign(ill="no").to_csv(fresh, index=False)
+    with pytest.raises(
+        DataError, match="all records are of one class, and a threshold can be chosen on records of both"
+    ):
+        unlearn("evaluate", model, fresh, "--choose-threshold", "balanced")
+
+
+def test_three_classes_have_no_threshold(original: Original, tmp_path: Path, fresh: Path, unlearn: Unlearn) -> None:
+    original.table.assign(ill=np.arange(450) % 3).to_csv(tmp_path / "three.csv", index=False)
+    make_model(tmp_path / "three", tmp_path / "three.csv")
+    pd.read_csv(fresh).assign(ill=np.arange(80) % 3).to_csv(fresh, index=False)
+    for flags in (["--threshold", "0.3"], ["--choose-threshold", "balanced"]):
+        with pytest.raises(ParameterError, match="a threshold is for two classes, but the model has 3: '0', '1', '2'"):
+            unlearn("evaluate", tmp_path / "three", fresh, *flags)
+    assert "class '2': precision" in unlearn("evaluate", tmp_path / "three", fresh).stdout
+
+
+def test_an_ensemble_has_no_threshold(original: Original, tmp_path: Path, fresh: Path, unlearn: Unlearn) -> None:
+    table = Table(path=str(original.data), label="ill", identifier="person")
+    initialise(tmp_path / "answers", table, mechanism="certified-ensemble")
+    for flags in (["--threshold", "0.3"], ["--choose-threshold", "balanced"]):
+        with pytest.raises(ParameterError, match="this model answers labels only: a threshold needs probabilities"):
+            unlearn("evaluate", tmp_path / "answers", fresh, *flags)

@@ -552,6 +552,7 @@ def test_a_preset_may_be_about_a_declared_table(content: dict[str, Any]) -> None
         ("own_data.loans.split", None, "own_data.loans.split is missing, but presets.smoke needs test records: "),
         ("own_data.loans.split", ..., "own_data.loans.split is missing, but presets.smoke needs test records: "),
         ("own_data.loans.split", 0.2, "own_data.loans.split is 0.2, but must be {test: 0.2} (drawn), {column: "),
+        ("own_data.loans.class_weight", {"yes": 2}, "own_data.loans.class_weight must be left out: the "),
         ("own_data.loans.split", {"test": 2}, "split.test is 2, but without a column it must be the fraction"),
         ("own_data.loans.label", ..., "own_data.loans.label is missing"),
         ("own_data.loans.lable", "repaid", "own_data.loans.lable is not a known key; did you mean label?"),

@@ -21,6 +21,7 @@ from certified_unlearning.commands.ledger_use import (
 )
 from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
 from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.data.tables.declaration import in_words
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
@@ -197,6 +198,9 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         + (f"; added since: {_of_people(state.records_added, state.people_added)}" if state.people_added else "")
     )
     print(_classes(found.classes_from))
+    if found.class_weight is not None:
+        weights = in_words(found.class_weight)
+        print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
     for version in state.versions:
         print(_version(version))
@@ -241,6 +245,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "people": state.start.people,
         "added": {"records": state.records_added, "people": state.people_added},
         "classes_from": found.classes_from,
+        "class_weight": found.class_weight,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),

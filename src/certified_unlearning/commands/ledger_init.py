@@ -29,6 +29,8 @@ else:
     MechanismName = Literal[tuple(MECHANISMS)]
 
 _CLASSES_SHOWN = 12
+BALANCED = "balanced"
+"""How scikit-learn has weights counted from the records, which no guarantee covers."""
 _TITLES = "; ".join(
     f"{', '.join(each.name for each in group)}: {title}"
     for title, group in itertools.groupby(MECHANISMS.values(), lambda each: each.title)
@@ -73,6 +75,13 @@ def init(
         list[str] | None,
         typer.Option("--class", help="A value of the label; repeatable, in order; by default those in the file."),
     ] = None,
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="no=1,yes=10, or as JSON: a number for each class, fixed beforehand, that the losses of its records "
+            "are multiplied by, for rare classes; repeatable.",
+        ),
+    ] = None,
     norm: Annotated[
         Literal["unit", "at-most-1"],
         typer.Option(help="unit: each row is divided by its own norm; at-most-1: a longer row is an error."),
@@ -112,10 +121,12 @@ def init(
         "norm": norm,
     }
     declared = _from_flags(flags) if table is None else _from_file(table, flags)
+    where = "the table" if table is None else str(table)
+    _weigh(declared, class_weight or [], where)
     learn = functools.partial(
         initialise,
         model_dir,
-        declaration.parse(json.dumps(declared, default=_refuse_date), "the table" if table is None else str(table)),
+        declaration.parse(json.dumps(declared, default=_refuse_date), where),
         mechanism=mechanism,
         device=device,
         planned=functools.partial(_announce, table),
@@ -184,6 +195,7 @@ def _announce(file: Path | None, contents: "Contents") -> None:
 
 def _print_contents(file: Path | None, contents: "Contents") -> None:
     from certified_unlearning.data.advice.ranges import warning_about
+    from certified_unlearning.data.tables.declaration import in_words
     from certified_unlearning.data.tables.spellings import described, groups_of
     from certified_unlearning.data.tables.table_values import listed
 
@@ -194,6 +206,9 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
     origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
     print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
+    if contents.table.class_weight is not None:
+        weights = in_words(contents.table.class_weight)
+        print(f"weights of classes: {weights} (fixed numbers, with which the comparator learns, too)")
     print(
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
@@ -264,6 +279,43 @@ def _category(text: str) -> tuple[str, list[str | None]]:
         raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,null (null: a missing one)")
     # A value that is called null can be declared in a YAML file.
     return column, [None if value in ("", "null") else value for value in values.split(",")]
+
+
+def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
+    """Add the weights that flags give to a declaration, and refuse some that were to be counted from its records."""
+    from certified_unlearning.data.tables import classes, declaration
+
+    if texts and declared.get("class_weight") is not None:
+        raise ParameterError(f"--class-weight is given, and so is class_weight in {where}: leave one of them out")
+    if texts:
+        declared["class_weight"] = BALANCED if texts == [BALANCED] else _by_class(texts)
+    if declared.get("class_weight") == BALANCED:
+        plain = declared | {"class_weight": None}
+        classes.refuse_balanced(declaration.parse(json.dumps(plain, default=_refuse_date), where))
+
+
+def _by_class(texts: list[str]) -> dict[str, float]:
+    """Return weights of classes from texts such as no=1,yes=10 or JSON."""
+    right = "like no=1,yes=10"
+    found: dict[str, float] = {}
+    for text in texts:
+        if text.lstrip().startswith("{"):
+            try:
+                pairs = [*json.loads(text).items()]
+            except ValueError as error:
+                raise ParameterError(f"--class-weight is {text!r}, which is no JSON; it must be {right}") from error
+        else:
+            pairs = []
+            for each in text.split(","):
+                name, separator, number = each.rpartition("=")
+                if not separator:
+                    raise ParameterError(f"--class-weight has {each!r}, but must be {right}")
+                pairs.append((name, _number("--class-weight", number, right)))
+        for name, weight in pairs:
+            if name in found:
+                raise ParameterError(f"--class-weight is given twice for {name!r}; give it once")
+            found[name] = weight
+    return found
 
 
 def _range(text: str) -> tuple[str, list[float]]:

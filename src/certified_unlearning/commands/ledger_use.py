@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ import typer
 
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import after
-from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
+    from certified_unlearning.data.advice.thresholds import Threshold
     from certified_unlearning.data.quality import Quality
     from certified_unlearning.data.tables.table import Records
     from certified_unlearning.ledger import LoadedModel
@@ -28,6 +30,13 @@ if TYPE_CHECKING:
 NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(help="From which probability on the --positive class is predicted; by default one half."),
+]
+Positive = Annotated[
+    str | None, typer.Option(metavar="CLASS", help="The class that the threshold is for; by default the second one.")
+]
 
 
 def show(
@@ -68,6 +77,8 @@ def predict(
         Path | None,
         typer.Option(help="Where the table goes: a .csv or .parquet file; by default it is printed as CSV."),
     ] = None,
+    threshold: ThresholdOption = None,
+    positive: Positive = None,
 ) -> None:
     """Predict the class of records: a table with whose each is (or its row), the prediction, and all probabilities."""
     from certified_unlearning.ledger import load_model
@@ -75,12 +86,23 @@ def predict(
     if output is not None:
         _require_place(output, model_dir, file)
     model = load_model(model_dir)
+    decided = _threshold(model, threshold, positive)
     with _written(output) as write:
-        count = sum(_write_predictions(model, file, write))
+        count = sum(_write_predictions(model, file, write, decided))
     if output is None:
         return
+    how = "" if decided is None else f": {decided.in_words()}"
     with after(f"{output} was written"):
-        print(f"{output}: {counted(count, 'prediction')} by version {model.version} of {model_dir}")
+        print(f"{output}: {counted(count, 'prediction')} by version {model.version} of {model_dir}{how}")
+
+
+def _threshold(model: "LoadedModel", threshold: float | None, positive: str | None) -> "Threshold | None":
+    """Return the threshold that options name; None for the usual one."""
+    if threshold is not None:
+        return model.threshold(threshold, positive)
+    if positive is not None:
+        raise ParameterError(f"--positive is {positive!r}, but means nothing without a threshold")
+    return None
 
 
 def evaluate(
@@ -92,13 +114,30 @@ def evaluate(
             help="Labelled records that the model was not made from: CSV or Parquet, columns as at `init`.",
         ),
     ],
+    threshold: ThresholdOption = None,
+    choose_threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CRITERION",
+            help="Choose a threshold on these records, and print it: balanced (the largest balanced accuracy), f1, "
+            "recall=0.8 (the highest with so much recall) or precision=0.5 (the lowest with so much precision).",
+        ),
+    ] = None,
+    positive: Positive = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how good the current version is on labelled records that were not used for training."""
     from certified_unlearning.ledger import load_model
     from certified_unlearning.ledger.requests import count_known
 
+    if threshold is not None and choose_threshold is not None:
+        raise ParameterError("--threshold says one, and --choose-threshold chooses one: leave one of them out")
     model = load_model(model_dir)
+    notes: list[str] = []
+    if choose_threshold is None:
+        decided = _threshold(model, threshold, positive)
+    else:
+        decided, notes = _chosen(model, model_dir, file, choose_threshold, positive)
     trained = removed = 0
 
     def blocks() -> Iterator["Records"]:
@@ -108,16 +147,69 @@ def evaluate(
             trained, removed = trained + some[0], removed + some[1]
             yield block
 
-    quality = model.judged(blocks())
-    warnings = [*warnings_about(quality, model_dir), *_warnings_about_people(trained, removed)]
+    quality = model.judged(blocks(), decided)
+    about = warnings_about(quality, model_dir, decided=decided is not None)
+    warnings = [*notes, *about, *_warnings_about_people(trained, removed)]
     if as_json:
         found = {"model": str(model_dir), "file": str(file), "version": model.version, **quality.numbers}
+        if decided is not None:
+            chosen = {"probability": decided.probability, "positive": decided.name, "chosen_by": choose_threshold}
+            found["threshold"] = chosen
         print(json.dumps(found | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
         return
     print(f"{file}: {counted(quality.records, 'record')}, version {model.version} of the model")
+    if decided is not None:
+        print(f"predictions: {decided.in_words()}")
     print(quality.line)
+    for line in quality.lines_by_class:
+        print(line)
     print(_WITHOUT_NOISE)
+    if decided is not None and choose_threshold is not None:
+        _print_chosen(model, model_dir, decided)
     print_warnings(warnings)
+
+
+def _chosen(
+    model: "LoadedModel", model_dir: Path, file: Path, criterion: str, positive: str | None
+) -> tuple["Threshold", list[str]]:
+    """Return a threshold that is chosen on records of people whom the ledger does not know, and warnings about it."""
+    from certified_unlearning.ledger.requests import count_known
+
+    seen = True
+
+    def blocks() -> Iterator["Records"]:
+        nonlocal seen
+        for block in model.read(file, labelled=True):
+            seen = seen and block.identifiers is not None
+            known = sum(count_known(model_dir, block.identifiers or []))
+            if known:
+                raise DataError(
+                    f"{file}: {known:,} of the first {block.first_row - 1 + len(block.features):,} records "
+                    f"{_belongs(known)} whom the ledger knows: a threshold that is chosen on training records tells of "
+                    "them, also after their removal; choose it on records of other people"
+                )
+            yield block
+
+    threshold = model.choose_threshold(criterion, blocks(), positive)
+    if seen:
+        return threshold, []
+    return threshold, [
+        f"{file} has no column {model.table.identifier!r}, so nobody has checked that it holds none of the training "
+        "records: a threshold that is chosen on them tells of them, also after their removal"
+    ]
+
+
+def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold") -> None:
+    """Print how a chosen threshold is used, and how long."""
+    flags = f"--threshold {threshold.probability!r} --positive {shlex.quote(threshold.name)}"
+    print(
+        "The threshold was chosen on these records, so they flatter it; judge it by others: "
+        f"`unlearn evaluate {shlex.quote(str(model_dir))} FILE {flags}`"
+    )
+    print(
+        f"`unlearn predict` takes the same options. Choose it anew after every `unlearn apply`: it tells something of "
+        f"version {model.version}, and so of the records that this version was made from."
+    )
 
 
 def _warnings_about_people(trained: int, removed: int) -> list[str]:
@@ -137,15 +229,22 @@ def _belongs(records: int) -> str:
     return "belongs to a person" if records == 1 else "belong to people"
 
 
-def warnings_about(quality: "Quality | AnswersQuality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
+def warnings_about(
+    quality: "Quality | AnswersQuality", model_dir: Path, *, names_columns: bool = True, decided: bool = False
+) -> list[str]:
     """Return what a user must be warned of, and what helps, as tried on the training records that are left.
 
     Args:
         quality: What was found.
         model_dir: The model directory.
         names_columns: Whether to say which column drowns the others.
+        decided: Whether somebody has said which threshold decides.
     """
     if quality.fact is None:
+        return []
+    # What weights or a threshold cost is what somebody has chosen.
+    told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
+    if (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
         return []
     if quality.comparable is None:
         return [quality.fact]
@@ -156,6 +255,14 @@ def warnings_about(quality: "Quality | AnswersQuality", model_dir: Path, *, name
         return [quality.fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
     except UnlearningError as error:
         return [quality.fact, f"what helps cannot be said now: {error}"]
+
+
+def _weighs_classes(model_dir: Path) -> bool:
+    """Return whether a model's classes have weights: then accuracy may be low, as was asked."""
+    from certified_unlearning.ledger.directory import ModelDirectory
+    from certified_unlearning.ledger.requests import about_classes
+
+    return about_classes(ModelDirectory(model_dir))[1] is not None
 
 
 def print_warnings(warnings: list[str]) -> None:
@@ -199,13 +306,13 @@ class _Write(Protocol):
         """Append rows, column by column."""
 
 
-def _write_predictions(model: "LoadedModel", file: Path, write: _Write) -> Iterator[int]:
+def _write_predictions(model: "LoadedModel", file: Path, write: _Write, threshold: "Threshold | None") -> Iterator[int]:
     """Write one block of predictions after another; yield how many they are."""
     import numpy as np
 
     for records in model.read(file):
         count = len(records.features)
-        others = model.answers(records.features)
+        others = model.answers(records.features, threshold)
         if records.identifiers is None:
             who: dict[str, Any] = {"row": np.arange(records.first_row, records.first_row + count)}
         else:

@@ -11,13 +11,42 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.text import noun_of
+from certified_unlearning.text import counted, noun_of
 
 MOST_SCORES = 1 << 23
 """Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
 HARDLY = 0.02
 """By how much balanced accuracy must be above that of always saying the same class."""
+_CLASSES_SHOWN = 12
+RARE = 0.5
+"""A class is rare that has fewer than so many times its even share of the records."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class ClassQuality:
+    """How good predictions are of one class.
+
+    Attributes:
+        name: What the class is called.
+        precision: Which share of the records that are predicted as it are of it; None where none is.
+        recall: Which share of its records are predicted as it; None where it has none.
+        records: How many of the records are of it.
+        predicted: How many are predicted as it.
+    """
+
+    name: object
+    precision: float | None
+    recall: float | None
+    records: int
+    predicted: int
+
+    @property
+    def line(self) -> str:
+        """All numbers in one line."""
+        precision = "no precision (never predicted)" if self.precision is None else f"precision {self.precision:.3f}"
+        recall = "no recall" if self.recall is None else f"recall {self.recall:.3f}"
+        return f"class {self.name!r}: {precision}, {recall} ({counted(self.records, 'record')})"
 
 
 @dataclass(frozen=True)
@@ -35,6 +64,7 @@ class Quality:
         records: How many there were.
         no_auc: Why there is no ``auc``; None where there is one.
         classes: How many classes have records.
+        by_class: How good predictions are of each class.
     """
 
     accuracy: float
@@ -45,6 +75,7 @@ class Quality:
     records: int
     no_auc: str | None = None
     classes: int = 2
+    by_class: tuple[ClassQuality, ...] = ()
 
     @property
     def beats_majority(self) -> bool:
@@ -65,12 +96,36 @@ class Quality:
         balanced = f"balanced accuracy {self.balanced_accuracy:.3f} against {1 / self.classes:.3f}"
         if self.hardly_tells:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
+        missed = self._missed
+        if missed is not None:
+            return (
+                f"the model finds few records of the rare class {missed.name!r}, {missed.records:,} of "
+                f"{self.records:,}: recall {missed.recall:.3f}, {balanced}, {against}"
+            )
         if not self.beats_majority:
             return (
                 f"the model is right no more often than always saying the most frequent class, and yet it tells the "
                 f"classes apart: {balanced}, {against}; where classes are rare, judge it by balanced accuracy or AUC"
             )
         return None
+
+    @property
+    def finds_all_classes(self) -> bool:
+        """Whether every class is found more often than by guessing, though accuracy may pay for it."""
+        recalls = [each.recall for each in self.by_class if each.recall is not None]
+        return self.classes > 1 and len(recalls) == self.classes and min(recalls) > 1 / self.classes
+
+    @property
+    def _missed(self) -> ClassQuality | None:
+        """A rare class that is found less often than by guessing, if there is one: the one that is found least."""
+        rare = [
+            (each.recall, place)
+            for place, each in enumerate(self.by_class)
+            if each.recall is not None
+            and each.recall < 1 / self.classes
+            and each.records < RARE * self.records / self.classes
+        ]
+        return self.by_class[min(rare)[1]] if rare else None
 
     @property
     def comparable(self) -> "Quality | None":
@@ -90,6 +145,13 @@ class Quality:
             f"accuracy {self.accuracy:.3f}, balanced accuracy {self.balanced_accuracy:.3f}, {auc}, "
             f"log loss {self.log_loss:.3f}; always the most frequent class: accuracy {self.majority:.3f}"
         )
+
+    @property
+    def lines_by_class(self) -> list[str]:
+        """A line for each class, of many for the first ones."""
+        shown = [each.line for each in self.by_class[:_CLASSES_SHOWN]]
+        more = len(self.by_class) - len(shown)
+        return shown if more <= 0 else [*shown, f"and {counted(more, 'more class')}"]
 
     def in_words(self) -> list[str]:
         """Return a line for a report, and a warning where the predictions are worth nothing."""
@@ -146,6 +208,7 @@ class Tally:
         self._names = range(classes) if names is None else names
         self._right = np.zeros(classes, np.int64)
         self._all = np.zeros(classes, np.int64)
+        self._said = np.zeros(classes, np.int64)
         self._loss = 0.0
         self._scores: list[NDArray[np.float64]] | None = []
         self._positions: list[NDArray[np.int8]] = []
@@ -169,6 +232,7 @@ class Tally:
             raise ParameterError("probabilities must be numbers from 0 to 1")
         said = p.argmax(axis=1) if predicted is None else np.asarray(predicted)
         self._all += np.bincount(right, minlength=classes)
+        self._said += np.bincount(said, minlength=classes)
         self._right += np.bincount(right[said == right], minlength=classes)
         self._loss -= float(np.log(np.maximum(p[np.arange(len(right)), right], _LEAST_PROBABILITY)).sum())
         if classes > 2 and int(self._all.sum()) * classes > MOST_SCORES:
@@ -200,7 +264,13 @@ class Tally:
             majority=int(self._all.max()) / records,
             records=records,
             classes=int(present.sum()),
+            by_class=tuple(self._of_class(place) for place in range(len(present))),
         )
+
+    def _of_class(self, place: int) -> ClassQuality:
+        right, records, said = (int(counts[place]) for counts in (self._right, self._all, self._said))
+        precision, recall = (right / many if many else None for many in (said, records))
+        return ClassQuality(self._names[place], precision, recall, records, said)
 
     def _auc(self) -> float | None:
         if self._scores is None:

@@ -1,67 +1,53 @@
-"""Weights of classes: public constants, divided by the largest so that no record counts for more than 1."""
+"""Weights of classes, as scikit-learn's parameter names them: public constants."""
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.utils import compute_class_weight
 
+from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
 """Larger weights, and smaller ones than its inverse, are no weights but mistakes, and may overflow."""
 
 
-class ClassWeights(NamedTuple):
-    """What scikit-learn's ``C sum_i w_i loss_i`` is as ``C largest sum_i s_i loss_i`` with shares ``s_i`` of at most 1.
+def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
+    """Return the weights of some classes.
 
-    Attributes:
-        largest: The largest weight: what ``C`` is multiplied by.
-        shares: Each class' weight divided by it, in the order of ``classes_``; None where no weights are given.
+    Args:
+        class_weight: A dictionary from classes to numbers, classes that it does not name having 1; or None.
+        classes: The classes, sorted.
+
+    Raises:
+        ParameterError: It is ``"balanced"`` or no such dictionary, or a number makes no sense.
     """
-
-    largest: float = 1.0
-    shares: tuple[float, ...] | None = None
-
-    @classmethod
-    def of(cls, class_weight: Any, classes: NDArray[Any]) -> "ClassWeights":
-        """Return the weights of some classes.
-
-        Args:
-            class_weight: A dictionary from classes to numbers, classes that it does not name having 1; or None.
-            classes: The classes, sorted.
-
-        Raises:
-            ParameterError: It is ``"balanced"`` or no such dictionary, or a number makes no sense.
-        """
-        if class_weight is None:
-            return cls()
-        if isinstance(class_weight, str) and class_weight == "balanced":
+    if class_weight is None:
+        return ClassWeights()
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        raise ParameterError(
+            'class_weight="balanced" is counted from the labels, so it tells of records that are removed later and '
+            "no guarantee would cover it; give a dict {label: weight} of constants chosen without these records"
+        )
+    if not isinstance(class_weight, Mapping):
+        raise ParameterError(f"class_weight must be None or a dict {{label: weight}}, got {class_weight!r}")
+    for label, weight in class_weight.items():
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not number or not 0 <= weight <= LARGEST_WEIGHT or 0 < weight < 1 / LARGEST_WEIGHT:
             raise ParameterError(
-                'class_weight="balanced" is counted from the labels, so it tells of records that are removed later and '
-                "no guarantee would cover it; give a dict {label: weight} of constants chosen without these records"
+                f"class_weight must hold 0, or numbers from {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, got "
+                f"{_short(weight)} for {label!r}"
             )
-        if not isinstance(class_weight, Mapping):
-            raise ParameterError(f"class_weight must be None or a dict {{label: weight}}, got {class_weight!r}")
-        for label, weight in class_weight.items():
-            number = isinstance(weight, Real) and not isinstance(weight, bool)
-            if not number or not 0 <= weight <= LARGEST_WEIGHT or 0 < weight < 1 / LARGEST_WEIGHT:
-                raise ParameterError(
-                    f"class_weight must hold 0, or numbers from {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, got "
-                    f"{_short(weight)} for {label!r}"
-                )
-        try:
-            weights = compute_class_weight(dict(class_weight), classes=classes, y=classes)
-        except ValueError as error:
-            unknown = [label for label in class_weight if label not in classes.tolist()]
-            raise ParameterError(
-                f"class_weight names {unknown}, but the classes of y are {classes.tolist()}"
-            ) from error
-        largest = float(weights.max())
-        if largest == 0:
-            raise ParameterError("class_weight must be above 0 for some class, got 0 for all: nothing would be learned")
-        return cls(largest, tuple((weights / largest).tolist()))
+    try:
+        weights = compute_class_weight(dict(class_weight), classes=classes, y=classes)
+    except ValueError as error:
+        unknown = [label for label in class_weight if label not in classes.tolist()]
+        raise ParameterError(f"class_weight names {unknown}, but the classes of y are {classes.tolist()}") from error
+    if weights.max() == 0:
+        raise ParameterError("class_weight must be above 0 for some class, got 0 for all: nothing would be learned")
+    return ClassWeights.divided(weights.tolist())
 
 
 def _short(value: Any) -> str:

@@ -14,11 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.accounting.core.scale import weights_bound
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators.advice import ADVISED, GOOD, NEAR_BEST, Strength, warn_if_drowned
-from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.estimators.class_weights import class_weights
 from certified_unlearning.estimators.estimator import UnlearningEstimator
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.objective import PublicObjective
@@ -174,7 +175,7 @@ class NoisyClassifier(LinearClassifier):
         )
 
     def _class_weights(self) -> ClassWeights:
-        return ClassWeights.of(self.class_weight, self.classes_)
+        return class_weights(self.class_weight, self.classes_)
 
     def _public_objective(self) -> PublicObjective | None:
         noise, (largest, shares) = self._noise_of_coefficients(), self._class_weights()

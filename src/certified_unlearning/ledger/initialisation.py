@@ -13,7 +13,7 @@ import numpy as np
 
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import DominantColumn, Shares
-from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
+from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common, weights_of
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known, resolve
@@ -23,7 +23,7 @@ from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key
-from certified_unlearning.ledger.mechanisms import DEFAULT, Words, settings_of
+from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
@@ -102,6 +102,8 @@ def initialise(
     """
     settings = settings_of(mechanism, asked)
     settings.check(mechanism, device)
+    if table.class_weight is not None:
+        require_weighing(mechanism)
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -121,7 +123,10 @@ def initialise(
         if classes_from == "records":
             people = dict(zip(classes, copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
-        learner = settings.plan(mechanism, n=copied.records, features=copied.features, classes=len(classes))
+        weights = weights_of(table)
+        learner = settings.plan(
+            mechanism, n=copied.records, features=copied.features, classes=len(classes), weights=weights
+        )
         # With its suffix the name is none of a built-in data set.
         model = StoredModel(
             format=1,
@@ -163,7 +168,7 @@ def initialise(
                 spellings=copied.spellings,
                 absent=[*copied.absent],
                 plan=learner,
-                words=settings.words(learner),
+                words=settings.words(learner, weights),
                 seconds=seconds_to_learn(training_rows, learner),
             )
             planned(contents)

@@ -8,13 +8,13 @@ Free of heavy imports: the command line reads this table whenever it starts.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.accounting.core.losses import ClassWeights, regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted, rounded_up
@@ -50,6 +50,9 @@ class Settings(BaseModel, ABC):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    weighs_classes: ClassVar[bool] = False
+    """Whether its plans take weights of classes."""
+
     @property
     def has_intercept(self) -> bool:
         """Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept."""
@@ -59,7 +62,7 @@ class Settings(BaseModel, ABC):
         """Raise `ParameterError` for what is wrong whatever the records are: before they are read."""
 
     @abstractmethod
-    def plan(self, mechanism: str, *, n: int, features: int, classes: int) -> Any:
+    def plan(self, mechanism: str, *, n: int, features: int, classes: int, weights: ClassWeights) -> Any:
         """Return the plan, which is fixed from then on.
 
         Args:
@@ -67,6 +70,7 @@ class Settings(BaseModel, ABC):
             n: Number of records.
             features: Columns of a row, the intercept's included.
             classes: Number of classes.
+            weights: Of the classes' losses; none but for one that `weighs_classes`.
 
         Raises:
             ParameterError: A value makes no sense.
@@ -75,8 +79,8 @@ class Settings(BaseModel, ABC):
         """
 
     @abstractmethod
-    def words(self, plan: Any) -> Words:
-        """Return what is planned, in words."""
+    def words(self, plan: Any, weights: ClassWeights) -> Words:
+        """Return what is planned for such weights of classes, in words."""
 
 
 def _optional(description: str) -> Any:
@@ -109,16 +113,21 @@ class LinearSettings(Settings):
         if self.C is not None:
             require_positive(C=self.C)
 
-    def inverse_strength(self, n: int) -> float:
+    def inverse_strength(self, n: int, weights: ClassWeights) -> float:
         """Return ``C``."""
-        return QUICK_CONDITION / n if self.C is None else self.C
+        return QUICK_CONDITION / (n * weights.largest) if self.C is None else self.C
 
-    def strong_convexity(self, n: int) -> float:
-        """Return ``lambda`` of the mean loss of ``n`` rows."""
-        return n * regularisation_of(C=self.inverse_strength(n), n=n, intercept=self.intercept)
+    def strong_convexity(self, n: int, weights: ClassWeights) -> float:
+        """Return ``lambda`` of the mean loss of ``n`` rows, each of which counts for at most 1."""
+        C = self.inverse_strength(n, weights) * weights.largest
+        return n * regularisation_of(C=C, n=n, intercept=self.intercept)
 
-    def _about_strength(self, n: int) -> str:
-        return f"C = {self.inverse_strength(n):.4g}, C n = {self.inverse_strength(n) * n:,.0f}"
+    def _about_strength(self, n: int, weights: ClassWeights) -> str:
+        C = self.inverse_strength(n, weights)
+        if weights.shares is None:
+            return f"C = {C:.4g}, C n = {C * n:,.0f}"
+        largest = weights.largest
+        return f"C = {C:.4g}, largest weight of a class {largest:g}, C n times it = {C * n * largest:,.0f}"
 
 
 class TargetSettings(LinearSettings):
@@ -140,7 +149,12 @@ class TargetSettings(LinearSettings):
 class LangevinSettings(TargetSettings):
     """Settings of noisy steps on all rows or on mini-batches; see `LangevinLearner.plan`."""
 
-    C: float | None = _inverse_strength("100 / n: with C n of 30 to 100 removals are short and the noise is small")
+    weighs_classes: ClassVar[bool] = True
+
+    C: float | None = _inverse_strength(
+        "100 / n, divided by the largest weight of a class: with C n of 30 to 100 removals are short and the noise is "
+        "small"
+    )
     sigma: float | None = _optional("Noise scale; by default the least that does, for --steps and --records.")
     steps: int | None = _optional("Steps that shall remove --records records; not together with --sigma.")
     records: int = Field(1, description="Records that --steps steps shall be able to remove at once.")
@@ -152,29 +166,34 @@ class LangevinSettings(TargetSettings):
     )
     dtype: DType = Field("float32", description="Of the weights.")
 
-    def plan(self, mechanism: str, **numbers: Any) -> "LangevinLearner | MiniBatchLearner":
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "LangevinLearner | MiniBatchLearner":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 
-        asked = dict(self) | {"C": self.inverse_strength(numbers["n"])}
-        return plan_learner(adjacency="zero-out", **asked, **numbers)
+        asked = dict(self) | {"C": self.inverse_strength(numbers["n"], weights) * weights.largest}
+        return plan_learner(adjacency="zero-out", class_weights=weights.shares, **asked, **numbers)
 
-    def words(self, plan: "LangevinLearner | MiniBatchLearner") -> Words:
+    def words(self, plan: "LangevinLearner | MiniBatchLearner", weights: ClassWeights) -> Words:
         """Return how long learning takes, and a warning where that is long."""
-        C, steps = self.inverse_strength(plan.n), counted(plan.learning_steps, "step")
+        C, steps = self.inverse_strength(plan.n, weights), counted(plan.learning_steps, "step")
         of = f" of {counted(plan.cycle.batch_size, 'record')}" if plan.cycle is not None else ""
-        line = f"{self._about_strength(plan.n)}: learning takes {steps}{of}"
-        if C * plan.n <= SLOW * QUICK_CONDITION:
+        line = f"{self._about_strength(plan.n, weights)}: learning takes {steps}{of}"
+        condition = C * plan.n * weights.largest
+        if condition <= SLOW * QUICK_CONDITION:
             return Words(line)
+        weighed = "" if weights.shares is None else f" times the largest weight of a class, {weights.largest:g},"
+        divided = "" if weights.shares is None else f" / {weights.largest:g}"
         return Words(
             line,
-            f"with C = {C:.4g}, C n is {C * plan.n:,.0f} and learning takes {steps}; "
-            f"C = {QUICK_CONDITION / plan.n:.4g} ({QUICK_CONDITION} / n) would be quick",
+            f"with C = {C:.4g}, C n{weighed} is {condition:,.0f} and learning takes {steps}; "
+            f"C = {QUICK_CONDITION / plan.n / weights.largest:.4g} ({QUICK_CONDITION} / n{divided}) would be quick",
         )
 
 
 class RefitSettings(TargetSettings):
     """Settings of Newton removal and certified refits; see `RefitPlan.make`."""
+
+    weighs_classes: ClassVar[bool] = True
 
     C: float | None = _inverse_strength("1, as there")
     sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
@@ -183,18 +202,19 @@ class RefitSettings(TargetSettings):
     )
     strict_timing: bool = Field(False, description="Whether counts alone decide when data are read again.")
 
-    def inverse_strength(self, n: int) -> float:
+    def inverse_strength(self, n: int, weights: ClassWeights) -> float:
         """Return ``C``."""
         return 1.0 if self.C is None else self.C
 
-    def plan(self, mechanism: str, **numbers: Any) -> "RefitPlan":
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "RefitPlan":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
         assert self.epsilon is not None
         return RefitPlan.make(
             **numbers,
-            strong_convexity=self.strong_convexity(numbers["n"]),
+            class_weights=weights.shares,
+            strong_convexity=self.strong_convexity(numbers["n"], weights),
             epsilon=self.epsilon,
             delta=self.delta,
             sigma=USUAL_SIGMA if self.sigma is None else self.sigma,
@@ -202,11 +222,11 @@ class RefitSettings(TargetSettings):
             records_between_reads=self.records_between_reads,
         )
 
-    def words(self, plan: "RefitPlan") -> Words:
+    def words(self, plan: "RefitPlan", weights: ClassWeights) -> Words:
         """Return how often data are read again."""
         reads = plan.records_between_reads
         often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
-        return Words(f"{self._about_strength(plan.n)}: data are read again {often}")
+        return Words(f"{self._about_strength(plan.n, weights)}: data are read again {often}")
 
 
 def _require_no_cuda(mechanism: str, device: str) -> None:
@@ -231,21 +251,21 @@ class ExactSettings(LinearSettings):
         if self.batch_size is None:
             raise ParameterError(f"batch_size must be a number or 'auto': a batch of {mechanism} leaves a record out")
 
-    def plan(self, mechanism: str, **numbers: Any) -> "ExactPlan":
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "ExactPlan":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.exact.plan import ExactPlan
 
         asked: dict[str, Any] = {name: value for name, value in self if name not in LinearSettings.model_fields}
-        asked |= {"mechanism": mechanism, "strong_convexity": self.strong_convexity(numbers["n"])}
+        asked |= {"mechanism": mechanism, "strong_convexity": self.strong_convexity(numbers["n"], weights)}
         return ExactPlan.make(**asked, **numbers)
 
-    def words(self, plan: "ExactPlan") -> Words:
+    def words(self, plan: "ExactPlan", weights: ClassWeights) -> Words:
         """Return how often a removal takes steps again."""
         from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 
         again = subsampling_tv(n=plan.n, batch_size=plan.batch_size, steps=plan.steps)
         return Words(
-            f"{self._about_strength(plan.n)}: learning takes {counted(plan.steps, 'step')} of "
+            f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'step')} of "
             f"{counted(plan.batch_size, 'record')}, and removing one record takes steps again with probability at "
             f"most {rounded_up(again, 3)} while all {plan.n:,} are there, and more likely with fewer"
         )
@@ -290,14 +310,14 @@ class EnsembleSettings(Settings):
         """See `Settings.check`."""
         _require_no_cuda(mechanism, device)
 
-    def plan(self, mechanism: str, **numbers: Any) -> "EnsemblePlan":
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "EnsemblePlan":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 
         asked = dict(self)
         return EnsemblePlan.make(epochs=asked.pop("steps"), hidden=asked.pop("hidden") or (), **numbers, **asked)
 
-    def words(self, plan: "EnsemblePlan") -> Words:
+    def words(self, plan: "EnsemblePlan", weights: ClassWeights) -> Words:
         """Return how often shards are trained again."""
         from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
 
@@ -407,6 +427,13 @@ def settings_of(mechanism: str, given: Mapping[str, Any]) -> Settings:
     for name in [name for name in given if name not in settings.model_fields]:
         _require_usual(mechanism, name, given[name])
     return settings.model_construct(**{name: given[name] for name in settings.model_fields if name in given})
+
+
+def require_weighing(mechanism: str) -> None:
+    """Raise `ParameterError` if a mechanism takes no weights of classes."""
+    if not MECHANISMS[mechanism].settings.weighs_classes:
+        others = " or ".join(f"--mechanism {each.name}" for each in MECHANISMS.values() if each.settings.weighs_classes)
+        raise ParameterError(f"class_weight means nothing for {mechanism}; leave it out, or take {others}")
 
 
 def _require_usual(mechanism: str, name: str, value: object) -> None:

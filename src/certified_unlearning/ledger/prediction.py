@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certified_unlearning.data.advice.thresholds import Criterion, Threshold
 from certified_unlearning.data.quality import Quality, Tally
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.table import Records, feature_names, read_records
@@ -50,6 +51,10 @@ class AnswersQuality:
 
     comparable: ClassVar[None] = None
     """Parameters are secret, and nobody says how good they are."""
+    finds_all_classes: ClassVar[bool] = False
+    """It takes no weights, so nothing is traded for them."""
+    lines_by_class: ClassVar[tuple[str, ...]] = ()
+    """What is said class by class."""
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -134,9 +139,69 @@ class LoadedModel:
             raise ParameterError(f"rows must have shape (n, {len(self.feature_names)}), got {features.shape}")
         return with_intercept(features) if self._has_intercept else features
 
-    def predict(self, rows: ArrayLike) -> NDArray[Any]:
-        """Return the name of each row's class, shape ``(n,)``."""
-        return np.asarray(self.classes[predicted(self.decision_function(rows))])
+    def threshold(self, probability: float, positive: object = None) -> Threshold:
+        """Return a decision threshold for `predict`.
+
+        Args:
+            probability: From which probability on a class is predicted.
+            positive: The class; by default the second one.
+
+        Raises:
+            ParameterError: The model has more than two classes, there is no such class, or the probability is not
+                strictly between 0 and 1.
+        """
+        position = self._positive(positive)
+        if not 0 < probability < 1:
+            raise ParameterError(f"threshold must be strictly between 0 and 1, got {probability}")
+        return Threshold(float(probability), position, str(self.classes[position]))
+
+    def choose_threshold(self, criterion: str, blocks: Iterable[Records], positive: object = None) -> Threshold:
+        """Choose a decision threshold on labelled records, which must be none of the model's training records.
+
+        Chosen on these, it would tell of them, also after their removal. It also tells what this version of the model
+        tells: choose it anew after every `apply`.
+
+        Args:
+            criterion: ``balanced`` (the largest balanced accuracy), ``f1`` (the largest F1), ``recall=0.8`` (the
+                highest threshold with so much recall) or ``precision=0.5`` (the lowest with so much precision).
+            blocks: The records, as `read` yields them with ``labelled=True``.
+            positive: The class that recall, precision and F1 are of; by default the second one.
+
+        Raises:
+            ParameterError: The criterion is none of these, the model has more than two classes, or there is no such
+                class.
+            DataError: All records are of one class, or no threshold is as precise.
+        """
+        position, chosen_by = self._positive(positive), Criterion.read(criterion)
+        probabilities, members = [np.empty(0)], [np.empty(0, np.bool_)]
+        for block in blocks:
+            assert block.labels is not None
+            probabilities.append(self.predict_proba(block.features)[:, position])
+            members.append(block.labels == position)
+        found = chosen_by.choose(np.concatenate(probabilities), np.concatenate(members))
+        return Threshold(found, position, str(self.classes[position]))
+
+    def _positive(self, name: object) -> int:
+        """Return the number of the class that a threshold is for."""
+        known = ", ".join(map(repr, self.classes.tolist()))
+        if len(self.classes) != 2:
+            raise ParameterError(f"a threshold is for two classes, but the model has {len(self.classes)}: {known}")
+        places = [1] if name is None else np.flatnonzero(self.classes == str(text_of(name))).tolist()  # type: ignore[arg-type]
+        if not places:
+            raise ParameterError(f"positive is {name!r}, which is none of the classes {known}")
+        return int(places[0])
+
+    def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
+        """Return the name of each row's class, shape ``(n,)``.
+
+        Args:
+            rows: See `decision_function`.
+            threshold: From which probability of one class on it is predicted; by default one half.
+        """
+        return np.asarray(self.classes[self._predicted(self.decision_function(rows), threshold)])
+
+    def _predicted(self, scores: NDArray[Any], threshold: Threshold | None) -> NDArray[np.int64]:
+        return predicted(scores) if threshold is None else threshold.predicted(np.exp(log_probabilities(scores)))
 
     def predict_log_proba(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return the logarithms of `predict_proba`."""
@@ -169,20 +234,20 @@ class LoadedModel:
             raise ParameterError(f"labels contain {unknown!r}, which is none of the classes {known}")
         return float((found == given).mean())
 
-    def judged(self, blocks: Iterable[Records]) -> "Quality | AnswersQuality":
-        """Return how good predictions of labelled records are."""
+    def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> "Quality | AnswersQuality":
+        """Return how good predictions of labelled records are, with a threshold or without one."""
         tally = Tally(len(self.classes), self.classes.tolist())
         for block in blocks:
             assert block.labels is not None
             scores = self.decision_function(block.features)
-            tally.add(np.exp(log_probabilities(scores)), block.labels, predicted(scores))
+            tally.add(np.exp(log_probabilities(scores)), block.labels, self._predicted(scores, threshold))
         return tally.quality()
 
-    def answers(self, rows: ArrayLike) -> dict[str, NDArray[Any]]:
+    def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
         """Return what is to be said of rows, column by column: the prediction and each class's probability."""
         probabilities = self.predict_proba(rows)
         by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes)}
-        return {"prediction": self.predict(rows), **by_class}
+        return {"prediction": self.predict(rows, threshold), **by_class}
 
 
 class LoadedEnsemble(LoadedModel):
@@ -203,11 +268,14 @@ class LoadedEnsemble(LoadedModel):
         """
         raise ParameterError("this model answers labels only: no certificate covers its scores or probabilities")
 
-    def predict(self, rows: ArrayLike) -> NDArray[Any]:
+    def _positive(self, name: object) -> int:
+        raise ParameterError("this model answers labels only: a threshold needs probabilities, which it does not give")
+
+    def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
         """Return the name of each row's class, shape ``(n,)``; None where removals could have changed it."""
         return np.asarray(self.answers(rows)["prediction"])
 
-    def answers(self, rows: ArrayLike) -> dict[str, NDArray[Any]]:
+    def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
         """Return the prediction of each row, or None, and how many shards abstain."""
         import torch  # Not at the top: linear models do without.
 
@@ -216,7 +284,7 @@ class LoadedEnsemble(LoadedModel):
         named = np.array([*self.classes.tolist(), None], object)
         return {"prediction": named[labels], "abstaining": found.abstaining.numpy()}
 
-    def judged(self, blocks: Iterable[Records]) -> "AnswersQuality":
+    def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> "AnswersQuality":
         """Return how many labelled records are answered, and how many answers are right."""
         records = right = 0
         by_class = np.zeros(len(self.classes), np.int64)

@@ -3,7 +3,7 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -178,6 +178,7 @@ class Status:
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
+        class_weight: What the losses of records of each class are multiplied by, as `init` was asked; None for 1.
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read; None where nothing is guaranteed.
     """
@@ -188,6 +189,7 @@ class Status:
     leftovers: tuple[Path, ...]
     source: str | None
     classes_from: ClassesFrom | None
+    class_weight: Mapping[str, float] | None
     meaning: str | None
 
 
@@ -201,12 +203,12 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state, head = read_state(ledger), ledger.head()
     leftovers, is_busy = look_for_leftovers(directory, state)
-    source, classes_from = source_changed(directory, state), _classes_from(directory)
+    source, (classes_from, class_weight) = source_changed(directory, state), about_classes(directory)
     try:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
-    return Status(state, head, is_busy, leftovers, source, classes_from, meaning)
+    return Status(state, head, is_busy, leftovers, source, classes_from, class_weight, meaning)
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
@@ -233,15 +235,19 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     return kinds.read_any(file)
 
 
-def _classes_from(directory: ModelDirectory) -> ClassesFrom | None:
-    """Return what `model.json` says of the classes; read as plain JSON, for its model imports what learns.
+def about_classes(directory: ModelDirectory) -> tuple[ClassesFrom | None, Mapping[str, float] | None]:
+    """Return what `model.json` says of the classes: where they come from, and their weights.
+
+    It is read as plain JSON, for its model imports what learns.
 
     Raises:
         DataError: It cannot be read.
     """
     stored = read_json(directory.model)
-    found = stored.get("classes_from") if isinstance(stored, dict) else None
-    return found if found in get_args(ClassesFrom) else None
+    found = stored if isinstance(stored, dict) else {}
+    origin, table = found.get("classes_from"), found.get("table")
+    weights = table.get("class_weight") if isinstance(table, dict) else None
+    return origin if origin in get_args(ClassesFrom) else None, weights if isinstance(weights, dict) else None
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:

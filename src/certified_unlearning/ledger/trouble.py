@@ -10,6 +10,7 @@ from pathlib import Path
 from certified_unlearning.data.advice.ranges import shares_of, warning_about
 from certified_unlearning.data.advice.trial import Trial, most_records
 from certified_unlearning.data.quality import Quality
+from certified_unlearning.data.tables.classes import weights_of
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import answered_of
 from certified_unlearning.ledger.model import method_of, read_stored
@@ -54,7 +55,7 @@ def trouble_left(path: Path, quality: Quality, *, names_columns: bool = True) ->
     if largest is not None:
         # First things first: what noise and regulariser do to the others' small numbers says nothing of them.
         return [f"{warning_about(model.table, largest)}, in a new `unlearn init`"] if names_columns else []
-    trial = Trial(rows, positions, learner.classes, left / learner.n)
+    trial = Trial(rows, positions, learner.classes, left / learner.n, weights_of(model.table).shares)
     if not trial.is_possible:
         return []
     tried_with = advice(learner, model.table, model.intercept, trial, weights, trial.published(weights))

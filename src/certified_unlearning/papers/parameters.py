@@ -417,6 +417,11 @@ def _check_own_data(parameters: Parameters, source: str) -> None:
         if name in known:
             raise ParameterError(f"{source}: own_data.{name} has the name of another data set; give it another")
         declaration.check(table, f"{source}: own_data.{name}")
+        if table.class_weight is not None:
+            raise ParameterError(
+                f"{source}: own_data.{name}.class_weight must be left out: the experiments weigh all classes alike, "
+                "and only `unlearn init` takes weights"
+            )
     for name, preset in parameters.presets.items():
         dataset, features = preset.settings.dataset, preset.settings.features
         if dataset not in (*known, *parameters.own_data):

@@ -1,9 +1,10 @@
 """The constants that the theorems need: strong convexity m, smoothness L, Lipschitz constant M."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Smoothness
@@ -22,6 +23,26 @@ class LossConstants:
     strong_convexity: float
     smoothness: float
     lipschitz: float
+
+
+class ClassWeights(NamedTuple):
+    """What scikit-learn's ``C sum_i w_i loss_i`` is as ``C largest sum_i s_i loss_i`` with shares ``s_i`` of at most 1.
+
+    All bounds of a record's loss hold for its share of it. What a weight adds to them is in ``C``, and so in ``m``.
+
+    Attributes:
+        largest: The largest weight: what ``C`` is multiplied by.
+        shares: Each class' weight divided by it, in the order of the classes; None where no weights are given.
+    """
+
+    largest: float = 1.0
+    shares: tuple[float, ...] | None = None
+
+    @classmethod
+    def divided(cls, weights: Sequence[float]) -> "ClassWeights":
+        """Return weights, at least 0 and one of them above, as shares of the largest."""
+        largest = max(weights)
+        return cls(largest, tuple(weight / largest for weight in weights))
 
 
 def logistic_constants(

@@ -5,6 +5,7 @@ by heart is not taken for a better one. Rows are those of the model, with the in
 """
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -76,13 +77,22 @@ class Trial:
         classes: How many classes there are.
         of_all: Which share of the objective's normaliser all the records are that these stand for: 1 unless some were
             removed.
+        shares: What the losses of records of each class are multiplied by, at most 1, where nothing else is tried.
     """
 
-    def __init__(self, rows: NDArray[np.floating], positions: NDArray[np.int64], classes: int, of_all: float) -> None:
+    def __init__(
+        self,
+        rows: NDArray[np.floating],
+        positions: NDArray[np.int64],
+        classes: int,
+        of_all: float,
+        shares: Sequence[float] | None = None,
+    ) -> None:
         self._rows = rows.astype(np.float64)
         self._positions = positions
         self._classes = classes
         self._of_all = of_all
+        self._shares = (1.0,) * classes if shares is None else tuple(shares)
         # Every second one of each class.
         order = np.argsort(positions, kind="stable")
         self._halves = order[::2], order[1::2]
@@ -103,58 +113,74 @@ class Trial:
         """Return the mean over the records of each class' probability by such weights."""
         return np.asarray(self._probabilities(self._rows, weights.astype(np.float64)).mean(axis=0))
 
-    def expected(self, strong_convexity: float, noise: Noise | None = None) -> PredictionScores:
+    @property
+    def counts(self) -> list[int]:
+        """How many of the records each class has."""
+        return [int(count) for count in np.bincount(self._positions, minlength=self._classes)]
+
+    def expected(
+        self, strong_convexity: float, noise: Noise | None = None, shares: Sequence[float] | None = None
+    ) -> PredictionScores:
         """Return the expected worth of a model.
 
         Args:
             strong_convexity: ``m`` of the objective ``mean loss + m ||w||^2 / 2``.
             noise: On its weights.
+            shares: What the losses of records of each class are multiplied by; by default as everywhere.
         """
-        halves = self._fitted(strong_convexity)
+        weighed = self._shares if shares is None else tuple(shares)
+        halves = self._fitted(strong_convexity, weighed)
         if noise is None:
             return self._worth(halves)
         draw = np.random.default_rng(0)
-        spread = self._spread(strong_convexity, noise)
+        spread = self._spread(strong_convexity, noise, weighed)
         worths = [
             self._worth([(half, weights + draw.standard_normal(weights.shape) @ spread) for half, weights in halves])
             for _ in range(_DRAWS)
         ]
         return PredictionScores(*np.mean(worths, axis=0).tolist())
 
-    def _fit(self, strong_convexity: float) -> list[tuple[NDArray[np.int64], Array]]:
+    def _fit(self, strong_convexity: float, shares: tuple[float, ...]) -> list[tuple[NDArray[np.int64], Array]]:
         """Return each half with the weights of a fit to the other one."""
         first, second = self._halves
-        return [(first, self._minimiser(second, strong_convexity)), (second, self._minimiser(first, strong_convexity))]
+        return [
+            (here, self._minimiser(there, strong_convexity, shares))
+            for here, there in ((first, second), (second, first))
+        ]
 
-    def _spread(self, strong_convexity: float, noise: Noise) -> Array:
+    def _spread(self, strong_convexity: float, noise: Noise, shares: tuple[float, ...]) -> Array:
         """Return what standard normal numbers are multiplied by, shape ``(features, features)``."""
         if noise.step_size is None:
             return noise.sigma * np.eye(self._rows.shape[1])
-        curvatures, directions = self._curvature(strong_convexity)
+        curvatures, directions = self._curvature(strong_convexity, shares)
         contractions = 1 - noise.step_size * curvatures
         # What each step adds and the later ones contract.
         deviations = noise.sigma * np.sqrt(2 * noise.step_size / (1 - contractions**2))
         return np.asarray(deviations[:, None] * directions.T)
 
-    def _find_curvature(self, strong_convexity: float) -> tuple[Array, Array]:
+    def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
         """Return the eigenvalues and eigenvectors of the Hessian of a score's weights, of many columns its diagonal."""
         hessian = strong_convexity * np.eye(self._rows.shape[1])
-        for half, weights in self._fitted(strong_convexity):
+        for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]
             probabilities = self._probabilities(rows, weights)
-            curved = rows * (probabilities * (1 - probabilities)).mean(axis=1)[:, None]
+            counted = np.array(shares)[self._positions[half]]
+            curved = rows * (counted * (probabilities * (1 - probabilities)).mean(axis=1))[:, None]
             hessian += self._of_all * (curved.T @ rows) / len(self._rows)
         if len(hessian) > _MOST_COLUMNS:
             return np.diag(hessian).copy(), np.eye(len(hessian))
         return np.linalg.eigh(hessian)
 
-    def _minimiser(self, some: NDArray[np.int64], strong_convexity: float) -> Array:
+    def _minimiser(self, some: NDArray[np.int64], strong_convexity: float, shares: tuple[float, ...]) -> Array:
         # Not at the top: the ledger's methods name this module, and do without.
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(
-            C=self._of_all / (strong_convexity * len(some)), fit_intercept=False, max_iter=_ITERATIONS
+            C=self._of_all / (strong_convexity * len(some)),
+            fit_intercept=False,
+            max_iter=_ITERATIONS,
+            class_weight={place: shares[place] for place in np.unique(self._positions[some]).tolist()},
         )
         with warnings.catch_warnings():
             # A fit that stops early is still one that could be had.

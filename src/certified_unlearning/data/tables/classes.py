@@ -4,13 +4,14 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NoReturn
 
-from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table
+from certified_unlearning.accounting.core.losses import ClassWeights
+from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table, text_of
 from certified_unlearning.data.tables.spellings import folded
 from certified_unlearning.data.tables.table_file import batches
 from certified_unlearning.data.tables.table_values import MISSING, Rows, listed, parses
-from certified_unlearning.errors import DataError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 FEWEST_OF_A_CLASS = 10
@@ -75,6 +76,46 @@ def require_common(
         f"label {table.label}, and nobody has declared the classes: taken from the records, {its} presence "
         f"would show in the model even after {who} removed; {correct}declare the classes that you know "
         f"without these records: {flags} (in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
+    )
+
+
+def weights_of(table: Table) -> ClassWeights:
+    """Return a resolved table's weights of classes, in their order."""
+    given = table.class_weight
+    return ClassWeights() if given is None else ClassWeights.divided([*given.values()])
+
+
+def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return how many times as frequent the most frequent class is as each, rounded to one digit.
+
+    Args:
+        counts: How many records each class has; classes without any are weighed like the most frequent one.
+    """
+    most = max(counts.values())
+    return {name: float(f"{most / count:.1g}") if count else 1.0 for name, count in counts.items()}
+
+
+def flag_of_weights(weights: Mapping[str, float]) -> str:
+    """Return weights as an option of `unlearn init`."""
+    if any(set(name) & set(",={") for name in weights):
+        return f"--class-weight {shlex.quote(json.dumps(weights, ensure_ascii=False))}"
+    return f"--class-weight {shlex.quote(','.join(f'{name}={weight:g}' for name, weight in weights.items()))}"
+
+
+def refuse_balanced(table: Table) -> NoReturn:
+    """Raise `ParameterError` for weights that are to be counted from a table's labels, and name such as are not.
+
+    Raises:
+        DataError: The labels cannot be read.
+        ParameterError: Otherwise.
+    """
+    counts = count_classes(table)
+    names = [*counts] if table.classes is None else [str(text_of(value)) for value in table.classes]
+    weights = suggested_weights({name: counts.get(name, 0) for name in names})
+    raise ParameterError(
+        "class_weight is 'balanced', which counts all labels, those of people who ask to be removed later, too, so no "
+        "guarantee would cover it; give fixed numbers that you know or choose, and keep them: rounded to one digit, "
+        f"'balanced' comes to {flag_of_weights(weights)}, which still says about how rare each class is in this file"
     )
 
 

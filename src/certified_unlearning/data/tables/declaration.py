@@ -2,9 +2,11 @@
 
 import math
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from certified_unlearning.errors import ParameterError
 
@@ -16,6 +18,9 @@ CLASSES_FROM_RECORDS = "declared, classes from the records"
 Value = str | bool | int | float
 MOST_CLASSES = 128
 """Labels are 8-bit whole numbers, from 0 on."""
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
+"""Weights of classes beyond these are no weights but mistakes."""
+_BARE = ("true", "false")
 RUN = " to "
 """Stands between the first and the last column of a run: ``pixel_0 to pixel_767``."""
 SPACES = " \t\r\n"
@@ -79,11 +84,22 @@ class Table(_Model):
         description="unit (each row is divided by its own norm; a row of zeros stays) or at-most-1 (rows stay as they "
         "are, and a longer one is an error)",
     )
+    class_weight: dict[str, float] | None = Field(
+        None,
+        exclude_if=lambda weights: weights is None,
+        description="a number above 0 for each class, fixed beforehand and not counted from this file: what the losses "
+        "of its records are multiplied by; null: 1 for all (not for the pipeline, which weighs all alike)",
+    )
     split: Split | None = Field(
         None,
         description="{test: 0.2} (drawn), {column: part, test: holdout} (marked), or null (no test records: not for "
         "the pipeline)",
     )
+
+    @field_validator("class_weight", mode="before")
+    @classmethod
+    def _are_weights(cls, given: Any) -> dict[str, float] | None:
+        return None if given is None else weights_by_class(given)
 
     @property
     def roles(self) -> dict[str, str]:
@@ -138,6 +154,7 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
             raise ParameterError(
                 f"{where}.classes lists {len(table.classes)} values, but must list between 2 and {MOST_CLASSES}"
             )
+        check_weights(table, where)
     if table.split is not None and table.split.column is None:
         fraction = table.split.test
         if isinstance(fraction, str | bool) or not 0 < fraction < 1:
@@ -159,6 +176,72 @@ def _check_missing(table: Table, where: str) -> None:
         low, high = table.ranges.get(column, (-math.inf, math.inf))
         if not low <= value <= high:
             raise ParameterError(f"{key} is {value:g}, but must lie in the range of {column!r}, [{low:g}, {high:g}]")
+
+
+def weights_by_class(given: object) -> dict[str, float]:
+    """Return weights of classes, by the texts that the classes are recognised by.
+
+    Raises:
+        PydanticCustomError: It is no mapping, has no class or the same one twice, or a weight is no number above 0.
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise _no_weights(
+            "must be a number for each class, such as {example}, got {given}",
+            example='{"no": 1, "yes": 10}',
+            given=repr(given),
+        )
+    found: dict[str, float] = {}
+    for name, weight in given.items():
+        text = str(text_of(name))
+        if text in found:
+            raise _no_weights("names the class {name} twice; name it once", name=repr(text))
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
+            raise _no_weights(
+                "gives the class {name} the weight {weight}, but a weight must be a number above 0, from {least} to "
+                "{most}",
+                name=repr(text),
+                weight=repr(weight)[:40],
+                least=f"{LEAST_WEIGHT:g}",
+                most=f"{LARGEST_WEIGHT:g}",
+            )
+        found[text] = float(weight)
+    return found
+
+
+def in_words(class_weight: Mapping[str, float]) -> str:
+    """Return weights of classes as a list."""
+    return ", ".join(f"{name!r} {weight:g}" for name, weight in class_weight.items())
+
+
+def _no_weights(sentence: str, **named: str) -> PydanticCustomError:
+    return PydanticCustomError("class_weight", sentence, named)
+
+
+def check_weights(table: Table, where: str) -> None:
+    """Check that there is a weight for each class, and none for another, or that there are no weights.
+
+    Args:
+        table: The declaration, with its classes.
+        where: What an error message calls it.
+
+    Raises:
+        ParameterError: A class is missing or unknown.
+    """
+    if table.class_weight is None:
+        return
+    weights, classes = table.class_weight, [str(text_of(value)) for value in table.classes or ()]
+    names = ", ".join(map(repr, classes))
+    unknown = next((name for name in weights if name not in classes), None)
+    if unknown is not None:
+        quotes = "; YAML takes a bare yes or no for true or false: put quotes around it" if unknown in _BARE else ""
+        raise ParameterError(f"{where}.class_weight names {unknown!r}, which is none of the classes {names}{quotes}")
+    left_out = next((name for name in classes if name not in weights), None)
+    if left_out is not None:
+        raise ParameterError(
+            f"{where}.class_weight names no weight for {left_out!r}; name all of the classes {names}, with 1 for a "
+            "usual one"
+        )
 
 
 def parse(text: str, where: str) -> Table:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.classes import count_classes, require_common
-from certified_unlearning.data.tables.declaration import Table, check, text_of
+from certified_unlearning.data.tables.declaration import Table, check, check_weights, text_of
 from certified_unlearning.data.tables.runs import chosen_features, written_out
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
 from certified_unlearning.data.tables.table_values import Rows, listed, mask_of
@@ -107,7 +107,11 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
         counts = count_classes(table)
         require_common(table, counts, fewest=fewest)
         classes = [*counts]
-    return table.model_copy(update={"classes": tuple(classes)})
+    resolved = table.model_copy(update={"classes": tuple(classes)})
+    check_weights(resolved, table.path)
+    if resolved.class_weight is None:
+        return resolved
+    return resolved.model_copy(update={"class_weight": {name: resolved.class_weight[name] for name in classes}})
 
 
 def _refuse_by_name(table: Table, column: str) -> None:

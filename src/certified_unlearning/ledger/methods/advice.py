@@ -8,14 +8,19 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.data.advice.trial import GAIN, Noise, PredictionScores, Trial
 from certified_unlearning.data.quality import Quality
+from certified_unlearning.data.tables.classes import flag_of_weights, suggested_weights, weights_of
 from certified_unlearning.data.tables.declaration import Table
 
 RANKS = 0.6
 """From which AUC on a model says something."""
 MORE = 10
 """How many times as large a ``C``, an epsilon and a number of records are tried."""
+
+
+Shares = tuple[float, ...] | None
 
 
 class Option(NamedTuple):
@@ -69,7 +74,7 @@ class Advice(ABC, Generic[PlanT]):
     def sentences(self, quality: Quality) -> Iterator[str]:
         """Yield what the trouble is, and what helps, where so much was found on these records or on others."""
         same = self.trial.expected(self.plan.strong_convexity)
-        found = [*self._noise(same), *self._regulariser(same), *self._threshold(same)]
+        found = [*self._noise(same), *self._regulariser(same), *self._threshold(same), *self._weights(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
             yield f"the model is better on the records that it was made from, with {self.worth.in_words()}"
         elif not found and same.auc < RANKS:
@@ -81,8 +86,18 @@ class Advice(ABC, Generic[PlanT]):
         """Return what is better than the current version, in words, where the same model without noise is."""
 
     @abstractmethod
-    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option | None:
-        """Return the same mechanism with these so many times as large; None if it cannot be planned."""
+    def _option(
+        self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
+    ) -> Option | None:
+        """Return the same mechanism with these so many times as large; None if it cannot be planned.
+
+        ``C`` is the one that the largest weight of a class has multiplied; ``shares`` are what the losses of records of
+        each class are multiplied by, if not by what they are.
+        """
+
+    def _expected_again(self) -> PredictionScores:
+        """Return what another version with the same plan is expected to be worth."""
+        return self.worth
 
     def _left_out(self, usual: Option | None) -> str:
         """Return which flags must be left out for what is planned here, which has the usual noise."""
@@ -122,18 +137,51 @@ class Advice(ABC, Generic[PlanT]):
         if same.auc < RANKS or self.worth.by_mean < self.worth.balanced + GAIN:
             return
         how = "divide each class' probability by its mean over these records before you compare them"
+        other = ""
         if self.plan.classes == 2:
+            other = (
+                "; this one tells of the training records, and `unlearn evaluate --choose-threshold balanced` "
+                "chooses one on others"
+            )
             second = (self.table.classes or ())[1]
             mean = self.trial.mean_probabilities(self.weights)[1]
             how = f"predict {second} where its probability is above {mean:.4g}, its mean here, in place of one half"
         yield (
             f"a class is rarer than others: {how}; then balanced accuracy is {self.worth.by_mean:.3f} in place of "
-            f"{self.worth.balanced:.3f}"
+            f"{self.worth.balanced:.3f}{other}"
         )
 
+    def _weights(self, same: PredictionScores) -> Iterator[str]:
+        """Yield weights of classes, where there are none, if they are better, with the noise that they need, too."""
+        if self.table.class_weight is not None or same.auc < RANKS:
+            return
+        named = suggested_weights(dict(zip(map(str, self.table.classes or ()), self.trial.counts, strict=True)))
+        weights = ClassWeights.divided([*named.values()])
+        # The same C, and the one with which no record counts for more than now.
+        options = [
+            self._option(
+                f"--C {float(f'{self._C(times / weights.largest):.2g}'):g} {flag_of_weights(named)}",
+                C=times,
+                shares=weights.shares,
+            )
+            for times in dict.fromkeys((weights.largest, 1.0))
+        ]
+        # Not better because of less noise alone, or because the version had bad luck.
+        least = [self.worth, same, self._expected_again()]
+        better = [each for each in options if each and all(each.expected.is_better_than(worth) for worth in least)]
+        if weights.largest > 1 and better:
+            yield (
+                f"a class is rarer than others: a new `unlearn init` with {better[0].words} has "
+                f"{better[0].expected.in_words()} in place of {self.worth.in_words()}"
+            )
+
     def _C(self, times: float) -> float:
-        """Return scikit-learn's ``C``, so many times as large."""
+        """Return scikit-learn's ``C``, so many times as large, as a flag of `unlearn init` says it."""
+        return self._largest_C(times) / weights_of(self.table).largest
+
+    def _largest_C(self, times: float) -> float:
+        """Return ``C``, so many times as large, times the largest weight of a class."""
         return times / (self.plan.strong_convexity * self.plan.n * (2 if self.intercept else 1))
 
-    def _with(self, words: str, strength: float, noise: Noise) -> Option:
-        return Option(words, self.trial.expected(strength, noise), noise.sigma)
+    def _with(self, words: str, strength: float, noise: Noise, shares: Shares = None) -> Option:
+        return Option(words, self.trial.expected(strength, noise, shares), noise.sigma)

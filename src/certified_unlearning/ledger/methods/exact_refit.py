@@ -19,7 +19,7 @@ from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
-from certified_unlearning.ledger.methods.advice import Advice, Option
+from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
@@ -38,8 +38,10 @@ class RefitAdvice(Advice[RefitPlan]):
         first = next((each for each in options if not same.is_better_than(each.expected)), options[-1])
         return f"{first.words} ({first.expected.in_words()}), with which data are read again more often"
 
-    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option:
-        return self._with(words, self.plan.strong_convexity / C / records, Noise(self.plan.sigma))
+    def _option(
+        self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
+    ) -> Option:
+        return self._with(words, self.plan.strong_convexity / C / records, Noise(self.plan.sigma), shares)
 
 
 class ExactRefit(Method[RefitPlan]):

@@ -27,7 +27,7 @@ from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, InfeasibleError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
-from certified_unlearning.ledger.methods.advice import Advice, Option
+from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
@@ -46,7 +46,11 @@ class ExactAdvice(Advice[ExactPlan]):
         less = " together with a smaller --quantum" if self.plan.quantum is not None else less
         return f"more --steps{less}"
 
-    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option:
+    def _option(
+        self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
+    ) -> Option | None:
+        if shares is not None:
+            return None  # It takes none.
         # What its steps are off by is none of the regulariser's doing, and small where this is asked.
         strength = self.plan.strong_convexity / C / records
         return Option(f"{words} without the noise of its steps,", self.trial.expected(strength), 0.0)

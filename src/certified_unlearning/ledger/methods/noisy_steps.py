@@ -21,7 +21,7 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, noise_key
-from certified_unlearning.ledger.methods.advice import MORE, Advice, Option
+from certified_unlearning.ledger.methods.advice import MORE, Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
@@ -50,7 +50,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         options += [each for each in weaker if each is not None]
         options.append(self._refit(f"--mechanism newton-removal --C {self._C(1):.2g}"))
         # A version may have had bad luck: what helps is also better than others with its noise.
-        own = self._with("", self.plan.strong_convexity, Noise(learner.sigma, learner.exact_problem.step_size)).expected
+        own = self._expected_again()
         helpful = [
             each for each in options if each.expected.is_better_than(self.worth) and each.expected.is_better_than(own)
         ]
@@ -59,18 +59,26 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
             or "nothing that was tried, so far more records"
         )
 
+    def _expected_again(self) -> PredictionScores:
+        return self.trial.expected(
+            self.plan.strong_convexity, Noise(self.plan.sigma, self.plan.exact_problem.step_size)
+        )
+
     def _left_out(self, usual: Option | None) -> str:
         return WITHOUT if usual is None or not math.isclose(usual.noise, self.plan.sigma, rel_tol=0.01) else ""
 
     def _other_mechanisms(self, flag: str) -> Sequence[Option]:
         return (self._refit(f"{flag} and --mechanism newton-removal", C=MORE),)
 
-    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option | None:
+    def _option(
+        self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
+    ) -> Option | None:
         learner = self.plan
         try:
             plan = plan_learner(
                 None if learner.cycle is None else "auto",
-                C=self._C(C),
+                C=self._largest_C(C),
+                class_weights=learner.class_weights if shares is None else shares,
                 intercept=self.intercept,
                 n=records * learner.n,
                 features=learner.features,
@@ -83,7 +91,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         except UnlearningError:
             return None
         strength = self.plan.strong_convexity / C / records
-        return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size))
+        return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size), shares)
 
     def _refit(self, words: str, *, C: float = 1) -> Option:
         """Return Newton removal with a ``C`` so many times as large."""

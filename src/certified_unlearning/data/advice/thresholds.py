@@ -1,0 +1,171 @@
+"""Decision thresholds of two classes: which probability of a class is enough to predict it, chosen on labelled records.
+
+A threshold that is chosen on a model's training records tells of them, also when they are removed later. So a caller
+gives others.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.errors import DataError, ParameterError
+
+CRITERIA = "balanced, f1, recall=NUMBER or precision=NUMBER"
+"""What a threshold can be chosen by: the largest balanced accuracy or F1, the highest one with so much recall, the
+lowest one with so much precision."""
+_MOST_DIGITS = 17
+
+Array = NDArray[np.float64]
+
+
+class Threshold(NamedTuple):
+    """Which probability of one of two classes is enough to predict it.
+
+    Attributes:
+        probability: From which one on, strictly between 0 and 1.
+        position: The number of the class, 0 or 1.
+        name: What the class is called.
+    """
+
+    probability: float
+    position: int
+    name: str
+
+    def predicted(self, probabilities: Array) -> NDArray[np.int64]:
+        """Return the number of the predicted class, shape ``(n,)``, for probabilities of shape ``(n, 2)``."""
+        enough = probabilities[:, self.position] >= self.probability
+        return np.where(enough, self.position, 1 - self.position)
+
+    def in_words(self) -> str:
+        """Return which class is predicted from which probability on."""
+        return f"{self.name!r} where its probability is at least {self.probability!r}"
+
+
+class Counts(NamedTuple):
+    """What each candidate threshold would predict, from the highest one on.
+
+    Attributes:
+        thresholds: The probabilities that occur, falling, shape ``(candidates,)``.
+        right: Records of the class that are predicted as it.
+        wrong: Records of the other class that are predicted as it.
+    """
+
+    thresholds: Array
+    right: Array
+    wrong: Array
+
+    @property
+    def recall(self) -> Array:
+        """The share of the class' records that are predicted as it."""
+        return np.asarray(self.right / self.right[-1])
+
+    @property
+    def precision(self) -> Array:
+        """The share of the class' records among those that are predicted as it."""
+        return self.right / (self.right + self.wrong)
+
+    @property
+    def balanced_accuracy(self) -> Array:
+        """The mean of both classes' recalls."""
+        return np.asarray((self.recall + 1 - self.wrong / self.wrong[-1]) / 2)
+
+    @property
+    def f1(self) -> Array:
+        """The harmonic mean of precision and recall."""
+        return np.asarray(2 * self.right / (self.right + self.wrong + self.right[-1]))
+
+
+class Criterion(NamedTuple):
+    """What a threshold is chosen by.
+
+    Attributes:
+        name: ``balanced``, ``f1``, ``recall`` or ``precision``.
+        least: How much recall or precision there must be at least; None of the others.
+    """
+
+    name: str
+    least: float | None = None
+
+    @classmethod
+    def read(cls, text: str) -> "Criterion":
+        """Read one of `CRITERIA`.
+
+        Raises:
+            ParameterError: It is none of them.
+        """
+        name, separator, number = text.partition("=")
+        if name not in _CHOICES or bool(separator) != (name in ("recall", "precision")):
+            raise ParameterError(f"choose_threshold must be {CRITERIA}, got {text!r}")
+        if not separator:
+            return cls(name)
+        try:
+            least = float(number)
+        except ValueError:
+            least = math.nan
+        if not 0 < least <= 1:
+            raise ParameterError(
+                f"choose_threshold is {text!r}, but {name} must be a number above 0 and at most 1, such as {name}=0.8"
+            )
+        return cls(name, least)
+
+    def choose(self, probabilities: Array, is_of_class: NDArray[np.bool_]) -> float:
+        """Choose a threshold on records, with as few digits as do: so it is hardly a record's own probability.
+
+        Args:
+            probabilities: Of the class, shape ``(n,)``.
+            is_of_class: Whether each record is of it, shape ``(n,)``.
+
+        Raises:
+            DataError: All records are of one class, or no threshold has the precision that is asked for.
+        """
+        if is_of_class.all() or not is_of_class.any():
+            raise DataError("all records are of one class, and a threshold can be chosen on records of both only")
+        counts = _counted(probabilities, is_of_class)
+        place = _CHOICES[self.name](counts, self.least or 0.0)
+        below = counts.thresholds[place + 1] if place + 1 < len(counts.thresholds) else 0.0
+        return _between(float(below), float(counts.thresholds[place]))
+
+
+def _counted(probabilities: Array, is_of_class: NDArray[np.bool_]) -> Counts:
+    from sklearn.metrics import roc_curve  # Not at the top: commands start without it.
+
+    wrong, right, thresholds = roc_curve(is_of_class, probabilities, drop_intermediate=False)
+    members = int(is_of_class.sum())
+    # The first one is infinite: nobody is predicted.
+    return Counts(thresholds[1:], np.rint(right * members)[1:], np.rint(wrong * (len(is_of_class) - members))[1:])
+
+
+def _with_recall(counts: Counts, least: float) -> int:
+    return int(np.argmax(counts.recall >= least))
+
+
+def _with_precision(counts: Counts, least: float) -> int:
+    precision = counts.precision
+    if not (precision >= least).any():
+        best = int(precision.argmax())
+        raise DataError(
+            f"no threshold has precision {least:g} on these records: the largest is {precision[best]:.3f}, with recall "
+            f"{counts.recall[best]:.3f}"
+        )
+    return int(np.flatnonzero(precision >= least)[-1])
+
+
+_CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
+    "balanced": lambda counts, _: int(counts.balanced_accuracy.argmax()),
+    "f1": lambda counts, _: int(counts.f1.argmax()),
+    "recall": _with_recall,
+    "precision": _with_precision,
+}
+"""Which candidate is taken: its place."""
+
+
+def _between(below: float, at: float) -> float:
+    """Return the number with the fewest digits above ``below``, at most ``at``, near their middle and within (0, 1)."""
+    for digits in range(1, _MOST_DIGITS + 1):
+        short = float(f"{(below + at) / 2:.{digits}g}")
+        if below < short <= at and 0 < short < 1:
+            return short
+    return min(at, math.nextafter(1, 0))
