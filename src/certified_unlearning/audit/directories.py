@@ -242,8 +242,10 @@ class DirectoryMethod:
         plan, noise = self.model.learner, method_of(ModelDirectory(self.scratch), self.model).noise()
         if noise is None or plan.classes != 2:
             return None
+        low, high = plan.class_weights or (1.0, 1.0)  # type: ignore[attr-defined]
         return PublicObjective(
             loss="logistic",
+            class_weights=(low, high),
             strength=plan.n * float(plan.strong_convexity),  # type: ignore[attr-defined]
             targets=lambda labels: np.asarray(labels, dtype=np.float64),
             seen=lambda X: X,
