@@ -17,6 +17,7 @@ ROOMS = (
     ("cli",),
     ("commands",),
     ("papers",),
+    ("audit",),
     ("reproduction", "estimators", "ledger"),
     ("certificate",),
     ("mechanisms",),

@@ -34,7 +34,7 @@ print(again.certificate_.epsilon <= 1, again.score(X, y) > 0.6)
 PACKAGE_DATA = """
 from importlib.resources import files
 from certified_unlearning.papers.all import papers
-from certified_unlearning.reproduction.claims import claims_of
+from certified_unlearning.reproduction.claims.model import claims_of
 from certified_unlearning.reproduction.report import page
 assert files("certified_unlearning").joinpath("py.typed").is_file()
 assert all(claims_of(papers(())).values())

@@ -11,7 +11,7 @@ from tests.docs.building import ROOT
 from tests.docs.links import Page
 
 SOURCE = ROOT / "src" / "certified_unlearning"
-ROOMS = ("accounting", "certificate", "data", "engine", "estimators", "ledger", "mechanisms", "reproduction")
+ROOMS = ("accounting", "audit", "certificate", "data", "engine", "estimators", "ledger", "mechanisms", "reproduction")
 """A page each."""
 OF_PAPERS = ("all.py", "parameters.py", "*/theory/*.py", "*/services/*.py")
 """Modules of papers that others may build on; the rest of a paper only its experiments use."""

@@ -53,6 +53,7 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=
 app.add_typer(data.app, name="data")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(plan.app, name="plan")
+app.command("audit")(verify.audit)
 app.command("claims")(claims.show_claims)
 app.command("declare")(declare.declare)
 app.command("regression")(regression.check_regression)

@@ -1,4 +1,4 @@
-"""The command `unlearn verify`: certificates and model directories recomputed."""
+"""The commands `unlearn verify`, which recomputes what is certified, and `unlearn audit`, which attacks it."""
 
 import json
 import sys
@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 from certified_unlearning.commands import ledger
+from certified_unlearning.commands.options import AsJson, ModelDir
+from certified_unlearning.commands.output import interruptible
 from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.text import seconds_in_words
+
+VIOLATED = 3
+"""Exit status of an audit that finds more than is certified: 1 and 2 are mistakes of the user's."""
 
 
 def verify(
@@ -82,3 +88,38 @@ def _verify_as_json(path: Path) -> bool:
     }
     print(json.dumps(found, indent=2))
     return True
+
+
+def audit(
+    model_dir: ModelDir,
+    canaries: Annotated[int, typer.Option(help="How many made-up records there are, of which half are drawn.")] = 50,
+    request_size: Annotated[
+        int, typer.Option(help="How many of them leave in one request: as many as you answer at once.")
+    ] = 1,
+    runs: Annotated[int, typer.Option(help="How many times the model is learned again, with others drawn.")] = 1,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as `init` was told.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Attack removed records in a scratch copy: what is shown at least, beside what is certified at most.
+
+    The model is learned again by its own mechanism and constants, with made-up records in the places of some. These are
+    removed, and a guesser names them by what is published then. Nothing in the model directory changes. The exit status
+    is 3 where more is shown than is certified.
+    """
+    from certified_unlearning.audit.directories import audit_directory
+
+    def announce(seconds: float) -> None:
+        if sys.stderr.isatty():
+            print(f"learning again takes about {seconds_in_words(seconds)}", file=sys.stderr)
+
+    with interruptible(lambda: "the scratch copy was deleted; the model is as it was"):
+        found = audit_directory(
+            model_dir, canaries=canaries, request_size=request_size, runs=runs, device=device, announce=announce
+        )
+    if as_json:
+        print(json.dumps({"model": str(model_dir), **found.to_dict()}, indent=2))
+    else:
+        headline, *rest = str(found).splitlines()
+        print("\n".join([*rest, headline]))
+    if found.verdict == "violated":
+        raise typer.Exit(VIOLATED)

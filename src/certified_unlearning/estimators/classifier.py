@@ -22,6 +22,7 @@ from certified_unlearning.estimators.advice import ADVISED, GOOD, NEAR_BEST, Str
 from certified_unlearning.estimators.class_weights import class_weights
 from certified_unlearning.estimators.estimator import UnlearningEstimator
 from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.objective import PublicObjective
 from certified_unlearning.estimators.scaling import Array
 
 
@@ -175,6 +176,21 @@ class NoisyClassifier(LinearClassifier):
 
     def _class_weights(self) -> ClassWeights:
         return class_weights(self.class_weight, self.classes_)
+
+    def _public_objective(self) -> PublicObjective | None:
+        noise, (largest, shares) = self._noise_of_coefficients(), self._class_weights()
+        if len(self.classes_) > 2 or not noise:
+            return None
+        low, high = (1.0, 1.0) if shares is None else shares
+        return PublicObjective(
+            loss="logistic",
+            strength=1 / (self.C * largest),
+            targets=lambda labels: np.where(np.asarray(labels) == self.classes_[1], 1.0, -1.0),
+            seen=self._seen,
+            intercept=self.fit_intercept,
+            class_weights=(low, high),
+            **noise,
+        )
 
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` if a plan's noise is larger than any score."""

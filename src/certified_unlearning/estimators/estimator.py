@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning.data.advice.shares import Shares, sampled
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import documentation, storage
 from certified_unlearning.estimators.advice import warn_of_a_drowning_column
 from certified_unlearning.estimators.records import Positions, RecordStore
@@ -105,6 +105,27 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         """Return what a file's header and arrays say besides parameters, columns and the frame's index."""
+
+    def _require_law(self) -> None:
+        """Raise `AssumptionError` unless something is certified of the law of what the model publishes."""
+        raise AssumptionError(
+            f"{type(self).__name__} certifies answers, which are bounded and have no law to compare with; an audit "
+            "needs a certificate of the model's law"
+        )
+
+    def _long_rows(self, directions: Array) -> Array:
+        """Return features that the model sees in these directions, as long as its guarantee allows.
+
+        Args:
+            directions: Rows of norm 1.
+        """
+        if self.feature_ranges is None:
+            longest: Array = directions * (1.0 if self.data_norm is None else self.data_norm)
+            return longest
+        low, high = np.broadcast_to(np.asarray(self.feature_ranges, dtype=np.float64), (directions.shape[1], 2)).T
+        inside = directions / np.abs(directions).max(axis=1, keepdims=True)
+        rows: Array = np.clip(low + (high - low) * (1 + inside) / 2, low, high)
+        return rows
 
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` of what a plan means for usefulness and time."""

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from certified_unlearning.certificate.base import Stated
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.engine.objectives import sparse
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.estimator import UnlearningEstimator
+from certified_unlearning.estimators.objective import Laws, PublicObjective
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.text import counted
 
@@ -76,6 +78,48 @@ class LinearModel(UnlearningEstimator):
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return how many of some labels are each class'; of targets nothing."""
         return np.empty(0, dtype=np.int64)
+
+    def _require_law(self) -> None:
+        pass
+
+    def _stated_of_removed(self) -> Stated:
+        """Return what is certified of the model's law, beside that of a model without all records removed so far."""
+        stated: Stated = self.certificate_.stated()
+        return stated
+
+    def _noise_of_weights(self) -> tuple[float, bool] | None:
+        """Return the noise of weights of rows, and whether it is by curvature (`PublicObjective`); None if unknown."""
+        return None
+
+    def _public_objective(self) -> PublicObjective | None:
+        """Return the objective of a fitted model; None where scores are several, or descent stops before a minimum."""
+        return None
+
+    def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
+        """Draw weights of models as this one was fitted, after a removal, and of the comparator; it stays as it is.
+
+        Args:
+            gone: The only records that are removed.
+            trials: How many of each.
+
+        Raises:
+            AssumptionError: What the certificate compares with cannot be drawn.
+        """
+        raise AssumptionError(
+            f"what the certificate of {type(self).__name__} compares with cannot be drawn: LangevinLogisticRegression "
+            "(with batch_size=None), LangevinRidge, CertifiedLogisticRegression and CertifiedRidge can be audited so; "
+            "or give weights of your own to compare_laws"
+        )
+
+    def _noise_of_coefficients(self) -> dict[str, Any]:
+        """Return the noise of the coefficients as `PublicObjective` has it; empty where it is unknown."""
+        found = self._noise_of_weights()
+        if found is None:
+            return {}
+        noise, by_curvature = found
+        # With an intercept, weights of rows are longer by sqrt(2). The Hessian of such weights is half as large.
+        shorter = self.fit_intercept and not by_curvature
+        return {"noise": noise / np.sqrt(2) if shorter else noise, "by_curvature": by_curvature}
 
     @property
     def _columns(self) -> int:

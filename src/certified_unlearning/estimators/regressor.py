@@ -14,6 +14,7 @@ from certified_unlearning.data.quality import TargetQuality, target_quality_of
 from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.objective import PublicObjective
 from certified_unlearning.estimators.scaling import Array
 
 
@@ -109,6 +110,19 @@ class RidgeRegressor(LinearRegressor):
     """
 
     alpha: float = 1.0
+
+    def _public_objective(self) -> PublicObjective | None:
+        low, high = self._range()
+        return PublicObjective(
+            loss="squared",
+            strength=float(self.alpha),
+            targets=lambda y: (np.clip(y, low, high) - self._middle) / self._half,
+            seen=self._seen,
+            intercept=self.fit_intercept,
+            unit=self._half,
+            middle=self._middle,
+            **self._noise_of_coefficients(),
+        )
 
     def _regularisation(self, n: int) -> float:
         """Return ``m / n`` for ``n`` records.

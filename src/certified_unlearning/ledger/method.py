@@ -97,6 +97,13 @@ class Method(ABC, Generic[PlanT]):
     def __init__(self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str) -> None:
         self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
 
+    def noise(self) -> tuple[float, bool] | None:
+        """Return the noise of published weights as `estimators.objective.PublicObjective` has it.
+
+        By default none is known, or weights are no minimiser's.
+        """
+        return None
+
     def deal(self) -> None:
         """Bring the training copy into the order in which it is read; by default it is read as it is."""
 

@@ -15,7 +15,7 @@ from certified_unlearning.papers.private_learning.audit_statistics import (
     audited,
     law_holds,
     least_of_noisy,
-    least_rate,
+    rate_above,
     shown_delta,
     shown_mu,
 )
@@ -87,8 +87,8 @@ def test_lower_bounds_near_the_truth_with_more_runs():
     assert shown_mu(attack) < 1
     ratios = Attack(attack.here, attack.there)
     assert shown_delta(ratios, 0.5) == pytest.approx(delta_from_mu(1.0, 0.5), abs=0.02)
-    assert least_rate(np.array([-1.0, 1.0, 1.0, 1.0]), 0.01) == pytest.approx(stats.beta.ppf(0.01, 3, 2))
-    assert least_rate(np.full(5, -1.0), 0.01) == 0
+    assert rate_above(np.array([-1.0, 1.0, 1.0, 1.0]), 0.01) == pytest.approx(stats.beta.ppf(0.01, 3, 2))
+    assert rate_above(np.full(5, -1.0), 0.01) == 0
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])

@@ -69,6 +69,9 @@ class _DescentToDelete(DescentClassifier):
         self._publish(weights, history)
         self._history = history
 
+    def _noise_of_weights(self) -> tuple[float, bool]:
+        return self._learner.sigma, False
+
     def _publish(self, weights: torch.Tensor, history: History) -> None:
         published = self._learner.publish(weights, history, [self._noise_key()])
         self._weights = published.cpu().numpy()

@@ -14,12 +14,15 @@ from certified_unlearning import certificate
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.engine import randomness
+from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import AssumptionError
 from certified_unlearning.estimators.advice import warn_if_slow
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.descent import report
 from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import Positions
 from certified_unlearning.estimators.scaling import unit
 from certified_unlearning.mechanisms.learners.history import History, Removal
@@ -192,9 +195,32 @@ class DescentModel(LinearModel):
 class LangevinModel(DescentModel):
     """A linear model that learns and unlearns by Langevin unlearning's noisy steps."""
 
+    def _noise_of_weights(self) -> tuple[float, bool]:
+        return self._learner.sigma, True
+
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()
+
+    def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
+        learner = self._learner
+        drawn = learner.cycle is None and learner.accountant == "shifted" and learner.adjacency != "replace"
+        if not drawn or len(self._history):
+            raise AssumptionError(
+                f"the comparator of {type(self).__name__} is drawn for the first removal, with accountant='shifted', "
+                "adjacency 'zero-out' or 'remove' and all records in every step"
+            )
+        removal = learner.plan_removal(self._history, len(gone))
+        whole, store = self._tensors(self._store.rows, self._store.labels), self._store.compacted(gone)
+        left, noise = self._tensors(store.rows, store.labels), str(self._noise_key())
+        keys = {
+            name: [address(noise, name, trial) for trial in range(trials)]
+            for name in ("learning", "removal", "comparator")
+        }
+        before = learner.learn(*whole, keys["learning"])
+        unlearned = learner.unlearn(before, *left, [removal], keys["removal"])
+        comparator = learner.comparator(*left, removal, keys["comparator"])
+        return Laws(*(each.cpu().numpy().astype(np.float64) for each in (before, unlearned, comparator)))
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
         history = self._history.after(self._learner.plan_removal(self._history, records))

@@ -27,6 +27,7 @@ from certified_unlearning.accounting.private.learners import (
 from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner, learner_of
 from certified_unlearning.certificate import PrivateCertificate
+from certified_unlearning.certificate.base import Stated
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
@@ -252,6 +253,14 @@ class PrivateModel(LinearModel):
     def _plan(self) -> PrivateLearner:
         """What was run, as its certificate tells."""
         return learner_of(self._certificate.constants)
+
+    def _stated_of_removed(self) -> Stated:
+        deleted = int(self._store.removed.sum())
+        stated = self.certificate_.stated()
+        # At delta and what the sampler of noise leaves out besides: no more than delta, where epsilon is finite.
+        return stated._replace(
+            epsilon=self.epsilon_after(deleted), extra_delta=stated.delta, epsilon_all_published=None, mu=None
+        )
 
     def _remove(self, named: NDArray[Any]) -> bool:
         self._store = self._store.without(self._store.removable(named))

@@ -1,5 +1,6 @@
 """A model whose removals are certified against an exact refit: what classifiers and ridge regression share."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.scaling import Array, dense
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
@@ -97,6 +99,30 @@ class RefitModel(LinearModel):
 
         self._remove_in_place(gone, carry_on)
         return not self._class_sizes.all()
+
+    def _noise_of_weights(self) -> tuple[float, bool]:
+        return self._plan.sigma, False
+
+    def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
+        unlearned, noise = copy.deepcopy(self), str(self._noise_key())
+        unlearned.unlearn(gone)
+        # From nothing, as a reading does: the minimiser on what is left, to a part of the budget.
+        left = unlearned._plan, unlearned._store.rows, unlearned._store.labels
+        exact = (
+            NewtonRemoval(self._plan).fit(*left[1:])
+            if self._plan.removes_by_newton
+            else refit(self._plan, objective_of(*left))
+        )
+
+        def drawn(weights: Array, name: str) -> Array:
+            numbers = normal_numbers(trials * len(weights), address(noise, name))
+            return weights + self._plan.sigma * numbers.reshape(trials, -1)
+
+        return Laws(
+            drawn(self._model.weights, "before"),
+            drawn(unlearned._model.weights, "unlearned"),
+            drawn(exact.weights, "comparator"),
+        )
 
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""

@@ -53,6 +53,10 @@ class ExactRefit(Method[RefitPlan]):
     needs_what_it_removes = True
     stays_on_the_cpu = True
 
+    def noise(self) -> tuple[float, bool]:
+        """Return the standard deviation of the noise on publication."""
+        return self._plan.sigma, False
+
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
         return self._learned(self._plan, None)

@@ -108,6 +108,10 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         "add up one stream of removals from them"
     )
 
+    def noise(self) -> tuple[float, bool]:
+        """Return the noise of steps, which varies weights by the curvature."""
+        return self._plan.sigma, True
+
     def deal(self) -> None:
         """Bring the training copy into the order in which it is read."""
         learner = self._plan

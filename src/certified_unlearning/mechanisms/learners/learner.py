@@ -375,6 +375,24 @@ class NoisyLearner(LinearLearner):
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
         return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
 
+    def comparator(self, rows: Tensor, labels: Tensor, removal: Removal, keys: Sequence[int]) -> Tensor:
+        """Draw models that one removal is compared with, where all steps read all records.
+
+        They begin at the same start and take as many steps in all, on the data without the removed records.
+
+        Args:
+            rows: The rows after the removal, as of `unlearn`.
+            labels: Theirs.
+            removal: Its records and steps.
+            keys: The address of each trial's noise.
+
+        Returns:
+            Weights, shape ``(trials, d)``.
+        """
+        begun = self.model_copy(update={"learning_steps": 0})
+        all_steps = removal._replace(steps=self.learning_steps + removal.steps)
+        return begun.unlearn(begun.learn(rows, labels, keys), rows, labels, [all_steps], keys)
+
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:
     """Raise `ParameterError` where both are given: one of them is planned."""

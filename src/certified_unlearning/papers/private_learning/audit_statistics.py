@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from certified_unlearning.accounting.auditing.rates import least_rate
 from certified_unlearning.accounting.private.sampled import NoisySums, SampledGuarantee
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.private_learning import attacks
@@ -67,8 +68,8 @@ def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
     from scipy.special import ndtri
 
     power, alarm = (
-        least_rate(attack.here, false_alarm / 2),
-        1 - least_rate(-attack.there, false_alarm / 2),
+        rate_above(attack.here, false_alarm / 2),
+        1 - rate_above(-attack.there, false_alarm / 2),
     )
     # Infinite differences say that one rate is not bounded away from 0 or 1: nothing is shown.
     found = float(ndtri(power) - ndtri(alarm))
@@ -83,22 +84,19 @@ def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_AL
         epsilon: Of the statement.
         false_alarm: Probability with which the bound is above the truth, at most.
     """
-    power = least_rate(attack.here - epsilon, false_alarm / 2)
-    alarm = 1 - least_rate(epsilon - attack.there, false_alarm / 2)
+    power = rate_above(attack.here - epsilon, false_alarm / 2)
+    alarm = 1 - rate_above(epsilon - attack.there, false_alarm / 2)
     return max(0.0, power - math.exp(epsilon) * alarm)
 
 
-def least_rate(scores: attacks.Array, miss: float) -> float:
+def rate_above(scores: attacks.Array, miss: float) -> float:
     """Return a lower bound on the probability of a score above 0, by Clopper and Pearson.
 
     Args:
         scores: Of independent runs.
         miss: Probability with which the bound is above it, at most.
     """
-    from scipy.special import betaincinv
-
-    above = int((scores > 0).sum())
-    return float(betaincinv(above, len(scores) - above + 1, miss)) if above else 0.0
+    return least_rate(int((scores > 0).sum()), len(scores), miss=miss)
 
 
 def law_holds(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.accounting.auditing.rates import least_rate, most_rate
 
 
 class Interval(NamedTuple):
@@ -19,13 +19,8 @@ def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
     Raises:
         ParameterError: There are fewer trials than successes, or none.
     """
-    if not 0 <= successes <= trials or trials == 0:
-        raise ParameterError(f"successes must be from 0 to trials, which is above 0, got {successes} of {trials}")
-    from scipy.special import betaincinv
-
-    low = betaincinv(successes, trials - successes + 1, miss / 2) if successes else 0.0
-    high = betaincinv(successes + 1, trials - successes, 1 - miss / 2) if successes < trials else 1.0
-    return Interval(float(low), float(high))
+    low, high = (rate(successes, trials, miss=miss / 2) for rate in (least_rate, most_rate))
+    return Interval(low, high)
 
 
 @dataclass(frozen=True)

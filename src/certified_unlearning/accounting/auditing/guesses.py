@@ -1,0 +1,120 @@
+"""How likely so many right guesses of members are for a model that has seen no canary, as natural logarithms.
+
+Some of the canaries, a fixed number drawn at random, are members: they were learned and removed. A guesser names
+canaries. If the model's law does not depend on which canaries were drawn, the number of right guesses is
+hypergeometric, whatever the guesser does.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from certified_unlearning.errors import ParameterError
+
+MOST_SPLITS = 20_000
+"""Ways to name canaries of several classes that are tried."""
+
+
+def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
+    """Return ``ln P(V >= right)`` for ``V`` of ``named`` canaries that are members.
+
+    Args:
+        canaries: How many there are, ``m``.
+        members: How many of them were drawn, ``s``.
+        named: How many the guesser names as members, ``k``.
+        right: How many of these are members, ``v``.
+
+    Raises:
+        ParameterError: The numbers do not fit each other.
+    """
+    _require_numbers(canaries, members, named)
+    from scipy.stats import hypergeom
+
+    return min(0.0, float(hypergeom.logsf(right - 1, canaries, members, named)))
+
+
+def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: int, right: int) -> float:
+    """Return the same where the guesser also names canaries that are no members.
+
+    ``P(A + k' - B >= right)``: of ``k`` canaries that are named as members ``A`` are, and of ``k'`` that are named as
+    others ``B`` are members. This is no hypergeometric law of ``k + k'`` guesses: that one's tail is too small.
+
+    Args:
+        canaries: ``m``.
+        members: ``s``.
+        named: ``k``.
+        named_others: ``k'``.
+        right: Right guesses of both kinds.
+
+    Raises:
+        ParameterError: The numbers do not fit each other.
+    """
+    _require_numbers(canaries, members, named + named_others)
+    from scipy.special import logsumexp
+    from scipy.stats import hypergeom
+
+    marked = np.arange(max(0, named - (canaries - members)), min(named, members) + 1)
+    first = hypergeom.logpmf(marked, canaries, members, named)
+    most = marked + named_others - right  # Members among the others that leave as many right.
+    rest = hypergeom.logcdf(np.maximum(most, 0), canaries - named, members - marked, named_others)
+    return min(0.0, float(logsumexp(np.where(most < 0, -np.inf, first + rest))))
+
+
+def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named: int, right: int) -> float:
+    """Return the same where a fixed number of members is drawn from each class of canaries.
+
+    It is the largest over all ways to name so many, for a guesser may know what is likeliest to succeed.
+
+    Args:
+        canaries: How many there are of each class.
+        members: How many of each were drawn.
+        named: How many the guesser names, of all classes together.
+        right: How many of these are members.
+
+    Raises:
+        ParameterError: The numbers do not fit each other, or there are too many ways to name canaries.
+    """
+    _require_numbers(sum(canaries), sum(members), named)
+    for one, drawn in zip(canaries, members, strict=True):
+        _require_numbers(one, drawn, 0)
+    ways = math.prod(min(one, named) + 1 for one in canaries[1:])
+    if ways > MOST_SPLITS:
+        raise ParameterError(
+            f"members drawn by class allow about {ways:,} ways to name {named} canaries, of which at most "
+            f"{MOST_SPLITS:,} are tried: take canaries of fewer classes"
+        )
+    from scipy.stats import hypergeom
+
+    laws = [
+        [hypergeom.pmf(np.arange(some + 1), one, drawn, some) for some in range(min(one, named) + 1)]
+        for one, drawn in zip(canaries, members, strict=True)
+    ]
+
+    def tail(split: Sequence[int]) -> float:
+        law = np.ones(1)
+        for number, some in enumerate(split):
+            law = np.convolve(law, laws[number][some])
+        return float(law[right:].sum()) if right > 0 else 1.0
+
+    most = max(tail(split) for split in _splits(named, canaries))
+    return min(0.0, math.log(most)) if most > 0 else -math.inf
+
+
+def _splits(named: int, canaries: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to take so many canaries from the classes."""
+    if len(canaries) == 1:
+        if named <= canaries[0]:
+            yield (named,)
+        return
+    for some in range(min(named, canaries[0]) + 1):
+        for others in _splits(named - some, canaries[1:]):
+            yield (some, *others)
+
+
+def _require_numbers(canaries: int, members: int, named: int) -> None:
+    if not (0 <= members <= canaries and 0 <= named <= canaries):
+        raise ParameterError(
+            f"members and named canaries must be from 0 to the number of canaries, {canaries}, got {members} members "
+            f"and {named} named"
+        )

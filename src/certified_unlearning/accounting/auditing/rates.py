@@ -1,0 +1,37 @@
+"""Confidence bounds of a probability, of independent trials (Clopper and Pearson 1934)."""
+
+from certified_unlearning.errors import ParameterError
+
+
+def least_rate(successes: int, trials: int, *, miss: float) -> float:
+    """Return a lower bound on the probability of a success.
+
+    Args:
+        successes: How many trials were successes.
+        trials: How many independent trials there were, at least 1.
+        miss: Probability with which the bound is above the truth, at most.
+
+    Raises:
+        ParameterError: There are more successes than trials, or no trials.
+    """
+    _require_counts(successes, trials)
+    if not successes:
+        return 0.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(successes, trials - successes + 1, miss))
+
+
+def most_rate(successes: int, trials: int, *, miss: float) -> float:
+    """Return an upper bound on the probability of a success; arguments and errors as of `least_rate`."""
+    _require_counts(successes, trials)
+    if successes == trials:
+        return 1.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(successes + 1, trials - successes, 1 - miss))
+
+
+def _require_counts(successes: int, trials: int) -> None:
+    if not 0 <= successes <= trials or trials == 0:
+        raise ParameterError(f"successes must be from 0 to trials, which is above 0, got {successes} of {trials}")

@@ -1,0 +1,25 @@
+"""Audits: attacks on a model that turn success into a lower bound, beside the upper bound of a certificate.
+
+`audit` attacks removed canaries in one run, or in a few; `two_laws` compares many unlearned models with many of the
+comparator's, and `compare_laws` those of any method. An audit that finds nothing proves nothing.
+"""
+
+from certified_unlearning.audit.canaries import Known
+from certified_unlearning.audit.claims import Claim, LowerBound
+from certified_unlearning.audit.laws import EventCounts, TwoLawResult, compare_laws, two_laws
+from certified_unlearning.audit.one_run import audit
+from certified_unlearning.audit.result import AuditResult, AuditRun, Verdict
+
+__all__ = [
+    "AuditResult",
+    "AuditRun",
+    "Claim",
+    "EventCounts",
+    "Known",
+    "LowerBound",
+    "TwoLawResult",
+    "Verdict",
+    "audit",
+    "compare_laws",
+    "two_laws",
+]

@@ -1,0 +1,155 @@
+"""Records that an audit learns and removes, of which it draws some at random."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.auditing.guesses import log_tail, log_tail_by_class, log_tail_of_both
+from certified_unlearning.errors import DataError, ParameterError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """All that a guesser knows besides what is published.
+
+    Attributes:
+        X: The records that stay, shape ``(n, features)``.
+        y: Their classes or targets.
+        rows: The canaries, shape ``(m, features)``.
+        labels: Their classes or targets.
+        copies: How many equal records a canary is.
+        members: How many canaries were drawn, learned and removed.
+    """
+
+    X: Array
+    y: NDArray[Any]
+    rows: Array
+    labels: NDArray[Any]
+    copies: int
+    members: int
+
+    def with_canaries(self, drawn: NDArray[np.int64]) -> tuple[Array, NDArray[Any], NDArray[np.int64]]:
+        """Return records and labels with drawn canaries at their end, and the positions of these.
+
+        Those that are not drawn leave no gap, so positions do not depend on which were.
+        """
+        added = np.repeat(drawn, self.copies)
+        X, y = np.concatenate([self.X, self.rows[added]]), np.concatenate([self.y, self.labels[added]])
+        return X, y, np.arange(len(self.X), len(X))
+
+
+@dataclass(frozen=True)
+class Guessing:
+    """How members are drawn and named, and how likely so many right guesses are.
+
+    Attributes:
+        canaries: How many there are of each class from which a fixed number is drawn; one class if it is all the same.
+        members: How many are drawn of each.
+        named: How many canaries a guess names as members.
+        named_others: How many it names as no members.
+    """
+
+    canaries: tuple[int, ...]
+    members: tuple[int, ...]
+    named: int
+    named_others: int = 0
+
+    @property
+    def most_right(self) -> int:
+        """How many right guesses there can be."""
+        members, others = sum(self.members), sum(self.canaries) - sum(self.members)
+        return min(self.named, members) + min(self.named_others, others)
+
+    def log_p_value(self, right: int) -> float:
+        """Return the logarithm of the probability of so many right guesses or more, where nothing is known."""
+        canaries, members = sum(self.canaries), sum(self.members)
+        if len(self.canaries) > 1:
+            return log_tail_by_class(canaries=self.canaries, members=self.members, named=self.named, right=right)
+        if self.named_others:
+            return log_tail_of_both(
+                canaries=canaries, members=members, named=self.named, named_others=self.named_others, right=right
+            )
+        return log_tail(canaries=canaries, members=members, named=self.named, right=right)
+
+    def right(self, scores: Array, is_member: NDArray[np.bool_], ties: Array) -> int:
+        """Return how many guesses are right.
+
+        Args:
+            scores: Of every canary, the larger the likelier a member; the largest and the least are named.
+            is_member: Whether each was drawn.
+            ties: Random numbers, independent of which canaries were drawn, that decide between equal scores.
+        """
+        order = np.lexsort((ties, -scores))
+        named, others = order[: self.named], order[len(order) - self.named_others :]
+        return int(is_member[named].sum() + (~is_member[others]).sum())
+
+
+def orthogonal_directions(canaries: int, features: int, rng: np.random.Generator) -> Array:
+    """Draw rows of norm 1 that are orthogonal to each other; where there are more of them than features, in groups.
+
+    Args:
+        canaries: How many.
+        features: Their length.
+        rng: What draws them.
+    """
+    groups = [
+        np.linalg.qr(rng.standard_normal((features, features)))[0] for _ in range(-(-canaries // features))
+    ]  # fmt: skip
+    return np.concatenate(groups)[:canaries]
+
+
+def drawn_canaries(
+    canaries: int, X: Array, y: NDArray[Any], long_rows: Callable[[Array], Array] | None, rng: np.random.Generator
+) -> tuple[Array, NDArray[Any]]:
+    """Return orthogonal canaries with labels drawn at random.
+
+    Args:
+        canaries: How many.
+        X: The records that stay.
+        y: Their classes, which canaries have too; of targets, the least and the largest.
+        long_rows: Makes features of directions, as long as the model allows; None for the median length of records.
+        rng: What draws them.
+    """
+    directions = orthogonal_directions(canaries, X.shape[1], rng)
+    rows = directions * np.median(np.linalg.norm(X, axis=1)) if long_rows is None else long_rows(directions)
+    return rows, rng.choice(np.unique(y) if is_classes(y) else np.array([y.min(), y.max()]), size=canaries)
+
+
+def is_classes(y: NDArray[Any]) -> bool:
+    """Return whether labels are classes, as scikit-learn knows them."""
+    from sklearn.utils.multiclass import type_of_target
+
+    return type_of_target(y) in ("binary", "multiclass")
+
+
+def require_canaries(known: Known) -> None:
+    """Check canaries against the records that stay.
+
+    Raises:
+        DataError: Their columns or labels are others.
+        ParameterError: There are too few of them, or the numbers make no sense.
+    """
+    if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):
+        raise DataError(
+            f"canaries must be rows of {known.X.shape[1]} features with a label each, got shapes {known.rows.shape} "
+            f"and {known.labels.shape}"
+        )
+    if not 0 < known.members < len(known.rows):
+        raise ParameterError(
+            f"removed must be from 1 to {len(known.rows) - 1}, some of the {len(known.rows)} canaries, got "
+            f"{known.members}"
+        )
+    if known.copies < 1:
+        raise ParameterError(f"copies must be at least 1, got {known.copies}")
+    if is_classes(known.y):
+        unknown = np.setdiff1d(known.labels, known.y).tolist()
+        if unknown:
+            raise DataError(
+                f"canaries have the class {unknown[0]!r}, which no record of y has: then the list of classes would "
+                "tell which canaries were learned"
+            )

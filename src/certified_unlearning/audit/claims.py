@@ -1,0 +1,91 @@
+"""What an audit tries to refute, and what it found."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from certified_unlearning.accounting.auditing.bounds import epsilon_at_least, mu_at_least
+from certified_unlearning.accounting.core.checks import require_non_negative
+from certified_unlearning.certificate.base import Stated
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement that a model is close in law to one that has never seen the removed records.
+
+    The default claims what retraining would: the same law.
+
+    Attributes:
+        epsilon: For all removed records together.
+        delta: At which epsilon holds, all that is added to it included.
+        mu: The same as Gaussian differential privacy; None where that is not claimed.
+        extra_delta: What is added to the Gaussian curve of ``mu``.
+    """
+
+    epsilon: float = 0.0
+    delta: float = 0.0
+    mu: float | None = None
+    extra_delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ParameterError: A number is negative, or none.
+        """
+        require_non_negative(delta=self.delta, extra_delta=self.extra_delta)
+        for name, value in (("epsilon", self.epsilon), ("mu", self.mu)):
+            if value is not None and not value >= 0:
+                raise ParameterError(f"{name} must be at least 0, got {value!r}")
+
+    @classmethod
+    def of(cls, stated: Stated) -> Self:
+        """Return the claim of a certificate about what was released last.
+
+        Raises:
+            AssumptionError: It states no epsilon.
+        """
+        if stated.epsilon is None or stated.whole_delta is None:
+            raise AssumptionError("the certificate states no epsilon of a law, so an audit has nothing to compare with")
+        return cls(
+            epsilon=stated.epsilon, delta=stated.whole_delta, mu=stated.mu, extra_delta=stated.extra_delta or 0.0
+        )
+
+    def largest(self, other: "Claim") -> "Claim":
+        """Return the weakest claim that follows from either."""
+        known = self.mu is not None and other.mu is not None
+        return Claim(
+            epsilon=max(self.epsilon, other.epsilon),
+            delta=max(self.delta, other.delta),
+            mu=max(self.mu, other.mu) if known else None,  # type: ignore[type-var]
+            extra_delta=max(self.extra_delta, other.extra_delta),
+        )
+
+    def shown(self, rate: float, log_p: float) -> "LowerBound":
+        """Return what an event shows, at the claim's deltas.
+
+        Args:
+            rate: What its probability is at least under the model's law.
+            log_p: Logarithm of what its probability is at most under the comparator's law.
+        """
+        return LowerBound(
+            epsilon=epsilon_at_least(rate, log_p, delta=self.delta),
+            mu=mu_at_least(rate, log_p, extra_delta=self.extra_delta),
+        )
+
+    def is_below(self, bound: "LowerBound") -> bool:
+        """Return whether a bound refutes the claim: by ``mu`` where it states one, for that is never weaker."""
+        return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowerBound:
+    """What a model's law differs by at least.
+
+    Attributes:
+        epsilon: At the claim's delta.
+        mu: As Gaussian differential privacy.
+    """
+
+    epsilon: float
+    mu: float

@@ -1,0 +1,272 @@
+"""Audits of model directories: the model's own mechanism and constants, on a scratch copy that is deleted at the end.
+
+The ledger is read, and nothing is written to it. As many canaries as are drawn take the places of records, so that the
+plan is the model's own, whose constants follow from the number of records.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.audit.canaries import Array, Known
+from certified_unlearning.audit.claims import Claim
+from certified_unlearning.audit.guessers import Guess, Published, from_weights, guess_by_scores, scores_of
+from certified_unlearning.audit.one_run import VERDICT, audit
+from certified_unlearning.audit.result import AuditResult
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
+from certified_unlearning.estimators.objective import PublicObjective
+from certified_unlearning.ledger import training
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.method import Answered, Outcome, RemovedRows
+from certified_unlearning.ledger.method import Method as LedgerMethod
+from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
+from certified_unlearning.ledger.state import Batch, read_state
+from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
+
+COPIES = 2
+"""Of the training copy that fit on the disk: one, and what is written beside it while it is dealt."""
+
+
+def audit_directory(
+    path: Path,
+    *,
+    canaries: int = 50,
+    removed: int | None = None,
+    request_size: int = 1,
+    runs: int = 1,
+    alpha: float = VERDICT,
+    device: str | None = None,
+    announce: Callable[[float], None] | None = None,
+) -> AuditResult:
+    """Audit the model of a directory as `audit` does an estimator; nothing in the directory changes.
+
+    Args:
+        path: The model directory.
+        canaries: How many.
+        removed: How many are drawn, learned and removed. None: half of them.
+        request_size: How many of them a request removes: as many as the model is asked for at once. Their order is
+            drawn in advance.
+        runs: How many times the model is learned again.
+        alpha: Probability with which an honest model is called ``violated``, at most.
+        device: auto, cpu or cuda; None as `init` was told.
+        announce: Told before anything begins how many seconds learning takes in all, about.
+
+    Raises:
+        DataError: It is no model directory, or has too few records.
+        ParameterError: A number makes no sense.
+        AssumptionError: Its answers are certified, not its weights.
+        StorageError: An `apply` is at work or was interrupted, or the disk is too small.
+    """
+    require_count(least=2, canaries=canaries)
+    require_count(least=1, request_size=request_size, runs=runs)
+    members = canaries // 2 if removed is None else removed
+    with ModelDirectory(path).locked(shared=True):
+        model, X, y = _read(ModelDirectory(path), members)
+    if announce is not None:
+        announce(runs * seconds_to_learn(X, model.learner))
+    parent = path.resolve().parent
+    _require_room(parent, X)
+    # For the owner's eyes only: it holds people's records.
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.audit-", dir=parent) as scratch:
+        method = DirectoryMethod(Path(scratch), model, request_size, device)
+        return audit(method, X, y, canaries=canaries, removed=members, runs=runs, alpha=alpha)
+
+
+def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[np.int8]]:
+    """Return what never changes of the model, and rows and labels of so many records that canaries find room."""
+    with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        state = read_state(ledger)
+        model = read_stored(directory, state)
+        if not state.current.certificate.publishes_weights:
+            raise AssumptionError(
+                f"{directory.path} certifies answers, which are bounded and have no law to compare with; an audit "
+                "needs a certificate of the model's law"
+            )
+        if state.planned is not None:
+            raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")
+        left = np.fromiter(ledger.rows(), np.int64)
+    plan = model.learner
+    wanted, rng = plan.n - members, np.random.default_rng()
+    if min(wanted, len(left)) < members:
+        raise DataError(
+            f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; take fewer"
+        )
+    # Where records were removed, others stand twice: the audit is of the plan, which is for so many records.
+    chosen = rng.permutation(left)[:wanted]
+    chosen = np.concatenate([chosen, rng.choice(left, wanted - len(chosen))])
+    rows, labels = training.take(directory, plan.features, chosen.tolist())
+    if directory.places.exists() and plan.classes == 2:
+        rows *= -labels[:, None].astype(np.float32)  # As `training.deal` signs them.
+    return model, rows.astype(np.float64), labels
+
+
+def _require_room(parent: Path, X: Array) -> None:
+    needed, free = COPIES * X.size * 4, shutil.disk_usage(parent).free
+    if needed > free:
+        raise StorageError(
+            f"an audit writes a copy of the records beside the model, {needed / 1e9:.3g} GB, but {parent} has "
+            f"{free / 1e9:.3g} GB left"
+        )
+
+
+@dataclass
+class _Learned:
+    """A model in a scratch directory.
+
+    Attributes:
+        method: How it learned and forgets.
+        version: What it published last, and its secret.
+        answered: The requests that it has behind it.
+    """
+
+    method: LedgerMethod[Any]
+    version: Outcome
+    answered: list[Answered] = field(default_factory=list)
+
+
+@dataclass
+class DirectoryMethod:
+    """The model of a directory, learned and removed from in a scratch directory.
+
+    Attributes:
+        scratch: The scratch directory, which a new model empties.
+        model: What never changes of the model.
+        request_size: How many records a request removes.
+        device: Where noisy steps are taken; None as `init` was told.
+    """
+
+    scratch: Path
+    model: StoredModel
+    request_size: int
+    device: str | None
+    certified: bool = True
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+        return str(self.model.learner.mechanism)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the audit takes as given."""
+        return (
+            "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
+            "counts and settings, as the source says",
+            "what was declared of the table (ranges, words, classes) was not taken from the records",
+        )
+
+    def long_rows(self, directions: Array) -> Array:
+        """Return rows in these directions as the model sees them, with a column for its intercept if it has one."""
+        if not self.model.intercept:
+            return directions
+        shorter = directions[:, :-1] / np.linalg.norm(directions[:, :-1], axis=1, keepdims=True)
+        rows: Array = np.column_stack([shorter, np.ones(len(shorter))]) / np.sqrt(2)
+        return rows
+
+    def learn(self, X: Array, y: NDArray[Any]) -> Any:
+        """Return a model that learned from rows and labels as the training copy has them."""
+        plan = self.model.learner
+        if len(X) != plan.n:
+            raise ParameterError(f"the model was planned for {plan.n} records, got {len(X)}")
+        directory = ModelDirectory(self.scratch)
+        shutil.rmtree(directory.features.parent, ignore_errors=True)
+        directory.places.unlink(missing_ok=True)
+        directory.features.parent.mkdir()
+        X.astype(np.float32).tofile(directory.features)
+        y.astype(np.int8).tofile(directory.labels)
+        method = method_of(directory, self.model)
+        method.deal()
+        return _Learned(method, method.learn(self._place()))
+
+    def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
+        """Return the model without some rows, which leave in requests of the planned size, as `apply` lets them."""
+        for start in range(0, len(gone), self.request_size):
+            self._answer(model, gone[start : start + self.request_size].tolist())
+        return model
+
+    def _answer(self, model: _Learned, rows: Sequence[int]) -> None:
+        directory, method, features = ModelDirectory(self.scratch), model.method, self.model.learner.features
+        rows = sorted(rows)
+        removal = method.planned(model.answered, rows)
+        number = len(model.answered) + 1
+        batch = Batch(
+            version=number + 1, after=number - 1, up_to=number, requests=1, records=removal.records,
+            steps=removal.steps, training_digest="", places=removal.places,
+        )  # fmt: skip
+        taken = RemovedRows(*training.take(directory, features, rows)) if method.needs_what_it_removes else None
+        training.zero(directory, features, rows)
+        last = model.version
+        model.version = method.remove(
+            last.weights.ravel(), last.secret, model.answered, batch, rows, taken, self._place()
+        )
+        model.answered.append(Answered(batch, model.version.reading))
+
+    def published(self, model: Any, known: Known) -> Published:
+        """Return the published weights, or scores of the canaries where weights serve no guesser."""
+        if self._objective() is not None:
+            return {"coef_": np.array(model.version.weights, dtype=np.float64).ravel()}
+        return {"scores": self._scores(model, known)}
+
+    def claim(self, model: Any) -> Claim:
+        """Return what the certificate of all these requests states."""
+        return Claim.of(model.method.certificate(model.answered, "0" * 64).stated())
+
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
+        """Return the guess by weights where the model minimises a known objective, else the one by scores."""
+        objective = self._objective()
+        if objective is not None:
+            return from_weights(objective, known)
+        if 2 * known.members != len(known.rows):
+            raise ParameterError(
+                f"of the {len(known.rows)} canaries half must be removed for {self.name}, whose guesser learns from "
+                f"either half, got {known.members}"
+            )
+        return guess_by_scores(lambda X, y: self._scores(self.learn(X, y), known), known, rng)
+
+    def _scores(self, model: _Learned, known: Known) -> Array:
+        weights = np.array(model.version.weights, dtype=np.float64).ravel()
+        return scores_of(_Scorer(weights, self.model.learner.classes, np.unique(known.y)), known)
+
+    def _objective(self) -> PublicObjective | None:
+        plan, noise = self.model.learner, method_of(ModelDirectory(self.scratch), self.model).noise()
+        if noise is None or plan.classes != 2:
+            return None
+        low, high = plan.class_weights or (1.0, 1.0)  # type: ignore[attr-defined]
+        return PublicObjective(
+            loss="logistic",
+            class_weights=(low, high),
+            strength=plan.n * float(plan.strong_convexity),  # type: ignore[attr-defined]
+            targets=lambda labels: np.asarray(labels, dtype=np.float64),
+            seen=lambda X: X,
+            intercept=False,
+            noise=noise[0],
+            by_curvature=noise[1],
+        )
+
+    def _place(self) -> torch.device:
+        return pick_device(self.device or self.model.device)
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """Published weights, score after score, as something that scores rows."""
+
+    weights: Array
+    classes: int
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Array) -> Array:
+        """Return scores, shape ``(records,)`` for two classes, else ``(records, classes)``."""
+        scores: Array = X @ self.weights.reshape(scores_per_record(self.classes), -1).T
+        return scores[:, 0] if self.classes == 2 else scores

@@ -1,0 +1,269 @@
+"""Audits of two laws: many models that unlearned chosen records, beside as many that the certificate compares with.
+
+One part of the models chooses an event, the others count how often it happens: the rates have confidence intervals of
+their own (Clopper and Pearson), and their ratio is a lower bound. It is nearer to the truth than an audit in one run
+is, and costs thousands of models.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_X_y
+
+from certified_unlearning.accounting.auditing.rates import least_rate, most_rate
+from certified_unlearning.accounting.core.checks import require_count, require_probability
+from certified_unlearning.audit.canaries import Array
+from certified_unlearning.audit.claims import Claim, LowerBound
+from certified_unlearning.audit.methods import OwnEstimator
+from certified_unlearning.audit.one_run import VERDICT
+from certified_unlearning.audit.result import SHOWN, Verdict, ceiling, explained, floor
+from certified_unlearning.errors import DataError, ParameterError
+
+THRESHOLDS = 200
+"""That are tried where the claim has no ``mu``."""
+LEAST_TRIALS = 20
+"""Of each law."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventCounts:
+    """How often one event happened, of independent models.
+
+    Attributes:
+        likely: Models of the law that the event was chosen to be likely for.
+        likely_of: How many models of that law there were.
+        rare: Models of the other law.
+        rare_of: How many of that one there were.
+    """
+
+    likely: int
+    likely_of: int
+    rare: int
+    rare_of: int
+
+    def shown(self, claim: Claim, alpha: float) -> LowerBound:
+        """Return what the counts show at least, with probability ``1 - alpha``."""
+        rate = least_rate(self.likely, self.likely_of, miss=alpha / 2)
+        other = most_rate(self.rare, self.rare_of, miss=alpha / 2)
+        return claim.shown(rate, float(np.log(other)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoLawResult:
+    """An audit of two laws.
+
+    Attributes:
+        method: What was audited.
+        claim: What was to be refuted.
+        certified: Whether a certificate states that.
+        after: EventCounts of unlearned models and of the comparator's.
+        before: EventCounts of models before the removal and of the comparator's: the control.
+        alpha: Probability with which an honest method is called ``violated``, at most.
+    """
+
+    method: str
+    claim: Claim
+    certified: bool
+    after: EventCounts
+    before: EventCounts
+    alpha: float
+
+    def bound(self, alpha: float | None = None) -> LowerBound:
+        """Return what unlearned models show, at least.
+
+        Args:
+            alpha: Probability with which the bound is above the truth, at most; None for that of verdicts.
+        """
+        return self.after.shown(self.claim, self.alpha if alpha is None else alpha)
+
+    def control(self, alpha: float | None = None) -> LowerBound:
+        """Return what models before the removal show; arguments as of `bound`."""
+        return self.before.shown(self.claim, self.alpha if alpha is None else alpha)
+
+    @property
+    def verdict(self) -> Verdict:
+        """``violated``: more is shown than claimed. ``no power``: models that forgot nothing would have passed, too."""
+        if self.claim.is_below(self.bound()):
+            return "violated"
+        return "nothing found" if self.claim.is_below(self.control()) else "no power"
+
+    def __str__(self) -> str:
+        """Return a report for people."""
+        found, control, by_mu = self.bound(SHOWN), self.control(SHOWN), self.claim.mu is not None
+        claimed = self.claim.epsilon if self.claim.mu is None else self.claim.mu
+        word, unit = "certified" if self.certified else "claimed", "mu" if by_mu else "epsilon"
+        headline = (
+            f"{word} {unit} at most {ceiling(claimed)}; "
+            f"measured at least {floor(found.mu if by_mu else found.epsilon)} ({1 - SHOWN:.0%}); before unlearning at "
+            f"least {floor(control.mu if by_mu else control.epsilon)}"
+        )
+        lines = [
+            headline,
+            explained(self.verdict, self.alpha),
+            f"{self.method}: an event chosen by other models happened for {self.after.likely} of "
+            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} of the other",
+            "Taken as given:",
+            "- models are independent of each other, and the comparator is the one that the claim names",
+            "- no other audit, event or level was tried before this one and left out",
+        ]
+        return "\n".join(lines)
+
+
+def two_laws(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    gone: ArrayLike,
+    *,
+    trials: int = 20_000,
+    alpha: float = VERDICT,
+    choosing: float = 0.5,
+) -> TwoLawResult:
+    """Audit an estimator's certificate by many models of its own law and of its comparator's.
+
+    Records whose gradients are long show most: far from what the others say, or mislabelled. The bound is nearest to
+    what is certified where that is about ``mu = 1``, an epsilon of 4.9 at delta 1e-6.
+
+    Args:
+        estimator: A Langevin estimator with all records in every step, or one whose removals are certified against an
+            exact refit.
+        X: Records, shape ``(n, features)``.
+        y: Their classes or targets.
+        gone: Positions of the records that are removed in one request.
+        trials: How many models of each law.
+        alpha: Probability with which an honest method is called ``violated``, at most.
+        choosing: Which share of the models chooses the event.
+
+    Raises:
+        ParameterError: A number makes no sense.
+        AssumptionError: What the certificate compares with cannot be drawn.
+    """
+    require_count(least=LEAST_TRIALS, trials=trials)
+    if not hasattr(estimator, "_require_law"):
+        raise ParameterError(
+            f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}: of other methods, "
+            "give weights of many models to compare_laws"
+        )
+    method = OwnEstimator(estimator)
+    X, y = check_X_y(X, y, dtype=np.float64)
+    removed = np.atleast_1d(np.asarray(gone, dtype=np.int64))
+    model = clone(estimator).fit(X, y)
+    laws = model._laws(removed, trials)
+    claim = method.claim(method.unlearn(model, X, y, removed))
+    return compare_laws(
+        laws.unlearned, laws.comparator, laws.before, claim=claim, alpha=alpha, choosing=choosing,
+        method=method.name, certified=True,
+    )  # fmt: skip
+
+
+def compare_laws(
+    unlearned: ArrayLike,
+    comparator: ArrayLike,
+    before: ArrayLike,
+    *,
+    claim: Claim | None = None,
+    alpha: float = VERDICT,
+    choosing: float = 0.5,
+    method: str = "the given method",
+    certified: bool = False,
+) -> TwoLawResult:
+    """Audit a claim by what many models publish.
+
+    Args:
+        unlearned: What models publish that unlearned the same records, shape ``(trials, numbers)``, each with noise of
+            its own.
+        comparator: The same of models as the claim names them, such as those that learned again.
+        before: The same of models before the removal, to see what could have been found.
+        claim: What is claimed. None: the same law.
+        alpha: Probability with which an honest method is called ``violated``, at most.
+        choosing: Which share of the models chooses the event.
+        method: What a report calls the method.
+        certified: Whether the claim is a certificate's.
+
+    Raises:
+        DataError: The models do not have as many numbers each, or are too few.
+        ParameterError: A number makes no sense.
+    """
+    require_probability(alpha=alpha, choosing=choosing)
+    claim = claim or Claim()
+    found, retrained, control = (
+        _models(each, name) for each, name in ((unlearned, "unlearned"), (comparator, "comparator"), (before, "before"))
+    )
+    for each in (found, control):
+        if each.shape[1] != retrained.shape[1]:
+            raise DataError(
+                f"models publish {each.shape[1]} numbers each, but those of the comparator {retrained.shape[1]}"
+            )
+    return TwoLawResult(
+        method=method,
+        claim=claim,
+        certified=certified,
+        after=_counted(found, retrained, claim, alpha, choosing),
+        before=_counted(control, retrained, claim, alpha, choosing),
+        alpha=alpha,
+    )
+
+
+def _models(given: ArrayLike, name: str) -> Array:
+    models = np.asarray(given, dtype=np.float64)
+    if models.ndim == 1:
+        models = models[:, None]
+    if models.ndim != 2 or len(models) < LEAST_TRIALS or not np.isfinite(models).all():
+        raise DataError(
+            f"{name} must hold finite numbers of at least {LEAST_TRIALS} models, shape (trials, numbers), got shape "
+            f"{models.shape}"
+        )
+    return models
+
+
+def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
+    """Return counts of an event that is likely for one law and rare for the other, which other models chose."""
+    (choose, count), (choose_others, count_others) = (
+        np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)
+    )
+    direction = _direction(choose, choose_others)
+    scores, other_scores = choose @ direction, choose_others @ direction
+    threshold, swapped = (scores.mean() + other_scores.mean()) / 2, False
+    if claim.mu is None:
+        threshold, swapped = _best_event(scores, other_scores, claim, alpha)
+    scores, other_scores = count @ direction, count_others @ direction
+    if swapped:
+        scores, other_scores, threshold = -other_scores, -scores, -threshold
+    return EventCounts(
+        likely=int((scores > threshold).sum()),
+        likely_of=len(scores),
+        rare=int((other_scores > threshold).sum()),
+        rare_of=len(other_scores),
+    )
+
+
+def _direction(models: Array, others: Array) -> Array:
+    """Return the direction of the means' difference, in the metric of the pooled covariance: that of Gaussian laws."""
+    pooled = (np.cov(models.T) + np.cov(others.T)).reshape(models.shape[1], -1) / 2
+    difference = models.mean(axis=0) - others.mean(axis=0)
+    # Where numbers do not vary, or depend on each other, the covariance has no inverse.
+    direction: Array = np.linalg.pinv(pooled, rcond=1e-10, hermitian=True) @ difference
+    return direction if direction.any() else difference
+
+
+def _best_event(scores: Array, others: Array, claim: Claim, alpha: float) -> tuple[float, bool]:
+    """Return the threshold, and whether the laws change places, with which the models that choose show most epsilon."""
+    thresholds = np.quantile(np.concatenate([scores, others]), np.linspace(0, 1, THRESHOLDS + 2)[1:-1])
+
+    def shown(likely: NDArray[Any], rare: NDArray[Any], threshold: float) -> float:
+        counts = EventCounts(
+            likely=int((likely > threshold).sum()), likely_of=len(likely), rare=int((rare > threshold).sum()),
+            rare_of=len(rare),
+        )  # fmt: skip
+        return counts.shown(claim, alpha).epsilon
+
+    found = [
+        (shown(*laws, sign * threshold), threshold, swapped)
+        for swapped, sign, laws in ((False, 1, (scores, others)), (True, -1, (-others, -scores)))
+        for threshold in thresholds
+    ]
+    _, threshold, swapped = max(found)
+    return float(threshold), swapped

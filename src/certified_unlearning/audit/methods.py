@@ -1,0 +1,263 @@
+"""What is audited: how it learns and unlearns, what it hands out, and what it claims."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from certified_unlearning.audit.canaries import Array, Known
+from certified_unlearning.audit.claims import Claim
+from certified_unlearning.audit.guessers import (
+    Guess,
+    Published,
+    from_weights,
+    guess_by_scores,
+    objective_of,
+    path_of,
+    scores_of,
+)
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+Learn = Callable[[Array, NDArray[Any]], Any]
+"""From records and labels to a model."""
+Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
+"""From a model, all records and labels that it learned from, and positions of those that go, to the model without."""
+
+
+class AuditedMethod(Protocol):
+    """A way to learn and unlearn."""
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+
+    @property
+    def certified(self) -> bool:
+        """Whether the claim is a certificate's."""
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the audit takes as given, in sentences without full stops."""
+
+    @property
+    def long_rows(self) -> Callable[[Array], Array] | None:
+        """Makes canaries of directions, as long as the guarantee allows; None where no guarantee bounds rows."""
+
+    @abstractmethod
+    def learn(self, X: Array, y: NDArray[Any]) -> Any:
+        """Return a model that learned from records."""
+
+    @abstractmethod
+    def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
+        """Return the model without some of these records."""
+
+    @abstractmethod
+    def published(self, model: Any, known: Known) -> Published:
+        """Return copies of what is handed out of a model."""
+
+    @abstractmethod
+    def claim(self, model: Any) -> Claim:
+        """Return what is claimed of a model from which records were removed."""
+
+    @abstractmethod
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
+        """Return the guesser. It is made before members are drawn, so it cannot tell which they are."""
+
+
+@dataclass
+class OwnEstimator:
+    """An estimator of this package, with its own mechanism, constants and certificate.
+
+    Attributes:
+        estimator: It is cloned for every run.
+        request_size: How many records leave at once; None for all of them.
+    """
+
+    estimator: Any
+    request_size: int | None = None
+    certified: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check that the theorem speaks of it, and that noise is drawn anew in every run.
+
+        Raises:
+            AssumptionError: Its certificate is not of a law.
+            ParameterError: It has a seed.
+        """
+        self.estimator._require_law()
+        if self.estimator.random_state is not None:
+            raise ParameterError(
+                f"random_state of {self.name} must be None for an audit, got {self.estimator.random_state!r}: with a "
+                "seed every run has the same noise"
+            )
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+        return type(self.estimator).__name__
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the audit takes as given."""
+        return (
+            "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
+            "counts and parameters, as the source says",
+        )
+
+    def long_rows(self, directions: Array) -> Array:
+        """Return rows in these directions, as long as the guarantee allows."""
+        rows: Array = self.estimator._long_rows(directions)
+        return rows
+
+    def learn(self, X: Array, y: NDArray[Any]) -> Any:
+        """Return a model that learned from records."""
+        return clone(self.estimator).fit(X, y)
+
+    def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
+        """Return the model without some of these records."""
+        size = len(gone) if self.request_size is None else self.request_size
+        for start in range(0, len(gone), size):
+            model.unlearn(gone[start : start + size])
+        return model
+
+    def published(self, model: Any, known: Known) -> Published:
+        """Return weights, or scores of the canaries where weights serve no guesser."""
+        if objective_of(model) is None:
+            return {"scores": scores_of(model, known)}
+        return _weights_of(model)
+
+    def claim(self, model: Any) -> Claim:
+        """Return what its certificate states of all removed records together."""
+        return Claim.of(model._stated_of_removed())
+
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
+        """Return the guess by weights where the model minimises a known objective, else the one by scores."""
+        # Of as many records as every run has, for constants follow from their number.
+        X, y, _ = known.with_canaries(np.arange(known.members))
+        objective = objective_of(self.learn(X, y))
+        if objective is not None:
+            return from_weights(objective, known)
+        return guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
+
+
+@dataclass
+class GivenMethod:
+    """A method of somebody's, such as a network's training and fine-tuning.
+
+    Attributes:
+        learns: Returns a model that learned from records.
+        unlearns: Returns the model without some of these records.
+        publishes: Returns what is handed out of a model; None for weights or scores of the canaries.
+        claims: What is claimed of it.
+        name: What a report calls it.
+    """
+
+    learns: Learn
+    unlearns: Unlearn
+    publishes: Callable[[Any], Published] | None = None
+    claims: Claim = field(default_factory=Claim)
+    name: str = "the given method"
+    certified: ClassVar[bool] = False
+    long_rows: ClassVar[None] = None
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the audit takes as given."""
+        return (
+            "the law of a model that never saw the canaries does not depend on which were drawn: nothing that stays, "
+            "such as a scaler, a vocabulary or a step size, was measured on them",
+            "every run has its own randomness",
+        )
+
+    def learn(self, X: Array, y: NDArray[Any]) -> Any:
+        """Return a model that learned from records."""
+        return self.learns(X, y)
+
+    def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
+        """Return the model without some of these records."""
+        unlearned = self.unlearns(model, X, y, gone)
+        if unlearned is None:
+            raise ParameterError("unlearn must return the model without the records, got None")
+        return unlearned
+
+    def published(self, model: Any, known: Known) -> Published:
+        """Return what is handed out."""
+        if self.publishes is not None:
+            return {name: np.array(values) for name, values in self.publishes(model).items()}
+        if objective_of(model) is None:
+            return {"scores": scores_of(model, known)}
+        return _weights_of(model)
+
+    def claim(self, model: Any) -> Claim:
+        """Return what is claimed."""
+        return self.claims
+
+    def guess(self, known: Known, rng: np.random.Generator) -> Guess:
+        """Return the guess by weights for linear models of scikit-learn, else the one by scores.
+
+        Raises:
+            ParameterError: It is not known what of the published numbers to look at.
+        """
+        if self.publishes is not None:
+            raise ParameterError("publish was given without guess: give a guess that reads what it returns")
+        without = self.learn(known.X, known.y)
+        objective = objective_of(without)
+        if objective is not None:
+            return from_weights(objective, known, path_of(without, known))
+        return guess_by_scores(lambda X, y: scores_of(self.learn(X, y), known), known, rng)
+
+
+def method_of(
+    estimator: Any,
+    *,
+    learn: Learn | None,
+    unlearn: Unlearn | None,
+    publish: Callable[[Any], Published] | None,
+    claim: Claim | None,
+    request_size: int | None,
+) -> AuditedMethod:
+    """Return the method that an estimator or callables are; an `AuditedMethod` is one already.
+
+    Raises:
+        ParameterError: They do not say how to learn and how to unlearn, or contradict each other.
+        AssumptionError: Nothing of the estimator has a law that the theorem speaks of.
+    """
+    if estimator is None:
+        if learn is None or unlearn is None:
+            raise ParameterError("give an estimator, or both learn and unlearn")
+        return GivenMethod(learn, unlearn, publish, claim or Claim())
+    if hasattr(estimator, "published"):
+        method: AuditedMethod = estimator
+        return method
+    if isinstance(estimator, Pipeline):
+        raise AssumptionError(
+            "a pipeline's earlier steps may learn from the canaries and stay, and then the comparator's law depends on "
+            "which were drawn: fit these steps without canaries and give the last step, with X as they transform it; "
+            "or give learn and unlearn, and the audit speaks of the whole pipeline"
+        )
+    if learn is not None:
+        raise ParameterError("give an estimator or learn, not both")
+    if hasattr(estimator, "_require_law"):
+        if any(each is not None for each in (unlearn, publish, claim)):
+            raise ParameterError(
+                f"{type(estimator).__name__} has its own unlearn, certificate and published weights: give no unlearn, "
+                "publish or claim with it"
+            )
+        return OwnEstimator(estimator, request_size)
+    if unlearn is None:
+        raise ParameterError(
+            f"{type(estimator).__name__} cannot unlearn: give unlearn, which takes the model, all X and y that it "
+            "learned from and the positions of those that go, and returns the model without them"
+        )
+    return GivenMethod(
+        lambda X, y: clone(estimator).fit(X, y), unlearn, publish, claim or Claim(), type(estimator).__name__
+    )
+
+
+def _weights_of(model: Any) -> Published:
+    return {name: np.array(getattr(model, name)) for name in ("coef_", "intercept_")}

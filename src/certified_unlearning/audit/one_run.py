@@ -1,0 +1,249 @@
+"""Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
+
+A model's comparator has seen no canary. If its law does not depend on which canaries were drawn, the number of right
+guesses is hypergeometric under it, whatever the guesser does. So a model that is (epsilon, delta)-close to it has
+``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses: one run gives a bound with confidence.
+The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a secret whose baseline is
+hypergeometric; audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri_exp
+from sklearn.utils import check_X_y
+
+from certified_unlearning.accounting.auditing.bounds import mu_at_least
+from certified_unlearning.accounting.auditing.rates import least_rate
+from certified_unlearning.accounting.core.checks import require_count, require_probability
+from certified_unlearning.audit.canaries import Array, Guessing, Known, drawn_canaries, require_canaries
+from certified_unlearning.audit.claims import Claim
+from certified_unlearning.audit.guessers import Guess, Published
+from certified_unlearning.audit.methods import AuditedMethod, Learn, Unlearn, method_of
+from certified_unlearning.audit.result import AuditResult, AuditRun
+from certified_unlearning.errors import InfeasibleError, ParameterError
+
+VERDICT = 1e-3
+"""Of honest methods, at most this share is called ``violated``."""
+AIM = 2.0
+"""The ``mu`` of violations for which several runs choose what they count."""
+
+
+def audit(
+    estimator: Any = None,
+    X: Any = None,
+    y: Any = None,
+    *,
+    learn: Learn | None = None,
+    unlearn: Unlearn | None = None,
+    publish: Callable[[Any], Published] | None = None,
+    guess: Guess | None = None,
+    canaries: int | tuple[ArrayLike, ArrayLike] = 50,
+    removed: int | None = None,
+    copies: int = 1,
+    named: int | tuple[int, int] | None = None,
+    by_class: bool = False,
+    runs: int = 1,
+    least_right: int | None = None,
+    claim: Claim | None = None,
+    request_size: int | None = None,
+    alpha: float = VERDICT,
+    random_state: int | np.random.Generator | None = None,
+) -> AuditResult:
+    """Attack what is left of removed records in a model, and return a lower bound beside what is certified.
+
+    Of the canaries some are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
+    publishes, and names canaries. A model that forgot lets it guess as well as chance does.
+
+    Args:
+        estimator: An estimator of this package, which audits its certificate; or one of scikit-learn's, with
+            ``unlearn``; or an `AuditedMethod`. None: ``learn`` and ``unlearn`` are given.
+        X: The records that stay, shape ``(n, features)``.
+        y: Their classes or targets.
+        learn: ``learn(X, y)`` returns a model.
+        unlearn: ``unlearn(model, X, y, gone)`` returns the model without the records at the positions ``gone`` of the
+            ``X`` and ``y`` that it learned from. It may change the model.
+        publish: ``publish(model)`` returns what is handed out of a model, as a dict of arrays. None: weights of linear
+            models, or scores of the canaries.
+        guess: ``guess(published, known)`` returns a score for each canary: the larger, the likelier a member. It may
+            use all that is published and known (`Known`), but nothing that tells which were drawn. None: the package's.
+        canaries: How many, or their rows and labels. Those of your own must not be in ``X``.
+        removed: How many are drawn, learned and removed. None: half of them.
+        copies: How many equal records a canary is; a certificate must then be of that many more records.
+        named: How many canaries a guess names as members; a pair names canaries that are no members, too. None: as many
+            as were drawn. Fewer is right where the guesser is certain of a few.
+        by_class: Whether a fixed number is drawn of each class of canaries: for methods whose constants depend on how
+            many records a class has.
+        runs: How many times all of that is done, each time with other members. One run exposes a removal that failed as
+            a whole; one record that stays of a request needs ``removed`` far below ``canaries`` and several runs.
+        least_right: How many right guesses count in several runs. None: chosen for violations of moderate size, from
+            the other numbers alone, before the first run.
+        claim: What a method without a certificate claims. None: the law of learning again.
+        request_size: How many records leave an estimator of this package at once. None: all in one request.
+        alpha: Probability with which an honest method is called ``violated``, at most.
+        random_state: Draws canaries and members. None: from the operating system.
+
+    Returns:
+        The result. It prints as text.
+
+    Raises:
+        ParameterError: A number makes no sense, or it is not said how to learn or to unlearn.
+        DataError: Canaries or records are not what they should be.
+        AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on which
+            canaries were drawn.
+    """
+    require_probability(alpha=alpha)
+    require_count(least=1, runs=runs, copies=copies)
+    if request_size is not None:
+        require_count(least=1, request_size=request_size)
+    if X is None or y is None:
+        raise ParameterError("give X and y, the records that stay")
+    method = method_of(estimator, learn=learn, unlearn=unlearn, publish=publish, claim=claim, request_size=request_size)
+    rng = np.random.default_rng(random_state)
+    known = _known(method, X, y, canaries, removed, copies, rng)
+    strata = np.unique(known.labels, return_inverse=True)[1] if by_class else np.zeros(len(known.rows), dtype=int)
+    guessing = _guessing(strata, known.members, named)
+    least_right = _least_right(guessing, runs, alpha, least_right)
+    # Before members are drawn: a guesser made of a model that learned canaries could know more than is published.
+    guess = method.guess(known, rng) if guess is None else guess
+    audited = _Audit(method, known, guessing, strata, guess, rng)
+    found = [audited.run() for _ in range(runs)]
+    claims = [stated for _, stated in found if stated is not None]
+    if not claims and audited.failure is not None:
+        raise audited.failure
+    return AuditResult(
+        method=method.name,
+        claim=reduce(Claim.largest, claims),
+        certified=method.certified,
+        guessing=guessing,
+        copies=copies,
+        runs=tuple(run for run, _ in found),
+        least_right=least_right,
+        alpha=alpha,
+        assumed=(*method.assumed, *_ASSUMED),
+    )
+
+
+_ASSUMED = (
+    "the guesser got what is published and the records that stay, and nothing that tells which canaries were drawn",
+    "no other audit, guesser or level was tried before this one and left out",
+)
+
+
+@dataclass
+class _Audit:
+    """Runs of one audit, which share canaries and guesser."""
+
+    method: AuditedMethod
+    known: Known
+    guessing: Guessing
+    strata: NDArray[np.int64]
+    guess: Guess
+    rng: np.random.Generator
+    failure: InfeasibleError | None = None
+
+    def run(self) -> tuple[AuditRun, Claim | None]:
+        """Learn and remove canaries that are drawn anew, guess which, and return what is claimed of the model."""
+        drawn = self._drawn()
+        is_member = np.zeros(len(self.known.rows), dtype=bool)
+        is_member[drawn] = True
+        X, y, gone = self.known.with_canaries(drawn)
+        ties = self.rng.random(len(is_member))
+        # A run that fails is an outcome, not one to repeat: the guess is then of canaries that were fixed beforehand.
+        fixed = self._right(np.zeros(len(is_member)), is_member, np.arange(len(is_member)))
+        before = None
+        try:
+            model = self.method.learn(X, y)
+            before = self._guessed(model, is_member, ties)
+            model = self.method.unlearn(model, X, y, gone)
+            after = self._guessed(model, is_member, ties)
+        except InfeasibleError as error:
+            self.failure = self.failure or error
+            return AuditRun(right_before=fixed if before is None else before, right=fixed, failed=str(error)), None
+        return AuditRun(right_before=before, right=after), self.method.claim(model)
+
+    def _drawn(self) -> NDArray[np.int64]:
+        """Return members in a random order, so that their places tell nothing either."""
+        chosen = [
+            self.rng.choice(np.flatnonzero(self.strata == stratum), size=size, replace=False)
+            for stratum, size in enumerate(self.guessing.members)
+        ]
+        return self.rng.permutation(np.concatenate(chosen))
+
+    def _guessed(self, model: Any, is_member: NDArray[np.bool_], ties: Array) -> int:
+        """Return how many guesses are right by what a model publishes."""
+        scores = np.asarray(self.guess(self.method.published(model, self.known), self.known), dtype=np.float64)
+        if scores.shape != is_member.shape or np.isnan(scores).any():
+            raise ParameterError(
+                f"guess must return a number for each of the {len(is_member)} canaries, got shape {scores.shape}"
+                + (" with some that are not a number" if np.isnan(scores).any() else "")
+            )
+        return self._right(scores, is_member, ties)
+
+    def _right(self, scores: Array, is_member: NDArray[np.bool_], ties: NDArray[Any]) -> int:
+        return self.guessing.right(scores, is_member, ties)
+
+
+def _known(
+    method: AuditedMethod,
+    X: Any,
+    y: Any,
+    canaries: int | tuple[ArrayLike, ArrayLike],
+    removed: int | None,
+    copies: int,
+    rng: np.random.Generator,
+) -> Known:
+    """Return what a guesser knows: checked records and canaries."""
+    X, y = check_X_y(X, y, dtype=np.float64)
+    if isinstance(canaries, tuple):
+        rows, labels = np.asarray(canaries[0], dtype=np.float64), np.asarray(canaries[1])
+    else:
+        require_count(least=2, canaries=canaries)
+        rows, labels = drawn_canaries(canaries, X, y, method.long_rows, rng)
+    known = Known(X, y, rows, labels, copies, len(rows) // 2 if removed is None else removed)
+    require_canaries(known)
+    return known
+
+
+def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
+    """Return how members are drawn and named: of each stratum as many as its share of the canaries is.
+
+    Raises:
+        ParameterError: More canaries are named than there are, or others are named where members are drawn by class.
+    """
+    sizes = np.bincount(strata)
+    shares = sizes * members // len(strata)
+    shares[: members - shares.sum()] += 1  # A rest that is smaller than the number of strata.
+    of_members, of_others = (members, 0) if named is None else (named, 0) if isinstance(named, int) else named
+    if of_members < 1 or of_others < 0 or of_members + of_others > len(strata):
+        raise ParameterError(f"named must be from 1 to {len(strata)} canaries, got {named!r}")
+    if of_others and len(sizes) > 1:
+        raise ParameterError("name canaries that are no members, or draw members by class, not both")
+    return Guessing(tuple(sizes.tolist()), tuple(shares.tolist()), of_members, of_others)
+
+
+def _least_right(guessing: Guessing, runs: int, alpha: float, least_right: int | None) -> int | None:
+    """Return how many right guesses count in several runs: those for which a mechanism of ``mu`` `AIM` shows most.
+
+    It depends on counts alone, so it is chosen before the first run.
+    """
+    if runs == 1:
+        if least_right is not None:
+            raise ParameterError("least_right is for several runs: one run's bound is by all of its right guesses")
+        return None
+    if least_right is not None:
+        require_count(least=1, least_right=least_right)
+        if least_right > guessing.most_right:
+            raise ParameterError(f"least_right must be at most {guessing.most_right}, got {least_right}")
+        return least_right
+
+    def shown(right: int) -> float:
+        log_p = guessing.log_p_value(right)
+        expected = round(runs * float(ndtr(AIM + ndtri_exp(log_p))))
+        return mu_at_least(least_rate(expected, runs, miss=alpha), log_p)
+
+    return max(range(1, guessing.most_right + 1), key=shown)

@@ -1,0 +1,219 @@
+"""What an audit found: bounds with their confidence, the control, a verdict, and what was taken as given."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from certified_unlearning.accounting.auditing.bounds import log_most_probability
+from certified_unlearning.accounting.auditing.rates import least_rate
+from certified_unlearning.audit.canaries import Guessing
+from certified_unlearning.audit.claims import Claim, LowerBound
+from certified_unlearning.data.features import import_extra
+from certified_unlearning.text import counted
+
+Verdict = Literal["violated", "no power", "nothing found"]
+SHOWN = 0.05
+"""The level of bounds that are printed for information; verdicts have the level of the audit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRun:
+    """One learning and one removal.
+
+    Attributes:
+        right_before: Right guesses by what the model published before the removal: the control.
+        right: Right guesses by what it published afterwards.
+        failed: Why a guess was of a fixed set, for learning or the removal failed; None where neither did.
+    """
+
+    right_before: int
+    right: int
+    failed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """An audit of so many runs: a lower bound beside what is certified.
+
+    That nothing was found proves nothing: this attack found nothing, and a better one might.
+
+    Attributes:
+        method: What was audited.
+        claim: What was to be refuted: the largest numbers that the runs stated.
+        certified: Whether a certificate states that; otherwise the claim is what somebody gave, or exact retraining.
+        guessing: How members were drawn and named.
+        copies: How many equal records a canary was.
+        runs: All runs; none was left out.
+        least_right: With several runs, how many right guesses count: chosen before the first.
+        alpha: Probability with which an honest method is called ``violated``, at most.
+        assumed: What was taken as given.
+    """
+
+    method: str
+    claim: Claim
+    certified: bool
+    guessing: Guessing
+    copies: int
+    runs: tuple[AuditRun, ...]
+    least_right: int | None
+    alpha: float
+    assumed: tuple[str, ...]
+
+    @property
+    def p_values(self) -> tuple[float, ...]:
+        """How likely so many right guesses are, in each run, for a model that never saw the canaries.
+
+        With one run, and a claim of exact equality, it is the p-value of that claim.
+        """
+        return tuple(math.exp(self.guessing.log_p_value(run.right)) for run in self.runs)
+
+    def bound(self, alpha: float | None = None) -> LowerBound:
+        """Return what the model after the removal shows, at least.
+
+        Args:
+            alpha: Probability with which the bound is above the truth, at most; None for that of verdicts. Bounds at
+                several levels hold one by one.
+        """
+        return self._bound([run.right for run in self.runs], alpha)
+
+    def control(self, alpha: float | None = None) -> LowerBound:
+        """Return what the same attack shows of the model before the removal; arguments as of `bound`."""
+        return self._bound([run.right_before for run in self.runs], alpha)
+
+    def _bound(self, right: list[int], alpha: float | None) -> LowerBound:
+        rate = self.alpha if alpha is None else alpha
+        if self.least_right is None:
+            return self.claim.shown(rate, self.guessing.log_p_value(right[0]))
+        successes = sum(each >= self.least_right for each in right)
+        rate = least_rate(successes, len(right), miss=rate)
+        return self.claim.shown(rate, self.guessing.log_p_value(self.least_right))
+
+    @property
+    def verdict(self) -> Verdict:
+        """``violated``: more is shown than claimed. ``no power``: the attack would have found nothing anyway."""
+        if self.claim.is_below(self.bound()):
+            return "violated"
+        if not self.claim.is_below(self.control()):
+            return "no power"
+        return "nothing found"
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Why runs failed that did."""
+        return tuple(run.failed for run in self.runs if run.failed is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, as JSON has them; infinite ones as None."""
+        of = {"after": self.bound, "before": self.control}
+        levels = {"alpha": self.alpha, "shown": SHOWN}
+        return {
+            "method": self.method,
+            "verdict": self.verdict,
+            "certified": self.certified,
+            "claim": {name: _finite(value) for name, value in vars(self.claim).items()},
+            "canaries": sum(self.guessing.canaries),
+            "removed": sum(self.guessing.members),
+            "copies": self.copies,
+            "named": self.guessing.named,
+            "named_others": self.guessing.named_others,
+            "least_right": self.least_right,
+            "right": [run.right for run in self.runs],
+            "right_before": [run.right_before for run in self.runs],
+            "failures": list(self.failures),
+            "alpha": self.alpha,
+            "p_values": list(self.p_values),
+            "bounds": {
+                when: {name: vars(bound(level)) | {"level": level} for name, level in levels.items()}
+                for when, bound in of.items()
+            },
+            "assumed": list(self.assumed),
+        }
+
+    @property
+    def headline(self) -> str:
+        """The numbers on one line: epsilon as certified, as measured, and as measured before the removal."""
+        claimed = "certified" if self.certified else "claimed"
+        return (
+            f"{claimed} at most {ceiling(self.claim.epsilon)}; measured at least {floor(self.bound(SHOWN).epsilon)} "
+            f"({1 - SHOWN:.0%}); before unlearning the same attack showed at least "
+            f"{floor(self.control(SHOWN).epsilon)}"
+        )
+
+    def __str__(self) -> str:
+        """Return a report for people."""
+        runs = self.runs
+        guesses = self.guessing.most_right
+        after = ", ".join(str(run.right) for run in runs[:10]) + (", ..." if len(runs) > 10 else "")
+        before = ", ".join(str(run.right_before) for run in runs[:10]) + (", ..." if len(runs) > 10 else "")
+        lines = [
+            self.headline,
+            explained(self.verdict, self.alpha),
+            f"{self.method}, {counted(len(runs), 'run')}: of {counted(sum(self.guessing.canaries), 'canary')} "
+            f"{sum(self.guessing.members)} were learned and removed"
+            + (f", each {self.copies} times" if self.copies > 1 else "")
+            + f"; right guesses after: {after}, before: {before}, at most {guesses}",
+        ]
+        if self.least_right is not None:
+            lines.append(f"runs with {self.least_right} right guesses or more were counted, as chosen beforehand")
+        if not self.certified and self.claim == Claim():
+            lines.append("no number is certified: epsilon 0 is what learning again without the records would have")
+        lines += [f"failed run, guessed as a fixed set: {each}" for each in self.failures]
+        return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely right guesses are without knowledge, how likely the claim lets them be, and what was found.
+
+        Args:
+            ax: Matplotlib's axes; None for new ones.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ParameterError: Matplotlib is not installed.
+        """
+        if ax is None:
+            figure = import_extra("matplotlib.figure", "workflow", "plot() draws with Matplotlib").Figure
+            ax = figure(figsize=(6, 3.5), layout="constrained").subplots()
+        counts = range(self.guessing.most_right + 1)
+        log_p = [self.guessing.log_p_value(count) for count in counts]
+        allowed = [log_most_probability(each, **vars(self.claim)) for each in log_p]
+        ax.semilogy(counts, [math.exp(each) for each in log_p], drawstyle="steps-mid", label="never saw the canaries")
+        ax.semilogy(counts, [math.exp(each) for each in allowed], drawstyle="steps-mid", label="at most, as claimed")
+        for name, style, right in (
+            ("before unlearning", ":", [run.right_before for run in self.runs]),
+            ("after", "-", [run.right for run in self.runs]),
+        ):
+            for number, each in enumerate(sorted(set(right))):
+                ax.axvline(each, linestyle=style, color="0.3", linewidth=1, label=None if number else name)
+        ax.axhline(self.alpha, linestyle="--", color="0.7", linewidth=1, label=f"level {self.alpha:g}")
+        ax.set_xlabel("right guesses")
+        ax.set_ylabel("probability of so many or more")
+        ax.set_title(f"{self.method}: {self.verdict}")
+        ax.legend(fontsize="small")
+        return ax
+
+
+def explained(verdict: Verdict, alpha: float) -> str:
+    """Return a verdict with what it says, and what it does not."""
+    meaning: dict[Verdict, str] = {
+        "violated": "more was found of the removed records than what is claimed allows",
+        "no power": "the attack would not have seen a model that forgot nothing, so this audit says nothing",
+        "nothing found": "this attack found nothing, and would have seen a model that forgot nothing; a better attack "
+        "may find more",
+    }
+    return f"{verdict}: {meaning[verdict]} (level {alpha:g})"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def ceiling(epsilon: float) -> str:
+    """Return an upper bound with two decimals, rounded up."""
+    return f"{math.ceil(round(epsilon * 100, 6)) / 100:.2f}" if math.isfinite(epsilon) else "anything"
+
+
+def floor(epsilon: float) -> str:
+    """Return a lower bound with two decimals, rounded down."""
+    return f"{math.floor(epsilon * 100) / 100:.2f}"
