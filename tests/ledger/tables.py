@@ -52,12 +52,15 @@ def make_refit(path: Path, data: Path, **asked: Any) -> Status:
     return initialise(path, table, **(usual | asked))
 
 
-def write_new(path: Path, people: int = 20, first: int = PEOPLE) -> pd.DataFrame:
-    """Write 1.5 times as many rows of new people: every second one has two."""
+def write_new(path: Path, people: int = 20, first: int = PEOPLE, *, numbers: bool = False) -> pd.DataFrame:
+    """Write 1.5 times as many rows of new people: every second one has two; labels as of `write_table`."""
     rows = [person for person in range(first, first + people) for _ in range(1 + person % 2)]
     draw = np.random.default_rng(first)
     table = pd.DataFrame(draw.uniform(-1, 1, (len(rows), 3)), columns=FEATURES)
-    table["ill"] = np.where(table["height"] > 0, "yes", "no")
+    if numbers:
+        table["income"] = (30_000 + 10_000 * table["height"]).round()
+    else:
+        table["ill"] = np.where(table["height"] > 0, "yes", "no")
     table["person"] = [f"p{person}" for person in rows]
     table.to_csv(path, index=False)
     return table

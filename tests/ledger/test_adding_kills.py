@@ -16,7 +16,7 @@ from certified_unlearning.ledger.model import read_secret
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original
-from tests.ledger.tables import make_refit, write_new
+from tests.ledger.tables import make_refit, make_regression, write_new, write_table
 
 KILLED = -signal.SIGKILL
 LEAVING = ["p3", "p4"]
@@ -104,6 +104,27 @@ def test_add_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_adds_on
         point += every
     assert point > 60
     assert planned > 20 // every
+
+
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_numbers_are_added_once_however_early_or_late_add_is_killed(tmp_path: Path, fork: Forks, every: int) -> None:
+    first = write_table(tmp_path / "people.csv", numbers=True)
+    new = write_new(tmp_path / "new.csv", numbers=True)
+    made, point, interrupted = tmp_path / "made", 1, 0
+    make_regression(made, tmp_path / "people.csv")
+    due = (pd.concat([first, new])["income"].to_numpy() - 30_000) / 30_000
+    while True:
+        copy = Path(shutil.copytree(made, tmp_path / f"{point}"))
+        status = fork("add", copy, data=str(tmp_path / "new.csv"), kill_at=point)
+        interrupted += requests.status(copy).state.planned is not None
+        assert fork("add", copy, data=str(tmp_path / "new.csv")) == 0
+        assert np.allclose(np.fromfile(ModelDirectory(copy).targets, np.float64), due, atol=1e-12)
+        assert [batch.records_added for batch in verify(copy).state.batches] == [30]
+        if status == 0:
+            break
+        shutil.rmtree(copy)
+        point += every
+    assert interrupted > 0
 
 
 def test_what_an_interrupted_add_left_is_named_by_verify_and_status(

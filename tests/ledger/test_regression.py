@@ -34,7 +34,7 @@ from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from tests.ledger.conftest import Forks, Original, Unlearn
-from tests.ledger.tables import RANGE, make_model, make_regression, write_table
+from tests.ledger.tables import RANGE, make_model, make_regression, write_new, write_table
 
 FLAGS = ("--label", "income", "--id", "person", "--epsilon", 1)
 REGRESSION = (*FLAGS, "--regression", "--range", "income=0:60000")
@@ -61,14 +61,16 @@ def secret_weights(path: Path) -> np.ndarray:
     return secret.arrays["weights"]
 
 
-def exact_refit(original: Original, path: Path, gone: set[str]) -> np.ndarray:
+def exact_refit(original: Original, path: Path, gone: set[str], added: pd.DataFrame | None = None) -> np.ndarray:
     """Return the minimiser on the records that are left, by the normal equations of rows made anew from the table."""
     stored = read_stored(ModelDirectory(path), requests.status(path).state)
     plan: Any = stored.learner
-    (block,) = read_blocks(stored.table)
-    kept = ~original.table["person"].isin(gone).to_numpy()
+    everybody = original.table if added is None else pd.concat([original.table, added])
+    everybody.to_csv(path.parent / "everybody.csv", index=False)
+    (block,) = read_blocks(stored.table.model_copy(update={"path": str(path.parent / "everybody.csv")}))
+    kept = ~everybody["person"].isin(gone).to_numpy()
     rows = with_intercept(block.features)[kept].astype(float)
-    targets = (original.table["income"].to_numpy()[kept] - MIDDLE) / HALF
+    targets = (everybody["income"].clip(*RANGE).to_numpy()[kept] - MIDDLE) / HALF
     regulariser = plan.n * plan.strong_convexity * np.eye(rows.shape[1])
     return np.linalg.solve(rows.T @ rows + regulariser, rows.T @ targets)
 
@@ -201,18 +203,28 @@ def test_noisy_steps_predict_numbers_too(original: Original, tmp_path: Path) -> 
     assert isinstance(load_model(path), LoadedRegression)
 
 
-def test_records_cannot_be_added_and_nothing_is_left_of_the_try(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
-    def files() -> list[str]:
-        # SQLite's own beside the ledger come and go.
-        return sorted(path.name for path in model.rglob("*") if not path.name.startswith("ledger.sqlite-"))
-
-    before = files()
-    new = write_table(tmp_path / "new.csv", numbers=True).assign(person=[f"new{row}" for row in range(450)])
+def test_records_are_added_and_the_model_is_that_of_all_of_them(
+    original: Original, model: Path, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    new = write_new(tmp_path / "new.csv", numbers=True)
+    new.loc[0, "income"] = 1_000_000
     new.to_csv(tmp_path / "new.csv", index=False)
-    with pytest.raises(ParameterError, match="nothing can be added to a model that predicts numbers"):
-        unlearn("add", model, "--data", tmp_path / "new.csv")
-    assert files() == before
-    verify(model)
+    said = unlearn("add", model, "--data", tmp_path / "new.csv")
+    assert "outside the range of the label: 1 record, which count as its nearer end" in said.stdout
+    assert np.fromfile(ModelDirectory(model).targets, np.float64)[450:452].tolist()[0] == 1
+    # One who was there from the start, one who was added, and one whose removal reads.
+    for people, reading in ((["p0"], "none"), (["p300"], "none"), (["p301", "p1"], "scheduled")):
+        requests.request(model, people)
+        (version,) = apply(model).versions
+        assert version.reading == reading
+    gone = {"p0", "p300", "p301", "p1"}
+    # The regulariser of the sum stays: C does.
+    assert np.linalg.norm(secret_weights(model) - exact_refit(original, model, gone, new)) < 1e-6
+    assert np.linalg.norm(secret_weights(model) - exact_refit(original, model, gone | {"p302"}, new)) > 1e-5
+    current = verify(model).current
+    assert isinstance(current, ResidualCertificate)
+    assert (current.n, current.added, current.removed, current.classes) == (480, 30, 6, 1)
+    certificate.verify(current)
 
 
 # The range of the label.

@@ -133,7 +133,10 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
 
     with after("nothing was added"):
         print(f"{data}: {counted(new.records, 'record')} of {counted(new.people, 'new person')}")
-        print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in new.classes.items()))
+        if new.classes:
+            print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in new.classes.items()))
+        if new.outside:
+            print(f"outside the range of the label: {counted(new.outside, 'record')}, which count as its nearer end")
         print(f"left out: no rows; {f'columns {listed(new.left_out)}' if new.left_out else 'no columns'}")
         warnings = described(new.spellings)
         if new.absent:

@@ -83,8 +83,8 @@ class ModelDirectory:
         return self.path / f"added-features-{version}.float32"
 
     def added_labels(self, version: int) -> Path:
-        """Return where their labels wait."""
-        return self.path / f"added-labels-{version}.int8"
+        """Return where their labels wait, or their targets."""
+        return self.path / f"added-labels-{version}{self.label_file().suffix}"
 
     def leftovers(self, state: State) -> list[Path]:
         """Return the files of earlier versions but for their certificates, of unfinished ones, and temporary ones."""

@@ -113,9 +113,10 @@ def append(directory: ModelDirectory, features: int, waiting: Waiting) -> None:
 
 def _files_of_waiting(directory: ModelDirectory, features: int, waiting: Waiting) -> list[tuple[Path, Path, int]]:
     """Return the files of the training copy, those of what waits for them, and how many bytes a row has."""
+    labels, kind = labels_of(directory)
     return [
         (directory.features, directory.added_features(waiting.version), 4 * features),
-        (directory.labels, directory.added_labels(waiting.version), 1),
+        (labels, directory.added_labels(waiting.version), kind.itemsize),
     ]
 
 

@@ -76,11 +76,6 @@ def add(
         ledger.verify_chain()
         state = read_state(ledger)
         model = read_stored(directory, state)
-        if model.table.is_regression:
-            raise ParameterError(
-                "nothing can be added to a model that predicts numbers; make a new model of all records with "
-                "`unlearn init`, without the people who were removed"
-            )
         why = method_of(directory, model).no_additions
         if why is not None:
             raise ParameterError(

@@ -16,6 +16,7 @@ import numpy as np
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known
 from certified_unlearning.data.tables.table_file import column_names
+from certified_unlearning.data.tables.targets import TargetCounts, TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -38,7 +39,8 @@ class NewRecords:
     Attributes:
         identifiers: Whose each row is, in the file's order.
         people: Number of identifiers.
-        classes: Number of records of each class.
+        classes: Number of records of each class; empty where numbers are predicted.
+        outside: How many numbers to predict lie outside their range, and count as its nearer end.
         left_out: Columns of the file that are used for nothing.
         spellings: Identifiers that a person would take for one, of which at least one is new.
         absent: Identifiers of one row each that say that there is none.
@@ -49,6 +51,7 @@ class NewRecords:
     identifiers: Sequence[str]
     people: int
     classes: Mapping[str, int]
+    outside: int
     left_out: Sequence[str]
     spellings: Sequence[Group]
     absent: Sequence[str]
@@ -93,6 +96,10 @@ def read_new_records(
         raise DataError(f"{error}; nothing was added") from error
     version = state.current.version + 1
     labels = label_values(table)
+    targets = scale = None
+    if table.target_range is not None:
+        targets = TargetCounts(table.target_range)
+        scale = TargetScale.of(table.target_range, "target_range", intercept=model.intercept)
     by_class = np.zeros(len(labels), np.int64)
     rows_of: Counter[str] = Counter()
     identifiers: list[str] = []
@@ -105,7 +112,9 @@ def read_new_records(
             for block in read_blocks(table):
                 rows = with_intercept(block.features) if model.intercept else block.features
                 feature_file.write(rows.data)
-                label_file.write(block.labels.data)
+                label_file.write((block.labels if scale is None else scale.scaled(block.labels)).data)
+                if targets is not None:
+                    targets.add(block.labels)
                 identifiers += block.identifiers or []
                 spellings.add(block.spellings or [])
                 by_class += (block.labels[:, None] == labels).sum(axis=0)
@@ -129,6 +138,7 @@ def read_new_records(
         identifiers=identifiers,
         people=len(rows_of),
         classes=dict(zip([str(name) for name in table.classes or ()], by_class.tolist(), strict=True)),
+        outside=0 if targets is None else targets.below + targets.above,
         left_out=[column for column in columns if column not in used],
         spellings=_without_removed(groups, requested),
         absent=[each for each in rows_of if is_absent(each)],
