@@ -124,7 +124,7 @@ class TestDrowning:
             for classes in (2, 10):
                 model = make(**parameters)
                 try:
-                    model.n_features_in_, model.classes_ = 19, np.arange(classes)
+                    model.n_features_in_, model.classes_, model._fits_sparse_rows = 19, np.arange(classes), False
                     plan = model._planned(n)
                 except UnlearningError:
                     continue  # Refused anyway, with a sentence of its own.
