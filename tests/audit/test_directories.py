@@ -22,6 +22,7 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.methods.exact_refit import ExactRefit
 from certified_unlearning.ledger.verification import verify
+from tests.ledger.tables import make_regression, write_table
 
 FEATURES = 60
 RECORDS = 600
@@ -141,6 +142,10 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_written(newton: Pa
     answers = make(tmp_path / "answers", mechanism="certified-ensemble")
     with pytest.raises(AssumptionError, match="certifies answers"):
         audit_directory(answers)
+    write_table(tmp_path / "people.csv", numbers=True)
+    make_regression(tmp_path / "numbers", tmp_path / "people.csv")
+    with pytest.raises(AssumptionError, match="predicts numbers, and only models of classes can be audited"):
+        audit_directory(tmp_path / "numbers")
     with pytest.raises(DataError, match="lock is missing"):
         audit_directory(tmp_path)
     with pytest.raises(DataError, match="too few for 500 canaries"):

@@ -15,7 +15,7 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import read_secret
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
-from tests.ledger.conftest import Forks, Original
+from tests.ledger.conftest import Forks, Original, Unlearn
 from tests.ledger.tables import make_refit, make_regression, write_new, write_table
 
 KILLED = -signal.SIGKILL
@@ -138,7 +138,7 @@ def test_what_an_interrupted_add_left_is_named_by_verify_and_status(
             break
         shutil.rmtree(copy)
         point += 5
-    with pytest.raises(LedgerError, match=r"an `add` was interrupted .*; run `unlearn apply .*` to finish it"):
+    with pytest.raises(LedgerError, match=r"an `add` was interrupted: `unlearn apply .*` finishes it \(found: "):
         verify(copy)
 
 
@@ -195,6 +195,27 @@ def test_what_forgets_exactly_takes_records_in_with_the_same_draws_however_often
     # The check sees other draws.
     assert fork("add", first, data=str(new), new_seed=5) == 0
     assert any((state_of(first)[name] != array).any() for name, array in due.items())
+
+
+def test_an_add_that_was_interrupted_before_its_records_counted_says_that_nothing_was_added(
+    made: Path, new: Path, tmp_path: Path, fork: Forks, unlearn: Unlearn
+) -> None:
+    copy, point = tmp_path / "model", 1
+    while True:
+        shutil.copytree(made, copy)
+        assert fork("add", copy, data=str(new), kill_at=point) == KILLED
+        if list(copy.glob("added-*")):
+            break
+        shutil.rmtree(copy)
+        point += 1
+    assert requests.status(copy).state.planned is None
+    lost = "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
+    assert lost in unlearn("status", copy).stdout
+    with pytest.raises(LedgerError, match=lost):
+        verify(copy)
+    assert f"note: {lost}" in unlearn("apply", copy).stdout
+    assert fork("add", copy, data=str(new)) == 0
+    assert [batch.records_added for batch in verify(copy).state.batches] == [0, 30]
 
 
 def test_rows_that_were_changed_while_they_waited_are_not_learned_from(

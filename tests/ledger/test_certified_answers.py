@@ -424,7 +424,9 @@ def test_a_block_without_answers_is_written_as_others_are(
         yield from (Records(row, np.zeros((2, 3), np.float32), None, ["a", "b"]) for row in (1, 3))
 
     monkeypatch.setattr(LoadedEnsemble, "read", two_blocks)
-    monkeypatch.setattr(LoadedEnsemble, "answers", lambda self, rows, threshold: {"prediction": np.array(next(blocks), object)})
+    monkeypatch.setattr(
+        LoadedEnsemble, "answers", lambda self, rows, threshold: {"prediction": np.array(next(blocks), object)}
+    )
     predict(model, original.data, tmp_path / "out.parquet")
     written = pd.read_parquet(tmp_path / "out.parquet")["prediction"]
     assert [None if pd.isna(each) else each for each in written] == [None, None, "yes", None]

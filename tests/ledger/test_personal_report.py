@@ -206,7 +206,9 @@ def test_a_log_that_was_changed_is_shown_to_nobody(model: Path) -> None:
         report_on(model, "p1")
 
 
-def test_records_that_look_alike_and_stay_are_named(original: Original, tmp_path: Path) -> None:
+def test_records_that_look_alike_and_stay_are_named_to_the_operator_only(
+    original: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
     table = original.table.copy()
     table.loc[table["person"] == "p2", "person"] = "P1"
     data, path = tmp_path / "people.csv", tmp_path / "model"
@@ -214,8 +216,13 @@ def test_records_that_look_alike_and_stay_are_named(original: Original, tmp_path
     initialise(path, Table(path=str(data), label="ill", identifier="person"), epsilon=1.0)
     request(path, ["p1"], one_spelling=True)
     apply(path)
-    alike = "Records with the identifier P1, which looks alike, are still in the data."
-    assert alike in report_on(path, "p1").as_text()
+    report = report_on(path, "p1")
+    assert report.like == "P1"
+    # The page goes to one person, and the other one is none of theirs.
+    assert not re.search(r"\bP1\b", report.as_text() + report.as_html())
+    said = unlearn("show", path, "--id", "p1")
+    assert "records with the identifier 'P1', which looks alike, are in the data: for your eyes only" in said.stderr
+    assert "P1" not in said.stdout
     _removed(path, "P1")
     with pytest.raises(ParameterError, match=r"never requested \(did you mean '[pP]1'\?\)$"):
         report_on(path, "\N{FULLWIDTH LATIN SMALL LETTER P}1")

@@ -65,7 +65,7 @@ def audit_directory(
     Raises:
         DataError: It is no model directory, or has too few records.
         ParameterError: A number makes no sense.
-        AssumptionError: Its answers are certified, not its weights.
+        AssumptionError: Its answers are certified, not its weights, or it predicts numbers.
         StorageError: An `apply` is at work or was interrupted, or the disk is too small.
     """
     require_count(least=2, canaries=canaries)
@@ -92,6 +92,11 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
             raise AssumptionError(
                 f"{directory.path} certifies answers, which are bounded and have no law to compare with; an audit "
                 "needs a certificate of the model's law"
+            )
+        if model.table.is_regression:
+            raise AssumptionError(
+                f"{directory.path} predicts numbers, and only models of classes can be audited here yet; in Python, "
+                "audit.two_laws audits CertifiedRidge and LangevinRidge"
             )
         if state.planned is not None:
             raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")

@@ -53,8 +53,8 @@ class ResidualCertificate(Certificate):
         classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
-        budget: ``tau``: what the gradient's norm was at most, at every release; with ``passes``, ``m`` times what the
-            distance to the minimiser was at most.
+        budget: ``tau``: what the gradient's norm was at most, at every release; with ``passes`` or ``added`` records,
+            ``m`` times what the distance to the minimiser was at most.
         removed: Records removed so far.
         added: Records added since the start; left out for none.
         additions: In so many releases, for each of which the data were read; left out for none.

@@ -159,6 +159,8 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.source is not None:
         print(f"note: {applied.source}")
     _print_deleted(applied.deleted)
+    if applied.interruption is not None:
+        print(f"note: {applied.interruption}")
     for version in applied.versions:
         _print_version(version)
     if applied.versions:
@@ -259,7 +261,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
         "busy": found.is_busy,
-        "interrupted": not found.is_busy and (state.planned is not None or bool(found.leftovers)),
+        "interrupted": found.interruption is not None,
         "source": found.source,
         "warnings": [] if known is None else warnings_about(known, model_dir),
         "receipt": found.head,
@@ -386,9 +388,8 @@ def _command(name: str, model_dir: Path) -> str:
 def _print_notes(found: Status, model_dir: Path) -> None:
     if found.is_busy:
         print("an `apply` or an `add` is at work")
-    elif found.state.planned is not None or found.leftovers:
-        command = "apply" if found.state.planned is None else found.state.planned.command
-        print(f"an `{command}` was interrupted: {_command('apply', model_dir)} finishes it")
+    elif found.interruption is not None:
+        print(found.interruption)
     if found.source is not None:
         print(f"note: {found.source}")
 

@@ -66,6 +66,10 @@ def show(
         print(json.dumps(asdict(report), indent=2))
     else:
         print(report.as_text())
+    if report.like is not None:
+        print_warnings(
+            [f"records with the identifier {report.like!r}, which looks alike, are in the data: for your eyes only"]
+        )
 
 
 def predict(

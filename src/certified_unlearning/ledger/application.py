@@ -44,12 +44,14 @@ class Applied:
         deleted: Files that an interrupted command had left behind.
         head: The ledger's last hash.
         source: What is to be said of the file that the data came from, if anything.
+        interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
     """
 
     versions: tuple[Version, ...]
     deleted: tuple[Path, ...]
     head: str
     source: str | None
+    interruption: str | None
 
 
 def apply(path: Path, *, device: str | None = None) -> Applied:
@@ -77,6 +79,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
             raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
         with finished_by_the_next(path):
             deleted = delete_leftovers(directory, state)
+            interruption = directory.lost_addition(state, deleted)
             key = source_key(directory, state)
             # Reading the whole file must not delay what was asked for, and its key may be gone before it is read.
             with ThreadPoolExecutor(1) as beside:
@@ -86,7 +89,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                     state = read_state(ledger)
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
-        return Applied(tuple(made), deleted, ledger.head(), source.result())
+        return Applied(tuple(made), deleted, ledger.head(), source.result(), interruption)
 
 
 @contextmanager

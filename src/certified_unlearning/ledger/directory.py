@@ -6,7 +6,7 @@ import re
 import secrets
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -106,6 +106,27 @@ class ModelDirectory:
             if _UNFINISHED.fullmatch(path.name) or (match and not stays):
                 found.append(path)
         return found
+
+    def interruption(self, state: State, leftovers: Sequence[Path], finish: str) -> str | None:
+        """Return what to say of a command that was interrupted, if one was.
+
+        Args:
+            state: What the ledger says.
+            leftovers: The files that it left behind.
+            finish: The command that finishes what was begun.
+        """
+        if state.planned is not None:
+            return f"an `{state.planned.command}` was interrupted: {finish} finishes it"
+        if leftovers:
+            return self.lost_addition(state, leftovers) or f"an `apply` was interrupted: {finish} finishes it"
+        return None
+
+    def lost_addition(self, state: State, leftovers: Sequence[Path]) -> str | None:
+        """Return what to say of an `add` that was interrupted before its records counted, if they are left over."""
+        version = state.current.version + 1
+        if {self.added_features(version), self.added_labels(version)} & set(leftovers):
+            return "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
+        return None
 
     def strangers(self) -> list[Path]:
         """Return the files that are no part of a model directory: somebody put them there."""

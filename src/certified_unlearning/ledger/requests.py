@@ -13,7 +13,7 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
-from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key
+from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.training import digest_of_file
@@ -183,6 +183,7 @@ class Status:
         target_range: The declared range of numbers to predict; None of classes.
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read; None where nothing is guaranteed.
+        interruption: What is to be said of a command that was interrupted, if one was.
     """
 
     state: State
@@ -194,6 +195,7 @@ class Status:
     class_weight: Mapping[str, float] | None
     target_range: tuple[float, float] | None
     meaning: str | None
+    interruption: str | None
 
 
 def status(path: Path) -> Status:
@@ -221,6 +223,7 @@ def status(path: Path) -> Status:
         labels.class_weight,
         labels.target_range,
         meaning,
+        None if is_busy else directory.interruption(state, leftovers, f"`{shell_command('apply', path)}`"),
     )
 
 

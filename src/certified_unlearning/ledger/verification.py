@@ -94,10 +94,10 @@ def verify(path: Path, head: str | None = None) -> Verified:
         for version in state.versions:
             current = _check_certificate(directory, model, state, version)
         leftovers = directory.leftovers(state)
-        if state.planned is not None or leftovers:
+        interruption = directory.interruption(state, leftovers, f"`unlearn apply {path}`")
+        if interruption is not None:
             what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
-            command = "apply" if state.planned is None else state.planned.command
-            raise LedgerError(f"an `{command}` was interrupted ({what}); run `unlearn apply {path}` to finish it")
+            raise LedgerError(f"{interruption} (found: {what})")
         _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())

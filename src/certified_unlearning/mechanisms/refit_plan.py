@@ -240,6 +240,7 @@ class RefitPlan(BaseModel):
             records_between_reads=self.records_between_reads,
             downdate=self.downdate,
             class_weights=self.class_weights,
+            sparse=self.sparse,
             by_passes=self.by_passes,
         )
 

@@ -27,9 +27,9 @@ def most_rate(successes: int, trials: int, *, miss: float) -> float:
     _require_counts(successes, trials)
     if successes == trials:
         return 1.0
-    from scipy.special import betaincinv
+    from scipy.special import betainccinv
 
-    return float(betaincinv(successes + 1, trials - successes, 1 - miss))
+    return float(betainccinv(successes + 1, trials - successes, miss))
 
 
 def _require_counts(successes: int, trials: int) -> None:

@@ -19,7 +19,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
     secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)`` of 10 million or
     more, without ``strict_timing``) passes over the rows correct the weights instead, where that is enough. They wash
-    nothing out of the secret state; a reading does when one record in ten has left, or ``records_between_reads``.
+    nothing out of the secret state; a reading does, after ``records_between_reads`` removed records, usually one in ten
+    or more.
 
     Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
     ten records or more may leave between readings, their removals are Newton steps, and copy the entries of the others.

@@ -15,7 +15,10 @@ NEW_REACTIONS = (
     "result does not hold."
 )
 _OTHERS = "The page is about removed records only. It says nothing about how well the remaining records are protected."
-EARLIER = "Copies of the model from before the removal, wherever they are, still contain information from the records."
+EARLIER = (
+    "Copies of earlier versions of the model that learned from the records, wherever they are, still contain "
+    "information from them."
+)
 _COLUMNS = "The list of columns, value ranges and categories was fixed without looking at the removed records."
 _NOISE = "Nobody knows the random numbers that were drawn."
 _ROUNDING = "The calculation treats numbers as exact. It does not cover what a computer's rounding may tell."
@@ -117,7 +120,7 @@ _COMPARISONS = {
         "a model that was trained in the same way, with random noise, without the removed records from the beginning"
     ),
     "an exact refit with the same noise": (
-        "the mathematically exact model of the remaining records, to which the same kind of random noise is added"
+        "the mathematically exact model of all records that are left, to which the same kind of random noise is added"
     ),
     "the same steps from nothing on the records that are left": (
         "a model that was trained in the same way without the removed records from the beginning"

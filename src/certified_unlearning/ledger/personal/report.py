@@ -59,6 +59,7 @@ class PersonalReport:
         receipt: The ledger's last hash.
         sections: The text, for people.
         commands: The commands in it.
+        like: An identifier that looks alike and whose records are in the data: for the operator, and on no page.
     """
 
     identifier: str
@@ -74,6 +75,7 @@ class PersonalReport:
     receipt: str
     sections: tuple[Section, ...]
     commands: tuple[str, ...]
+    like: str | None
 
     @property
     def title(self) -> str:
@@ -144,7 +146,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     came_with = state.added_with(row or 0) if request is None else int(request.payload.get("added_with", 1))
     stage: Stage = "no request" if request is None else "waiting" if answering is None else "removed"
     certified = current_certificate(directory, state)
-    writer = _Writer(path, name, state, certified, records, came_with, request, answering, head, unfinished, like)
+    writer = _Writer(path, name, state, certified, records, came_with, request, answering, head, unfinished)
     return PersonalReport(
         identifier=name,
         stage=stage,
@@ -159,6 +161,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         receipt=head,
         sections=writer.sections(),
         commands=writer.commands,
+        like=like,
     )
 
 
@@ -176,7 +179,6 @@ class _Writer:
     answering: Version | None
     head: str
     unfinished: bool
-    like: str | None
 
     def sections(self) -> tuple[Section, ...]:
         scope = Section("What this page is", self._scope())
@@ -248,8 +250,6 @@ class _Writer:
                 f"The numbers that make up earlier versions of the model were deleted from the model's folder. The log "
                 f"no longer says where the {it} stood."
             )
-        if self.like is not None:
-            sentences.append(f"Records with the identifier {self.like}, which looks alike, are still in the data.")
         return tuple(sentences)
 
     def _shown(self) -> tuple[str, ...]:
