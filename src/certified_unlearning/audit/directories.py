@@ -185,7 +185,8 @@ class DirectoryMethod:
         if len(X) != plan.n:
             raise ParameterError(f"the model was planned for {plan.n} records, got {len(X)}")
         directory = ModelDirectory(self.scratch)
-        shutil.rmtree(directory.features.parent, ignore_errors=True)
+        if directory.features.parent.exists():
+            shutil.rmtree(directory.features.parent)
         directory.places.unlink(missing_ok=True)
         directory.features.parent.mkdir()
         X.astype(np.float32).tofile(directory.features)

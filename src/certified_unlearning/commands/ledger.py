@@ -14,6 +14,7 @@ from certified_unlearning.commands.ledger_use import (
     evaluate,
     look_at_quality,
     predict,
+    print_left_out,
     print_quality,
     print_warnings,
     show,
@@ -137,7 +138,7 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
             print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in new.classes.items()))
         if new.outside:
             print(f"outside the range of the label: {counted(new.outside, 'record')}, which count as its nearer end")
-        print(f"left out: no rows; {f'columns {listed(new.left_out)}' if new.left_out else 'no columns'}")
+        print_left_out(new.left_out)
         warnings = described(new.spellings)
         if new.absent:
             warnings.append(

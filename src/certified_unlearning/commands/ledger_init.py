@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from certified_unlearning.commands.ledger_use import print_quality, print_warnings
+from certified_unlearning.commands.ledger_use import print_left_out, print_quality, print_warnings
 from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.commands.settings import with_settings
@@ -234,7 +234,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
     )
-    print(f"left out: no rows; {f'columns {listed(contents.left_out)}' if contents.left_out else 'no columns'}")
+    print_left_out(contents.left_out)
     warnings = described(contents.spellings)
     if contents.absent:
         warnings.append(
@@ -273,7 +273,7 @@ def _print_noise(table: "Table", noise: float) -> None:
 def _about_targets(table: "Table", targets: "TargetCounts") -> list[str]:
     """Return what the operator should look at, of numbers to predict."""
     warnings = []
-    if outside := targets.below + targets.above:
+    if outside := targets.outside:
         warnings.append(
             f"in {counted(outside, 'record')} {table.label} lies outside its range ({targets.below:,} below, "
             f"{targets.above:,} above), and counts as the nearer end"

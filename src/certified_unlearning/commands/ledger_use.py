@@ -6,7 +6,7 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -274,6 +274,13 @@ def _weighs_classes(model_dir: Path) -> bool:
     from certified_unlearning.ledger.requests import about_labels
 
     return about_labels(ModelDirectory(model_dir)).class_weight is not None
+
+
+def print_left_out(columns: Sequence[str]) -> None:
+    """Print which columns of a file are used for nothing; rows never are left out."""
+    from certified_unlearning.data.tables.table_values import listed
+
+    print(f"left out: no rows; {f'columns {listed(columns)}' if columns else 'no columns'}")
 
 
 def print_warnings(warnings: list[str]) -> None:

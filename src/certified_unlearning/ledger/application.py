@@ -67,12 +67,8 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         InfeasibleError: No number of steps meets the target; nothing was done.
         ParameterError: There is no such device, or the mechanism takes none.
     """
-    directory = ModelDirectory(path)
     made = []
-    with directory.locked(), Ledger.opened(directory.ledger) as ledger:
-        ledger.verify_chain()
-        state = read_state(ledger)
-        model = read_stored(directory, state)
+    with opened_for_work(path) as (directory, ledger, state, model):
         place = pick_device(device or model.device)
         plan = functools.partial(_plan, directory, ledger, model)
         if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
@@ -90,6 +86,16 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
         return Applied(tuple(made), deleted, ledger.head(), source.result(), interruption)
+
+
+@contextmanager
+def opened_for_work(path: Path) -> Iterator[tuple[ModelDirectory, Ledger, State, StoredModel]]:
+    """Lock a directory against other commands that change it, check the ledger's chain, and yield what they read."""
+    directory = ModelDirectory(path)
+    with directory.locked(), Ledger.opened(directory.ledger) as ledger:
+        ledger.verify_chain()
+        state = read_state(ledger)
+        yield directory, ledger, state, read_stored(directory, state)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
-from certified_unlearning.data.tables.targets import TargetCounts, TargetScale
+from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
@@ -178,7 +178,7 @@ def initialise(
                 classes=dict(zip(classes, copied.by_class, strict=True)),
                 classes_from=classes_from,
                 targets=copied.targets,
-                noise=None if copied.scale is None else settings.score_noise(learner) * copied.scale.half,
+                noise=None if copied.targets is None else settings.score_noise(learner) * copied.targets.scale.half,
                 records=copied.records,
                 people=start.people,
                 spellings=copied.spellings,
@@ -204,7 +204,6 @@ class _Copied(NamedTuple):
         by_class: Number of rows of each class.
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
         targets: What was counted of numbers to predict; None of classes.
-        scale: How these became numbers from -1 to 1; None of classes.
         spellings: Identifiers that a person would take for one.
         absent: Identifiers that say that there is none, and how many rows have each.
     """
@@ -214,7 +213,6 @@ class _Copied(NamedTuple):
     by_class: Sequence[int]
     people_by_class: Sequence[int]
     targets: TargetCounts | None
-    scale: TargetScale | None
     spellings: Sequence[Group]
     absent: Mapping[str, int]
 
@@ -228,10 +226,7 @@ def _copy(
     """
     n = features = 0
     labels = label_values(table)
-    targets = scale = None
-    if table.target_range is not None:
-        targets = TargetCounts(table.target_range)
-        scale = TargetScale.of(table.target_range, "target_range", intercept=intercept)
+    targets = TargetCounts.of(table.target_range, intercept=intercept)
     by_class = np.zeros(len(labels), np.int64)
     people: list[set[str]] = [set() for _ in labels]
     absent: Counter[str] = Counter()
@@ -240,15 +235,13 @@ def _copy(
         Spellings() as spellings,
         ledger.transaction(),
         directory.features.open("wb") as feature_file,
-        (directory.labels if scale is None else directory.targets).open("wb") as label_file,
+        (directory.labels if targets is None else directory.targets).open("wb") as label_file,
     ):
         for block in read_blocks(table, all_columns=all_columns):
             shares.add(block.features)
             rows = with_intercept(block.features) if intercept else block.features
             feature_file.write(rows.data)
-            label_file.write((block.labels if scale is None else scale.scaled(block.labels)).data)
-            if targets is not None:
-                targets.add(block.labels)
+            label_file.write((block.labels if targets is None else targets.scaled(block.labels)).data)
             ledger.add_records(
                 Record(identifier, row, training.tag(key, identifier, row))
                 for row, identifier in enumerate(block.identifiers or [], n)
@@ -267,7 +260,7 @@ def _copy(
             file.flush()
             os.fsync(file.fileno())
     synchronise(directory.features.parent)
-    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], targets, scale, groups, absent)
+    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], targets, groups, absent)
 
 
 def _require_varied(table: Table, targets: TargetCounts) -> None:

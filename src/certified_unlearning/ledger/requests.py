@@ -175,7 +175,6 @@ class Status:
         state: What the ledger says.
         head: Its last hash.
         is_busy: Whether an `apply` or an `add` is at work.
-        leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
@@ -189,7 +188,6 @@ class Status:
     state: State
     head: str
     is_busy: bool
-    leftovers: tuple[Path, ...]
     source: str | None
     classes_from: ClassesFrom | None
     class_weight: Mapping[str, float] | None
@@ -217,7 +215,6 @@ def status(path: Path) -> Status:
         state,
         head,
         is_busy,
-        leftovers,
         source,
         labels.classes_from,
         labels.class_weight,

@@ -66,28 +66,40 @@ def _no_range(name: str, ends: object) -> ParameterError:
 
 
 class TargetCounts:
-    """What is counted of targets, block after block, for the operator's eyes: it depends on the records.
+    """Targets that are scaled block after block, and what is counted of them: for the operator's eyes.
 
     Attributes:
+        scale: How they become numbers from -1 to 1.
         below: How many lie below the range.
         above: How many lie above it.
         least: The smallest one.
         most: The largest one.
     """
 
-    def __init__(self, ends: Sequence[float]) -> None:
-        self._low, self._high = ends
+    def __init__(self, scale: TargetScale) -> None:
+        self.scale = scale
         self._values: set[float] = set()
         self.below = self.above = 0
         self.least, self.most = np.inf, -np.inf
 
-    def add(self, targets: Array) -> None:
-        """Count some."""
-        self.below += int((targets < self._low).sum())
-        self.above += int((targets > self._high).sum())
+    @classmethod
+    def of(cls, ends: Sequence[float] | None, *, intercept: bool) -> Self | None:
+        """Return an empty count for a declared range; None where there is none, so that labels are classes."""
+        return None if ends is None else cls(TargetScale.of(ends, "target_range", intercept=intercept))
+
+    def scaled(self, targets: Array) -> Array:
+        """Count some, and return them as numbers from -1 to 1."""
+        self.below += int((targets < self.scale.low).sum())
+        self.above += int((targets > self.scale.high).sum())
         self.least, self.most = min(self.least, float(targets.min())), max(self.most, float(targets.max()))
         if len(self._values) <= 2:
             self._values.update(np.unique(targets)[:3].tolist())
+        return self.scale.scaled(targets)
+
+    @property
+    def outside(self) -> int:
+        """How many lie outside the range, and count as its nearer end."""
+        return self.below + self.above
 
     @property
     def only_values(self) -> list[float]:

@@ -19,10 +19,16 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.adding.reading import NewRecords, read_new_records
-from certified_unlearning.ledger.application import answer, delete_leftovers, finished_by_the_next, planned_batch
+from certified_unlearning.ledger.application import (
+    answer,
+    delete_leftovers,
+    finished_by_the_next,
+    opened_for_work,
+    planned_batch,
+)
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, read_key
 from certified_unlearning.ledger.method import Answered, answered_of
-from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
+from certified_unlearning.ledger.model import StoredModel, method_of
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
@@ -70,12 +76,8 @@ def add(
         LedgerError: Something was tampered with; nothing was done.
         StorageError: An `apply` or another `add` is at work, or a file could not be written; run it again.
     """
-    directory = ModelDirectory(path)
     made = []
-    with directory.locked(), Ledger.opened(directory.ledger) as ledger:
-        ledger.verify_chain()
-        state = read_state(ledger)
-        model = read_stored(directory, state)
+    with opened_for_work(path) as (directory, ledger, state, model):
         why = method_of(directory, model).no_additions
         if why is not None:
             raise ParameterError(

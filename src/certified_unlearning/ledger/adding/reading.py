@@ -16,7 +16,7 @@ import numpy as np
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known
 from certified_unlearning.data.tables.table_file import column_names
-from certified_unlearning.data.tables.targets import TargetCounts, TargetScale
+from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -96,10 +96,7 @@ def read_new_records(
         raise DataError(f"{error}; nothing was added") from error
     version = state.current.version + 1
     labels = label_values(table)
-    targets = scale = None
-    if table.target_range is not None:
-        targets = TargetCounts(table.target_range)
-        scale = TargetScale.of(table.target_range, "target_range", intercept=model.intercept)
+    targets = TargetCounts.of(table.target_range, intercept=model.intercept)
     by_class = np.zeros(len(labels), np.int64)
     rows_of: Counter[str] = Counter()
     identifiers: list[str] = []
@@ -112,9 +109,7 @@ def read_new_records(
             for block in read_blocks(table):
                 rows = with_intercept(block.features) if model.intercept else block.features
                 feature_file.write(rows.data)
-                label_file.write((block.labels if scale is None else scale.scaled(block.labels)).data)
-                if targets is not None:
-                    targets.add(block.labels)
+                label_file.write((block.labels if targets is None else targets.scaled(block.labels)).data)
                 identifiers += block.identifiers or []
                 spellings.add(block.spellings or [])
                 by_class += (block.labels[:, None] == labels).sum(axis=0)
@@ -138,7 +133,7 @@ def read_new_records(
         identifiers=identifiers,
         people=len(rows_of),
         classes=dict(zip([str(name) for name in table.classes or ()], by_class.tolist(), strict=True)),
-        outside=0 if targets is None else targets.below + targets.above,
+        outside=0 if targets is None else targets.outside,
         left_out=[column for column in columns if column not in used],
         spellings=_without_removed(groups, requested),
         absent=[each for each in rows_of if is_absent(each)],
