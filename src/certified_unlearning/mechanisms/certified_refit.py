@@ -25,6 +25,7 @@ from certified_unlearning.engine.objectives.float64 import (
 )
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.mechanisms.refits.guide import Guide
 
 Array = NDArray[np.float64]
 Objective = LogisticRegression64 | SoftmaxRegression64 | RidgeRegression64
@@ -44,10 +45,17 @@ _ROUNDS = 60
 
 
 class Fitted(NamedTuple):
-    """Weights with a bound on their gradient's norm. Both are secret: they depend on the records."""
+    """A model without a Newton step: all of it is secret, for it depends on the records.
+
+    Attributes:
+        weights: ``w``, without noise.
+        residual: A bound on the gradient's norm there.
+        guide: What the next request starts from; None where every request learns anew.
+    """
 
     weights: Array
     residual: float
+    guide: Guide | None = None
 
 
 def refit(plan: RefitPlan, objective: Objective) -> Fitted:
