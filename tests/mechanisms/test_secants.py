@@ -57,3 +57,16 @@ def test_learning_makes_one_hessian_over_all_rows(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Secants, "add", lambda *_: None)
     NewtonRemoval(plan).fit(rows, labels)
     assert made.count(9000) > 1
+
+
+def test_a_first_matrix_that_is_far_too_small_is_scaled_by_the_last_step():
+    draw = np.random.default_rng(3)
+    matrix = hessian(draw, 5)
+    factor = factor_of(matrix / 1000)
+    plain, scaled = (Secants(functools.partial(solve, factor), scaled=scaled) for scaled in (False, True))
+    for each in (plain, scaled):
+        each.add(*(lambda step: (step, matrix @ step))(draw.standard_normal(5)))
+    gradient = draw.standard_normal(5)
+    right = np.linalg.solve(matrix, gradient)
+    assert scaled.solved(gradient) == pytest.approx(right)
+    assert np.linalg.norm(plain.solved(gradient) - right) > 100 * np.linalg.norm(right)

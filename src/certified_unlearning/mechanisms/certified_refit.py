@@ -2,8 +2,8 @@
 
 A model is planned from counts alone: what is published is ``w + N(0, sigma^2 I)``, compared with ``w*_R + N(0, sigma^2
 I)``, the exact minimiser on the remaining records with the same noise (`accounting.residual.release`). Every request
-reads the data ten to twenty times. Softmax regression, and rows of more than `refit_plan.LARGEST_FACTOR` columns,
-have no other way here; two classes have `newton_removal`.
+reads the data ten to twenty times. Rows of more than `refit_plan.LARGEST_FACTOR` columns, and sparse ones, have no
+other way here; two classes have `newton_removal`, and more classes have passes (`refits.softmax`).
 
 A refit starts from nothing. A start from the old weights reads less, but those may be within the budget as they are:
 then the secret weights stay the ones that were learned with the removed records.

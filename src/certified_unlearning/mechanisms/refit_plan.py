@@ -267,6 +267,11 @@ class RefitPlan(BaseModel):
         """Whether requests may be answered without reading data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
 
+    @property
+    def passes_always(self) -> bool:
+        """Whether every request that does not learn anew is answered by passes: there is no Newton step."""
+        return self.by_passes and not self.removes_by_newton
+
     def require_representable(self, terms: Terms) -> None:
         """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
         release.require_representable(

@@ -32,7 +32,7 @@ NOT_PROMISED_BY_PASSES = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "the model is learned anew: passes only correct the weights",
 )
-NOT_PROMISED_BY_PASSES_ONLY = (
+NOT_PROMISED_OF_MORE_CLASSES = (
     *NOT_PROMISED[:-1],
     "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
     "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
@@ -44,7 +44,7 @@ def not_promised(*, by_passes: bool, every_request_passes: bool) -> tuple[str, .
     """Return what nobody should read into it; the arguments are those of `assumptions`."""
     if not by_passes:
         return NOT_PROMISED
-    return NOT_PROMISED_BY_PASSES_ONLY if every_request_passes else NOT_PROMISED_BY_PASSES
+    return NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
 
 
 _GRADIENT = Assumption(

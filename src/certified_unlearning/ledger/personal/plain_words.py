@@ -32,6 +32,13 @@ SECRET_STATE_BY_PASSES = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "the model is learned anew: passes only correct the weights"
 )
+SECRET_STATE_OF_MORE_CLASSES = (
+    "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
+    "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
+    "weights"
+)
+SECRET_STATES = (SECRET_STATE, SECRET_STATE_BY_PASSES, SECRET_STATE_OF_MORE_CLASSES)
+"""What a reading makes anew."""
 
 LEFT_OUT = {
     "requests are fixed in advance and do not depend on published models": _REACTIONS,
@@ -92,7 +99,7 @@ PLAIN_WORDS = {
         "Two copies of the model's folder, from before and after the removal, show the records."
     ),
     **dict.fromkeys(
-        (SECRET_STATE, SECRET_STATE_BY_PASSES),
+        SECRET_STATES,
         "Secret files in the model's folder may contain information from removed records until it is learned anew.",
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "

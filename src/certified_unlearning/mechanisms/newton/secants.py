@@ -12,10 +12,12 @@ class Secants:
 
     Attributes:
         first: Multiplies by the first matrix: an inverse Hessian's, or one like it.
+        scaled: Whether the first matrix is multiplied by what makes it right along the last step: where it is far off.
         pairs: Steps, changes of the gradient along them, and their products' inverses.
     """
 
     first: Callable[[Array], Array]
+    scaled: bool = False
     pairs: list[tuple[Array, Array, float]] = field(default_factory=list)
 
     def add(self, step: Array, change: Array) -> None:
@@ -31,6 +33,9 @@ class Secants:
             shares.append(inverse * float(step @ right))
             right = right - shares[-1] * change
         solution = self.first(right)
+        if self.scaled and self.pairs:
+            _, change, inverse = self.pairs[-1]
+            solution = solution / (inverse * float(change @ self.first(change)))
         for (step, change, inverse), share in zip(self.pairs, reversed(shares), strict=True):
             solution = solution + (share - inverse * float(change @ solution)) * step
         return solution

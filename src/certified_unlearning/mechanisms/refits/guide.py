@@ -45,7 +45,7 @@ class Guide:
 
     def secants(self, *, classes: int, strong_convexity: float) -> Secants:
         """Return L-BFGS as it stood when the fit ended."""
-        found = Secants(inverse(self.factor, classes=classes, strong_convexity=strong_convexity))
+        found = secants_of(self.factor, classes=classes, strong_convexity=strong_convexity)
         for step, change in zip(self.steps, self.changes, strict=True):
             found.add(step, change)
         return found
@@ -57,6 +57,14 @@ def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
     steps = np.stack([step for step, _, _ in pairs]) if pairs else none
     changes = np.stack([change for _, change, _ in pairs]) if pairs else none
     return Guide(gradient, factor, steps, changes)
+
+
+def secants_of(factor: Array, *, classes: int, strong_convexity: float) -> Secants:
+    """Return L-BFGS that knows no step yet, only the factor of ``P``.
+
+    Of many classes a record often decides between a few: then ``P`` is too small, and is scaled by the last step.
+    """
+    return Secants(inverse(factor, classes=classes, strong_convexity=strong_convexity), scaled=True)
 
 
 def inverse(factor: Array, *, classes: int, strong_convexity: float) -> Callable[[Array], Array]:

@@ -40,9 +40,9 @@ from certified_unlearning.mechanisms.certified_refit import (
 from certified_unlearning.mechanisms.newton.secants import Secants
 from certified_unlearning.mechanisms.newton.state import Array
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
-from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, inverse, thinned
+from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
 
-MOST_PASSES = 20
+MOST_PASSES = 40
 """Passes of a request after which the model is learned anew: that takes about as long."""
 _ROUNDS = 60
 
@@ -68,17 +68,19 @@ def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
         InfeasibleError: No solver got there.
         AssumptionError: The shared curvature is not positive definite in float64.
     """
-    target = SOLVER_SHARE * plan.budget
-    weights, every = np.zeros(objective.dimension), sampled(*objective.rows.shape)
+    target, every = SOLVER_SHARE * plan.budget, sampled(*objective.rows.shape)
+    some, start = thinned(objective, every), np.zeros(objective.dimension)
+    secants = _secants(plan, factor_at(some, start))
+    point = Point(start, some.gradient(start))
     if every > 1:
-        some = thinned(objective, every)
-        start = Point(weights, some.gradient(weights))
-        enough = max(target, SAMPLE_SHARE * float(np.linalg.norm(start.gradient)))
-        weights = _descended(plan, some, start, _secants(plan, factor_at(some, weights)), enough, _ROUNDS).weights
-    factor = factor_at(objective, weights)
-    secants = _secants(plan, factor)
-    point = Point(weights, objective.gradient(weights))
-    point = _descended(plan, objective, point, secants, target, _ROUNDS, certified=True)
+        enough = max(target, SAMPLE_SHARE * float(np.linalg.norm(point.gradient)))
+        weights = _descended(plan, some, point, secants, enough, _ROUNDS).weights
+        factor = factor_at(objective, weights)
+        secants, point = _secants(plan, factor), Point(weights, objective.gradient(weights))
+        point = _descended(plan, objective, point, secants, target, _ROUNDS, certified=True)
+    else:
+        point = _descended(plan, objective, point, secants, target, _ROUNDS, certified=True)
+        factor = factor_at(objective, point.weights)
     if residual_of(plan, objective, point) > target:
         # A sample may be a poor guide, and secants may get nowhere. Newton's method needs neither.
         found = refit(plan, objective).weights
@@ -131,7 +133,7 @@ def _fitted(plan: RefitPlan, objective: SoftmaxRegression64, point: Point, facto
 
 
 def _secants(plan: RefitPlan, factor: Array) -> Secants:
-    return Secants(inverse(factor, classes=plan.classes, strong_convexity=plan.strong_convexity))
+    return secants_of(factor, classes=plan.classes, strong_convexity=plan.strong_convexity)
 
 
 def _descended(
