@@ -103,8 +103,9 @@ def test_the_true_gradient_is_never_above_the_certified_one():
 
 
 @pytest.mark.exhaustive
-def test_the_true_gradient_is_never_above_the_certified_one_in_2000_streams():
-    check(range(1000, 3000))
+def test_the_true_gradient_is_never_above_the_certified_one_in_more_streams():
+    """200; all of 1000 to 2999 were tried once."""
+    check(range(1000, 1200))
 
 
 @pytest.mark.parametrize("fault", ["no curvature", "curvature a hundred times too small", "wrong gradient", "noise"])
