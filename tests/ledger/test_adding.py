@@ -1,8 +1,10 @@
 """New people's records enter a model: it is the one of all records, and what cannot be added has its sentence."""
 
+import calendar
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -527,20 +529,19 @@ def test_show_says_when_somebody_was_added_before_and_after_the_removal(
 ) -> None:
     add(model, new)
     time = requests.status(model).state.current.time
-    day = time.replace("T", " at ").removesuffix("+00:00")
+    moment = datetime.fromisoformat(time)
+    day = f"{moment.day} {calendar.month_name[moment.month]} {moment.year} at {moment:%H:%M}"
     printed = unlearn("show", model, "--id", "p301").stdout
-    assert f"The records were added to the model on {day} UTC, with version 2." in printed
+    assert f"The records had been added to the model on {day} UTC, with version 2." in printed
     assert "added to the model" not in unlearn("show", model, "--id", "p0").stdout
     requests.request(model, ["p301", "p0"])
-    assert f"The records were added to the model on {day} UTC" in unlearn("show", model, "--id", "p301").stdout
+    assert f"The records had been added to the model on {day} UTC" in unlearn("show", model, "--id", "p301").stdout
     apply(model)
     found = json.loads(unlearn("show", model, "--id", "p301", "--json").stdout)
     assert (found["added"], found["version"], found["records"]) == (time, 3, 2)
     text = json.dumps(found["sections"])
-    assert f"The records were added to the model on {day} UTC, with version 2." in text
-    assert (
-        "New records were added to the model. Where these came about because of something that an earlier model" in text
-    )
+    assert f"The records had been added to the model on {day} UTC, with version 2." in text
+    assert "and no new record came about, because of something that the model had said" in text
     assert json.loads(unlearn("show", model, "--id", "p0", "--json").stdout)["added"] is None
 
 

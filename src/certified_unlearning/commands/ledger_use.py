@@ -62,6 +62,7 @@ def show(
     if output is not None:
         write_text(output, report.as_html())
         print(f"{output}: {report.title}, a page that can be printed")
+        print(report.for_operator)
     elif as_json:
         print(json.dumps(asdict(report), indent=2))
     else:
