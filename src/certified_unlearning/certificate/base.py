@@ -21,6 +21,10 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading, Relation
 
+REACTED = (
+    "If, against the conditions above, somebody reacted to what the model had said, this result does not hold for any "
+    "removed record"
+)
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
 LARGEST = 10**18
@@ -110,7 +114,7 @@ class Certificate(BaseModel):
     """What a guesser sees."""
     known: ClassVar[str] = "what all the records say, the removed ones included"
     """What a guesser may know."""
-    unknown: ClassVar[str] = "the model's random numbers, secret files, earlier versions and list of removals"
+    unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What a guesser doesn't know."""
     provided: ClassVar[str] = ""
     """The condition to name before the share of right guesses, where that is equality."""
@@ -181,7 +185,7 @@ class Certificate(BaseModel):
 
     def with_reactions(self) -> str:
         """Return what holds where requests depended on what a model had said, in sentences without terms."""
-        return "Where this is not so, the result does not hold for any removed record, and no other result is given."
+        return f"{REACTED}, and no other result is given."
 
     def with_earlier_versions(self) -> str:
         """Return what holds for somebody who has all versions, as a sentence without terms."""

@@ -17,6 +17,7 @@ from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
 from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
 from certified_unlearning.certificate.base import (
+    REACTED,
     Certificate,
     CertificateError,
     Scope,
@@ -182,10 +183,10 @@ class ResidualCertificate(Certificate):
         share = right_guesses_of_gaussian(self.mu_all_releases, extra_delta=self.extra_delta_all_releases)
         often = so_many_are_right(share)
         return (
-            "Where this is not so, the result does not hold for any removed record, but a weaker one does. Someone "
-            f"sees all {self.releases:,} versions of the model and guesses whether they were made as this page says, "
-            "or each was calculated anew from the records that were left at its time. Even if this person had chosen "
-            f"which records to remove or add, {often}. That the records were once in the model, this person may know."
+            f"{REACTED}, but a weaker one does. Someone sees all {self.releases:,} versions of the model and guesses "
+            "whether they were made as this page says, or each was calculated anew from the records that were left at "
+            f"its time. Even if this person had chosen which records to remove or add, {often}. That the records were "
+            "once in the model, this person may know."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

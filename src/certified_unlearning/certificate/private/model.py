@@ -98,7 +98,7 @@ class PrivateCertificate(Certificate):
 
     seen = "the model"
     known = "what all other records say"
-    unknown = "the model's random numbers"
+    unknown = "the random numbers of the model"
 
     kind: Literal["private"] = "private"
     mechanism: MechanismName

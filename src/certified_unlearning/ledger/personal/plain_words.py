@@ -21,8 +21,8 @@ EARLIER = (
     "concerns every copy of such a version, wherever it is."
 )
 _COLUMNS = (
-    "Which details of a person the model uses, and which values these can have, was decided without looking at the "
-    "removed records."
+    "It was decided without looking at the removed records which details of a person the model uses, and which values "
+    "these can have."
 )
 _NOISE = "Nobody who sees the model knows the random numbers that it was made with."
 _ROUNDING = (

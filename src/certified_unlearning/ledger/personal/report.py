@@ -336,13 +336,8 @@ class _Writer:
         return (
             "No software can check the following points. The result holds if all of them are true, and if the software "
             "ran as described.",
-            *self._conditions(),
+            *in_plain_words(each for each in self._assumptions if each not in LEFT_OUT),
         )
-
-    def _conditions(self) -> tuple[str, ...]:
-        conditions = in_plain_words(each for each in self._assumptions if each not in LEFT_OUT)
-        reactions = {REACTIONS[each] for each in self._assumptions if each in REACTIONS}
-        return tuple(f"{each} {self.certified.with_reactions()}" if each in reactions else each for each in conditions)
 
     @property
     def _assumptions(self) -> list[str]:
@@ -365,6 +360,7 @@ class _Writer:
             "count as lists of removals: the person has not seen them.",
             *(() if share == 0.5 else (_NO_PROBABILITY,)),
             "The result is about the current version, and about all records together that were removed up to now.",
+            *([self.certified.with_reactions()] if REACTIONS.keys() & {*self._assumptions} else []),
         )
 
     def _not_covered(self) -> tuple[str, ...]:
@@ -384,8 +380,8 @@ class _Writer:
 
     def _checks(self) -> tuple[str, ...]:
         return (
-            f"The result is calculated from numbers in a file, the certificate {self._certificate}. The operator can "
-            "give this file to an expert, who can then calculate the result again.",
+            f"The result is calculated from numbers in a file, {self._certificate}, which is called the certificate. "
+            "The operator can give this file to an expert, who can then calculate the result again.",
             "That shows that the calculation is right. It does not show that the removal was really carried out as "
             "described: only somebody with access to the operator's computers can examine that.",
         )
