@@ -323,6 +323,6 @@ def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(remove
 
 def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_how_long(removed: Path) -> None:
     kept = next(each for each in report_on(removed, "p1").sections[2].sentences if "keeps the identifier p1" in each)
-    assert "prove that the removal was requested and carried out" in kept
+    assert "document that the removal was requested and carried out" in kept
     assert "so that they do not come back into the model, for example from a backup" in kept
     assert kept.endswith("The operator decides how long the log is kept.")

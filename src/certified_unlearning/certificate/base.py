@@ -21,10 +21,7 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading, Relation
 
-REACTED = (
-    "If, against the conditions above, somebody reacted to what the model had said, this result does not hold for any "
-    "removed record"
-)
+REACTED = "If the condition about what the model had said is not met, this result does not hold for any removed record"
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
 LARGEST = 10**18

@@ -65,7 +65,7 @@ class ExactCertificate(Certificate):
         code_version: Which code ran.
     """
 
-    provided = "if no request was made because of what a model said, or of how long a request took, "
+    provided = "if no request was made because of what a model said, its files showed, or how long a request took, "
 
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism

@@ -184,9 +184,9 @@ class ResidualCertificate(Certificate):
         often = so_many_are_right(share)
         return (
             f"{REACTED}, but a weaker one does. Someone sees all {self.releases:,} versions of the model and guesses "
-            "whether they were made as this page says, or each was calculated anew from the records that were left at "
-            f"its time. Even if this person had chosen which records to remove or add, {often}. That the records were "
-            "once in the model, this person may know."
+            "whether they were made as this page says, or each was calculated anew, with the same kind of noise, from "
+            "the records that were left at its time. Even if this person had chosen which records to remove or add, "
+            f"{often}. That the records were once in the model, this person may know."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -12,8 +12,8 @@ _NO_REACTIONS_OR_RECORDS = (
     f"{_KNOWN_TO}"
 )
 _NO_REACTIONS_OR_TIME = (
-    "Nobody asked for a removal, and no new record came about, because of something that the model had said, or "
-    f"because of how long a removal had taken. {_KNOWN_TO}"
+    "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
+    f"of something that its files had shown, or because of how long a removal had taken. {_KNOWN_TO}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = (

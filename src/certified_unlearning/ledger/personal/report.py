@@ -326,7 +326,7 @@ class _Writer:
             f"{self._was} overwritten.",
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
             files,
-            f"The log keeps the identifier {self.name}, the number of records, and the dates. They prove that the "
+            f"The log keeps the identifier {self.name}, the number of records, and the dates. They document that the "
             "removal was requested and carried out. They also let the software refuse records with this identifier, so "
             "that they do not come back into the model, for example from a backup. The operator decides how long the "
             "log is kept.",
