@@ -434,7 +434,7 @@ class _Writer:
 
 
 _NO_PROBABILITY = (
-    "This number is neither the probability that somebody finds a record, nor the part of the data that remains. It is "
+    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. It is "
     "an upper limit: fewer guesses may be right."
 )
 
