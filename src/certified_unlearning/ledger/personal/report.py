@@ -434,8 +434,8 @@ class _Writer:
 
 
 _NO_PROBABILITY = (
-    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. It is "
-    "an upper limit: fewer guesses may be right."
+    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. It "
+    "is an upper limit: fewer guesses may be right."
 )
 
 
