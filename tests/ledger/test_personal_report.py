@@ -184,7 +184,7 @@ def test_an_identifier_with_angle_brackets_is_text_on_the_page(original: Origina
 def test_json_has_the_same_facts(removed: Path, unlearn: Unlearn) -> None:
     report = report_on(removed, "p1")
     found = json.loads(unlearn("show", removed, "--id", "p1", "--json").stdout)
-    assert (found["stage"], found["share"], found["receipt"]) == (report.stage, report.share, report.receipt)
+    assert (found["stage"], found["share"], found["head"]) == (report.stage, report.share, report.head)
     assert found["sections"][1][1] == list(report.sections[1].sentences)
 
 

@@ -375,7 +375,7 @@ def test_a_damaged_training_copy_does_not_keep_status_from_speaking(model: Path,
     path.write_bytes(path.read_bytes()[:-4])
     printed = unlearn("status", model).stdout
     assert "is damaged: it" in printed
-    assert "receipt: " in printed
+    assert "head: " in printed
     path.unlink()
     assert f"not computed, for cannot read {path}" in unlearn("status", model).stdout
 
@@ -396,10 +396,10 @@ def test_status_and_verify_as_json(model: Path, unlearn: Unlearn) -> None:
     assert found["quality"].pop("computed").endswith("without noise: not for publication")
     by_class = tuple(ClassQuality(**each) for each in found["quality"].pop("by_class"))
     assert Quality(**found["quality"], by_class=by_class) == quality_left(model)
-    receipt = found["receipt"]
-    verified = json.loads(unlearn("verify", model, "--json", "--head", receipt).stdout)
+    head = found["head"]
+    verified = json.loads(unlearn("verify", model, "--json", "--head", head).stdout)
     assert verified["verified"]
-    assert verified["receipt_in_chain"]
+    assert verified["head_in_log"]
     assert verified["guarantee"] == found["guarantee"]
     wrong = unlearn("verify", model, "--json", "--head", "0" * 64)
     assert wrong.exit_code == 1

@@ -23,6 +23,7 @@ from certified_unlearning.ledger.personal.plain_words import (
     comparison_in_plain_words,
     in_plain_words,
 )
+from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate, look_for_leftovers
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Event, Ledger
@@ -56,7 +57,7 @@ class PersonalReport:
         share: How often a bet on whether the records were in the model can be right, at most; None where the
             certificate bounds no such share, or nothing was removed yet.
         certificate_sha256: Digest of the current certificate's file.
-        receipt: The ledger's last hash.
+        head: The head of the log.
         sections: The text, for people.
         commands: The commands in it.
         like: An identifier that looks alike and whose records are in the data: for the operator, and on no page.
@@ -72,7 +73,7 @@ class PersonalReport:
     current: int
     share: float | None
     certificate_sha256: str
-    receipt: str
+    head: str
     sections: tuple[Section, ...]
     commands: tuple[str, ...]
     like: str | None
@@ -128,7 +129,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
             ledger.verify_chain()
-            state, head = read_state(ledger), ledger.head()
+            state, head = read_state(ledger), head_of(directory, ledger)
             request, present = ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)
             if request is None and not present:
@@ -158,7 +159,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         current=state.current.version,
         share=certified.right_guesses() if answering is not None else None,
         certificate_sha256=state.current.certificate_sha256,
-        receipt=head,
+        head=head,
         sections=writer.sections(),
         commands=writer.commands,
         like=like,
