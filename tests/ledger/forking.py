@@ -1,10 +1,10 @@
 """A process with everything imported that forks a child for each job: a line of JSON in, the child's exit status out.
 
 A job names what the child does (``apply``, ``add``, ``request``, ``release``, ``init``), and what happens to it:
-SIGKILL before its ``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds, or as
-soon as exact unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full disk at its
-``fail_at``-th such call; no file may grow beyond ``most_bytes``. With ``numbers``, ``init`` makes a model that predicts
-them. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by the one that is kept.
+SIGKILL before its ``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after``
+seconds, or as soon as exact unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full
+disk at its ``fail_at``-th such call; no file may grow beyond ``most_bytes``. With ``numbers``, ``init`` makes a model
+that predicts them. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by the one that is kept.
 """
 
 import contextlib
