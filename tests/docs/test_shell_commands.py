@@ -121,6 +121,10 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "predicted.csv")) == 50
     table.assign(customer=table["customer"] + records).head(50).to_parquet(tmp_path / "joined.parquet")
     assert "added 50 records of 50 people by reading" in run(here(block_with(LEDGER, "unlearn add")), tmp_path)
+    assert "released: 1 request, 1 record" in run(here(block_with(LEDGER, "unlearn release")), tmp_path)
+    assert "is recorded as the copy 'website', and was written to served" in run(
+        here(block_with(LEDGER, "unlearn export")), tmp_path
+    )
     verify = re.sub(r"\d+:[0-9a-f]{64}", head, here(block_with(LEDGER, "unlearn verify")))
     assert "begins with the events of the head" in run(verify, tmp_path)
 

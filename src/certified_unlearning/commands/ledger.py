@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certified_unlearning.commands import ledger_init
+from certified_unlearning.commands.keeping.copies import export, lines_about
 from certified_unlearning.commands.keeping.holds import release
 from certified_unlearning.commands.keeping.receipts import receipt
 from certified_unlearning.commands.ledger_use import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
     ledger_init.register(app)
-    for command in (request, release, apply, add, status, show, receipt, predict, evaluate):
+    for command in (request, release, apply, add, status, show, receipt, export, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -243,6 +244,7 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
         print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
     _print_open(found.open_requests)
+    print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
         print(_version(version))
     print(_epsilon(state.current))
@@ -326,6 +328,10 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "warnings": [] if known is None else warnings_about(known, model_dir),
         "open": [_open_as_json(each) for each in found.open_requests],
         "late": len(late(found.open_requests)),
+        "copies": [
+            {"name": each.name, "version": each.version, "time": each.time, "outdated": each.is_outdated(state)}
+            for each in found.copies
+        ],
         "head": found.head,
     }
 

@@ -14,6 +14,7 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
+from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
@@ -216,6 +217,7 @@ class Status:
         state: What the ledger says.
         head: The head of its log.
         open_requests: The requests that wait or are on hold.
+        copies: The copies of the model elsewhere.
         is_busy: Whether an `apply` or an `add` is at work.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
@@ -230,6 +232,7 @@ class Status:
     state: State
     head: str
     open_requests: Sequence[OpenRequest]
+    copies: Sequence[Copy]
     is_busy: bool
     source: str | None
     classes_from: ClassesFrom | None
@@ -248,7 +251,7 @@ def status(path: Path) -> Status:
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
-        head, waiting = head_of(directory, ledger), open_requests(ledger, state)
+        head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
     try:
@@ -259,6 +262,7 @@ def status(path: Path) -> Status:
         state,
         head,
         waiting,
+        elsewhere,
         is_busy,
         source,
         labels.classes_from,

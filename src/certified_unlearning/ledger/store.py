@@ -18,7 +18,7 @@ from certified_unlearning.data.tables.spellings import Group, folded
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
 
-Kind = Literal["initialised", "held", "requested", "planned", "applied"]
+Kind = Literal["initialised", "held", "requested", "planned", "applied", "exported", "withdrawn"]
 
 GENESIS = "0" * 64
 """The hash before the first event's."""
