@@ -1,7 +1,7 @@
 """`export`: the current version goes to another place, and the log keeps where, so that a removal reaches it, too.
 
-What serves predictions elsewhere, such as a registry, a cache or a device, keeps the old model after a removal. Only its
-operator can replace it; the ledger says which copies are due.
+What serves predictions elsewhere, such as a registry, a cache or a device, keeps the old model after a removal. Only
+its operator can replace it; the ledger says which copies are due.
 """
 
 import hmac
