@@ -259,7 +259,8 @@ def _minimiser(objective: PublicObjective, rows: Array, targets: Array, weights:
     free = objective.intercept and not objective.intercept_regularised
     inputs = rows[:, :-1] if free else rows
     if objective.loss == "squared":
-        ridge = Ridge(alpha=objective.strength, fit_intercept=free, solver="cholesky").fit(inputs, targets)
+        ridge = Ridge(alpha=objective.strength, fit_intercept=free, solver="cholesky")
+        ridge.fit(inputs, targets, sample_weight=weights)
         return np.append(ridge.coef_, ridge.intercept_ if free else [])
     solver = LogisticRegression(
         C=1 / objective.strength, fit_intercept=free, solver="newton-cholesky", tol=1e-10, max_iter=1000
