@@ -213,7 +213,8 @@ class AttackResult:
             ax = figure(figsize=(5, 4.2), layout="constrained").subplots()
         curves = [(self.after, "after unlearning", BLUE, "-")]
         if self.before is not None:
-            curves.insert(0, (self.before, "before unlearning", ORANGE, "--"))
+            # On top, where a removal did nothing: dashes leave the other line visible.
+            curves.append((self.before, "before unlearning", ORANGE, "--"))
         rates = np.geomspace(1 / self.after.positive.size, 0.999, DRAWN).tolist()
         found = [[(rate, *each) for rate in rates if (each := roc.rate(rate, SHOWN))] for roc, *_ in curves]
         least = 10.0 ** math.floor(math.log10(min(each[0][0] for each in found if each)))
