@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import check_X_y
 
 from certified_unlearning.accounting.auditing.roc import LEAST_MODELS, Roc
@@ -64,8 +65,8 @@ def likelihood_ratio_attack(
         models: How many models learn and unlearn. To see much of a single record it takes a hundred or more.
         attacked: Which share of the models is attacked; the others say what is usual.
         request_size: How many records leave an estimator of this package at once. None: all in one request.
-        random_state: Draws the records and what each model learns; the method's own randomness stays its own. None:
-            from the operating system.
+        random_state: Draws the records, what each model learns, and the ``random_state`` of each model of an estimator
+            that has none; the randomness of ``learn`` and ``unlearn`` stays their own. None: from the operating system.
 
     Returns:
         The result. It prints as text, without the secret list of records.
@@ -87,7 +88,7 @@ def likelihood_ratio_attack(
     positions = _positions(records, len(X), rng)
     members = len(positions) // 2
     known = Known(np.delete(X, positions, axis=0), np.delete(y, positions), X[positions], y[positions], 1, members)
-    runs = _Models(method, known, confidence)
+    runs = _Models(method, _learn_of(estimator, method, rng), known, confidence)
     drawn = _drawn(models, _fitted(models, attacked), len(positions), rng)
     before, after = (np.stack(each) for each in zip(*(runs.one(each) for each in drawn), strict=True))
     unlearned = np.zeros(after.shape, dtype=bool)
@@ -147,19 +148,26 @@ class _Models:
     """Makes models that learn half of the attacked records and unlearn them."""
 
     method: AuditedMethod
+    learn: Learn
     known: Known
     confidence: Confidence | None
 
     def one(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
         """Return confidences of a model that learns drawn records and unlearns them: before the removal, and after."""
         X, y, gone = self.known.with_canaries(drawn)
-        model = self.method.learn(X, y)
+        model = self.learn(X, y)
         before = self._confidences(model)
         return before, self._confidences(self.method.unlearn(model, X, y, gone))
 
     def _confidences(self, model: Any) -> Array:
         rows, labels = self.known.rows, self.known.labels
         if self.confidence is None:
+            unknown = np.setdiff1d(labels, self.known.y).tolist() if hasattr(model, "classes_") else []
+            if unknown:
+                raise DataError(
+                    f"attacked records have the class {unknown[0]!r}, which no other record of y has: then the list of "
+                    "classes would tell which of them were learned"
+                )
             return scores_of(model, self.known)
         # A copy: the next model may learn from the records.
         found = np.asarray(self.confidence(model, rows.copy(), labels.copy()), dtype=np.float64)
@@ -169,6 +177,18 @@ class _Models:
                 + ("" if np.isfinite(found).all() else f" with {found[~np.isfinite(found)][0]}")
             )
         return found
+
+
+def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -> Learn:
+    """Return how a method learns; an estimator that has no ``random_state`` gets one for each model."""
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if parameters.get("random_state", 0) is not None:
+        return method.learn
+
+    def learn(X: Array, y: NDArray[Any]) -> Any:
+        return clone(estimator).set_params(random_state=int(rng.integers(2**31))).fit(X, y)
+
+    return learn
 
 
 def _fitted(models: int, attacked: float) -> int:

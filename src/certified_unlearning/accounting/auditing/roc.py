@@ -63,7 +63,8 @@ class Roc:
         Args:
             miss: Probability with which the interval misses the area, about.
         """
-        from scipy.stats import rankdata, t
+        from scipy.special import stdtrit
+        from scipy.stats import rankdata
 
         positive = self.positive
         own = np.empty(positive.shape)
@@ -81,7 +82,7 @@ class Roc:
         excess = np.where(positive, above / negatives - value, 1 - above / positives - value)
         excess = np.where(positive, excess / positives, excess / negatives).sum(axis=1)
         deviation = math.sqrt(models / (models - 1) * float(excess @ excess))
-        step = float(t.isf(miss / 2, models - 1)) * deviation / (value * (1 - value))
+        step = -float(stdtrit(models - 1, miss / 2)) * deviation / (value * (1 - value))
         odds = math.log(value / (1 - value))
         return Measured(value, *(1 / (1 + math.exp(min(700.0, -each))) for each in (odds - step, odds + step)))
 
@@ -128,7 +129,7 @@ class Roc:
 
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
         """Return how many independent observations would vary as the rate of these does between models."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         sizes = kind.sum(axis=1)
         sizes, hits = sizes[sizes > 0], (kind & (self.scores >= threshold)).sum(axis=1)[sizes > 0]
@@ -137,7 +138,7 @@ class Roc:
         if rate in (0.0, 1.0):
             return float(models)
         varies = models / (models - 1) * float(((hits - rate * sizes) ** 2).sum()) / observations**2
-        small = float(t.isf(miss, max(1, observations - 1)) / t.isf(miss, models - 1)) ** 2
+        small = float(stdtrit(max(1, observations - 1), miss) / stdtrit(models - 1, miss)) ** 2
         return min(float(observations), rate * (1 - rate) / varies * small) if varies > 0 else float(observations)
 
 
