@@ -17,7 +17,7 @@ from certified_unlearning.files import atomic_path
 
 FALSE_POSITIVES = (0.01, 0.001)
 """Rates that reports have, where there are enough records that no model saw."""
-IDENTIFIES = "This list itself tells about people: who asked to be forgotten, and still stands out. Keep it secret."
+IDENTIFIES = "This list itself identifies people: records that models hardly forget are unusual ones. Keep it secret."
 DRAWN = 60
 """Points of a drawn curve."""
 BLUE, ORANGE = "#0072B2", "#D55E00"
