@@ -40,7 +40,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 NUMBERS: dict[str, dict[str, Any]] = {
     "newton-removal": {"epsilon": 1.0, "C": 1.0},
-    "langevin": {"epsilon": 1.0, "C": 0.25, "steps": 700, "records": 10},
+    "langevin": {"epsilon": 1.0, "C": 0.1, "steps": 3000, "records": 25},
     "without intercept": {"mechanism": "newton-removal", "epsilon": 1.0, "C": 1.0, "intercept": False},
 }
 
@@ -115,9 +115,17 @@ def test_every_mechanism_of_the_ledger_that_publishes_weights_can_be_audited(nam
 @pytest.mark.parametrize("name", ["langevin", "without intercept"])
 def test_models_that_predict_numbers_are_audited_whatever_their_mechanism(name: str, tmp_path: Path) -> None:
     path = make(tmp_path / "model", 1, **({"mechanism": name} | NUMBERS[name]))
-    found = audit_directory(path, canaries=50, request_size=10, alpha=RARE)
+    found = audit_directory(path, canaries=50, request_size=25, alpha=RARE)
     assert found.claim.epsilon <= 1
-    assert found.verdict in (("nothing found",) if name == "without intercept" else ("nothing found", "no power"))
+    assert found.verdict == "nothing found"
+
+
+@pytest.mark.statistical
+def test_honest_models_that_predict_numbers_are_rarely_called_violated(numbers: Path) -> None:
+    """At most three of forty audits: more have probability 9e-8."""
+    verdicts = [audit_directory(numbers, canaries=50, request_size=25).verdict for _ in range(40)]
+    assert verdicts.count("violated") <= 3
+    assert verdicts.count("nothing found") >= 37
 
 
 def test_canaries_of_numbers_have_either_end_of_the_declared_range(

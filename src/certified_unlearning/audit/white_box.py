@@ -1,8 +1,8 @@
 """White-box audits of noise on publication: how far the laws of a model and of an exact refit are apart, computed.
 
 Published weights are secret ones with Gaussian noise, and so are those of the exact refit that the certificate compares
-with. Two such laws of equal covariance differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su 2022). One model is
-enough, whose secret state is looked at.
+with. Two such laws of equal covariance differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su 2022). It takes
+a single model and its secret state.
 """
 
 import math
