@@ -163,11 +163,12 @@ class AuditedSystem:
         if self.name in BY_SCORES:
             return guess_by_scores(lambda X, y: self._scores(X, y, known), known, rng)
         X, y, _ = known.with_canaries(np.arange(known.members))
-        fitted, noise, by_curvature, path = self.learn(X, y)[0], 0.0, False, []
-        if isinstance(fitted, Unlearning):
+        fitted: Any = self.learn(X, y)[0]
+        noise, by_curvature, path = 0.0, False, []
+        if self.certified:
             stated = fitted._estimator._public_objective()
             noise, by_curvature = stated.noise, stated.by_curvature
-        elif isinstance(fitted, Refit):
+        else:
             path = path_of(fitted._made().fit(known.X, known.y), known)
         objective = PublicObjective(
             loss="logistic",
