@@ -46,9 +46,9 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         marks = _marks(style)
         _panel(left, kinds[ONE_RUN], "epsilon", marks)
         _panel(right, kinds[TWO_LAWS], "mu", marks)
-        left.set_xlabel("Epsilon of all canaries")
+        left.set_xlabel("ε of all removed canaries")
         left.set_title("One run each: which canaries were removed?")
-        right.set_xlabel("mu of one record")
+        right.set_xlabel("μ of one removed record")
         right.set_title(f"{_trials(kinds[TWO_LAWS])} models of each law")
         shared.finish(figure, "What removed records still tell", {LABELS[name]: mark for name, mark in marks.items()})
     return figure
