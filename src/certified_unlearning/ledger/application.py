@@ -17,7 +17,6 @@ import torch
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
 from certified_unlearning.files import synchronise
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key
 from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
@@ -31,6 +30,8 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.training.copies import Waiting
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data
 
 
@@ -133,16 +134,15 @@ def answer(
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
     batch = state.planned or plan(state)
-    features, key = model.learner.features, read_key(directory.digest_key(batch.version))
-    rows = _rows(ledger, batch.after, batch.up_to)
+    copy = copy_of(directory, model.learner.features, state.current.version)
+    key, rows = read_key(directory.digest_key(batch.version)), _rows(ledger, batch.after, batch.up_to)
     # Of a batch that an earlier `apply` had begun some may be zeros already.
     needed = method.needs_what_it_removes and not state.planned and batch.addition is None
-    taken = RemovedRows(*training.take(directory, features, rows)) if needed else None
-    if batch.addition is not None:
-        training.append(directory, features, training.Waiting(batch.version, state.rows))
-    training.zero(directory, features, rows)
-    if training.digest(directory, features, key) != batch.training_digest:
-        raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
+    taken = RemovedRows(*copy.take(rows)) if needed else None
+    waiting = None if batch.addition is None else Waiting(batch.version, state.rows)
+    changed = copy.changed(batch.version, rows, waiting)
+    if changed.digest(key) != batch.training_digest:
+        raise LedgerError(f"{changed.place} does not keep what is written to it; nothing was published")
     outcome = method.remove(weights.ravel(), secret, answered, batch, rows, taken, device)
     certified = method.certificate([*answered, Answered(batch, outcome.reading)], batch.training_digest)
     written = write_version(directory, model, batch.version, outcome, certified)
@@ -187,7 +187,8 @@ def planned_batch(
     removal = method_of(directory, model).planned(answered_of(state), rows, added)
     version = state.current.version + 1
     key = new_key(directory.digest_key(version))
-    waiting = training.Waiting(version, state.rows) if added else None
+    waiting = Waiting(version, state.rows) if added else None
+    copy = copy_of(directory, model.learner.features, state.current.version)
     return Batch(
         version=version,
         after=after,
@@ -195,7 +196,7 @@ def planned_batch(
         requests=state.waiting,
         records=removal.records,
         steps=removal.steps,
-        training_digest=training.digest(directory, model.learner.features, key, rows, waiting),
+        training_digest=copy.digest(key, rows, waiting),
         places=removal.places,
         addition=describe(key),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse, vstack
 
 from certified_unlearning.data.advice.thresholds import Criterion, Threshold
 from certified_unlearning.data.quality import Quality, Tally, TargetQuality, target_quality_of
@@ -119,9 +120,10 @@ class LoadedModel:
         """
         return read_records(self.table, source, labelled=labelled)
 
-    def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> NDArray[np.float32]:
-        """Return all rows of a table at once, for the methods below; see `read`."""
-        return np.concatenate([records.features for records in read_records(self.table, source, identified=False)])
+    def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> Any:
+        """Return all rows of a table at once, for the methods below; see `read`. With text they are a sparse matrix."""
+        blocks = [records.features for records in read_records(self.table, source, identified=False)]
+        return vstack(blocks, format="csr") if self.table.text else np.concatenate(blocks)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
         """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``.
@@ -134,8 +136,8 @@ class LoadedModel:
         """
         return scores_of(self._features(rows), self.weights)
 
-    def _features(self, rows: ArrayLike) -> NDArray[np.float32]:
-        features = np.asarray(rows, np.float32)
+    def _features(self, rows: Any) -> Any:
+        features = rows.tocsr().astype(np.float32) if issparse(rows) else np.asarray(rows, np.float32)
         if features.ndim != 2 or features.shape[1] != len(self.feature_names):
             raise ParameterError(f"rows must have shape (n, {len(self.feature_names)}), got {features.shape}")
         return with_intercept(features) if self._has_intercept else features

@@ -16,7 +16,7 @@ from certified_unlearning.files import read_json
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
-from certified_unlearning.ledger.training import digest_of_file
+from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 

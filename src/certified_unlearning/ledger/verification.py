@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.method import Secret, answered_of
 from certified_unlearning.ledger.model import (
@@ -27,6 +26,9 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
+from certified_unlearning.ledger.training.copies import waiting_of
+from certified_unlearning.ledger.training.forms import copy_of
+from certified_unlearning.ledger.training.keyed import tag
 from certified_unlearning.vocabulary import ClassesFrom
 
 
@@ -85,7 +87,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
         check_data(directory, ledger, model, state)
         owned = _check_tags(directory, ledger, ledger.records())
         _check_batches(ledger, state)
-        row = training.first_row_left(directory, model.learner.features, owned, state.rows)
+        copy = copy_of(directory, model.learner.features, state.current.version)
+        row = copy.first_row_left(owned, state.rows)
         if row is not None:
             raise LedgerError(
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
@@ -119,10 +122,9 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         version, due = batch.version, batch.training_digest
         removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
-    if training.digest(directory, model.learner.features, key, removed, training.waiting_of(state)) != due:
-        raise LedgerError(
-            f"{directory.features.parent} was tampered with: the training copy is not what the ledger recorded"
-        )
+    copy = copy_of(directory, model.learner.features, state.current.version)
+    if copy.digest(key, removed, waiting_of(state)) != due:
+        raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
     requested = ledger.requests(state.answered_up_to, state.last_request)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     _check_tags(directory, ledger, about_to_go)
@@ -139,8 +141,8 @@ def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Rec
     """Check that `init` or `add` wrote whose these rows are, and return the rows."""
     rows = []
     key = read_key(directory.identifier_key)
-    for identifier, row, tag in records:
-        if not hmac.compare_digest(tag, training.tag(key, identifier, row)):
+    for identifier, row, written in records:
+        if not hmac.compare_digest(written, tag(key, identifier, row)):
             raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
         rows.append(row)
     return rows
