@@ -283,3 +283,36 @@ def test_without_wiping_apply_publishes_nothing(model: Path, monkeypatch: pytest
         apply(model)
     assert requests.status(model).state.current.version == 1
     shutil.rmtree(model)
+
+
+def with_paragraphs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with several lines of as many commas as rows have in every text."""
+    return table.assign(said='Dear all,\nafter a week, no "parcel", yet\n' + table["said"] + ", so,\nbye, 5, billing")
+
+
+def test_texts_of_several_lines_with_many_commas_are_read_from_csv(spoken: Original, tmp_path: Path) -> None:
+    table = with_paragraphs(spoken.table)
+    table.to_csv(tmp_path / "long.csv", index=False)
+    table.to_parquet(tmp_path / "long.parquet")
+    declared = tickets(tmp_path / "long.csv", classes=None)
+    (block,) = read_blocks(declared)
+    (other,) = read_blocks(tickets(tmp_path / "long.parquet"))
+    assert (block.features != other.features).nnz == 0
+    assert block.identifiers == table["person"].tolist()
+
+
+@pytest.mark.parametrize(
+    "swallowing",
+    [
+        # Whole rows between two stray quotes, and two rows of which one begins in the other.
+        'p0,"good,20,billing\np1,fine,30,billing\np2,5",40,delivery\n',
+        'p0,"good,20,billing\np1,5",30,delivery\n',
+    ],
+)
+def test_a_quote_that_swallows_people_is_still_found_in_a_text(tmp_path: Path, swallowing: str) -> None:
+    path = tmp_path / "swallowed.csv"
+    path.write_text("person,said,age,topic\n" + swallowing + 'p7,"a\nb",50,billing\n')
+    with pytest.raises(DataError, match=r"row 1 \(line 2\): a quoted value runs on to line [34], over lines with as"):
+        list(read_blocks(tickets(path)))
+    path.write_text('person,said,age,topic\np7,"a,\nb, c",50,billing\np8,"d",20,delivery\n')
+    assert [block.identifiers for block in read_blocks(tickets(path))] == [["p7", "p8"]]

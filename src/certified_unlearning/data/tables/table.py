@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.classes import count_classes, require_common
+from certified_unlearning.data.tables.csv_file import Prose
 from certified_unlearning.data.tables.declaration import Table, check, check_weights, text_of
 from certified_unlearning.data.tables.runs import chosen_features, written_out
 from certified_unlearning.data.tables.suspects import Suspects
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
-from certified_unlearning.data.tables.table_values import TARGET, Rows, listed, mask_of
+from certified_unlearning.data.tables.table_values import TARGET, Rows, listed, mask_of, parses
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
@@ -189,7 +190,8 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
     suspects = Suspects(names if all_columns else [], len(table.classes or ()))
     generator = np.random.Generator(np.random.Philox(seed))
     first_row = 1
-    for batch in batches(table.path, [*table.roles.values(), *(table.features or ())], _rows_at_once(table)):
+    columns = [*table.roles.values(), *(table.features or ())]
+    for batch in batches(table.path, columns, _rows_at_once(table), _prose(table)):
         part = Rows(table.path, first_row, batch)
         identifiers = spellings = None
         if table.identifier is not None:
@@ -239,7 +241,7 @@ def read_records(
     if within is not None:
         read: Iterator[pa.RecordBatch] = iter(within.select(wanted).to_batches(max_chunksize=rows_at_once))
     else:
-        read = batches(path, wanted, rows_at_once)
+        read = batches(path, wanted, rows_at_once, _prose(table))
     first_row = 1
     for batch in read:
         part = Rows(path, first_row, batch)
@@ -310,6 +312,12 @@ def label_values(table: Table) -> NDArray[np.int8]:
     """Return the label that each class of a resolved table becomes: -1 and +1 for two classes, else 0, 1, 2, ..."""
     count = len(table.classes or ())
     return np.array([-1, 1] if count == 2 else range(count), np.int8)
+
+
+def _prose(table: Table) -> Prose:
+    """Return which columns of a resolved table are text, and what a label is."""
+    classes = {str(name) for name in table.classes or ()}
+    return Prose(table.text, table.label, parses if table.is_regression else lambda text: text_of(text) in classes)
 
 
 def _rows_at_once(table: Table) -> int:

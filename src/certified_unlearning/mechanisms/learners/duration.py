@@ -4,7 +4,6 @@ import time
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.sparse import issparse
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 
@@ -76,7 +75,8 @@ def is_quick(learner: Planned, seconds: float) -> bool:
 def _seconds_of_a_pass(rows: Any, learner: Planned) -> float:
     """Return about how long the scores and the gradient of all rows take."""
     dtype = np.dtype(learner.work.dtype)
-    count = _ROWS_TIMED if issparse(rows) else min(_ROWS_TIMED, max(1, _NUMBERS_TIMED // rows.shape[1]))
+    is_dense = isinstance(rows, np.ndarray)
+    count = min(_ROWS_TIMED, max(1, _NUMBERS_TIMED // rows.shape[1])) if is_dense else _ROWS_TIMED
     some = rows[:count].astype(dtype)  # A copy, also of rows in a file.
     weights = np.ones((rows.shape[1], scores_per_record(learner.classes)), dtype)
     least = float("inf")
