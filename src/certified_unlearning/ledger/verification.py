@@ -3,7 +3,7 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class Verified:
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
         target_range: The declared range of numbers to predict; None of classes.
+        text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
     """
 
@@ -55,6 +56,7 @@ class Verified:
     source: str | None
     classes_from: ClassesFrom | None
     target_range: tuple[float, float] | None
+    text: Mapping[str, int]
     strangers: tuple[Path, ...]
 
 
@@ -105,7 +107,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
-        return Verified(state, events, ledger.head(), current, source, *labels, strangers)
+        text = {column: how.width for column, how in model.table.text.items()}
+        return Verified(state, events, ledger.head(), current, source, *labels, text, strangers)
 
 
 def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:

@@ -262,8 +262,8 @@ class RefitPlan(BaseModel):
         """Whether requests may be answered without reading data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
 
-    def require_representable(self, terms: Terms) -> None:
-        """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
+    def require_representable(self, terms: Terms | None) -> None:
+        """Raise `AssumptionError` where float64 cannot keep to the budget; None: as for dense rows."""
         release.require_representable(
             n=self.n,
             features=self.features,

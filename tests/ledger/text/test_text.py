@@ -1,6 +1,7 @@
 """A column of text in the ledger: hashed, sparse from the file to the weights, gone when it is removed."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from certified_unlearning import CertifiedLogisticRegression, certificate
 from certified_unlearning.audit.directories import audit_directory
 from certified_unlearning.data.tables.declaration import Split, Table, Text, parse
 from certified_unlearning.data.tables.declared import prepare_table
+from certified_unlearning.data.tables.draft import marked
 from certified_unlearning.data.tables.hashing import rows as hashing
 from certified_unlearning.data.tables.table import feature_names, read_blocks, resolve
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, UnlearningError
@@ -287,7 +289,9 @@ def test_without_wiping_apply_publishes_nothing(model: Path, monkeypatch: pytest
 
 def with_paragraphs(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with several lines of as many commas as rows have in every text."""
-    return table.assign(said='Dear all,\nafter a week, no "parcel", yet\n' + table["said"] + ", so,\nbye, 5, billing")
+    return table.assign(
+        said='Dear, a, b, c,\nafter a week, no "parcel", yet\n' + table["said"] + ", so,\nbye, 5, billing"
+    )
 
 
 def test_texts_of_several_lines_with_many_commas_are_read_from_csv(spoken: Original, tmp_path: Path) -> None:
@@ -316,3 +320,48 @@ def test_a_quote_that_swallows_people_is_still_found_in_a_text(tmp_path: Path, s
         list(read_blocks(tickets(path)))
     path.write_text('person,said,age,topic\np7,"a,\nb, c",50,billing\np8,"d",20,delivery\n')
     assert [block.identifiers for block in read_blocks(tickets(path))] == [["p7", "p8"]]
+
+
+def test_rows_with_longer_sums_than_float64_can_bear_are_refused_before_they_are_added(
+    spoken: Original, tmp_path: Path
+) -> None:
+    enough = 1e-10
+    for _ in range(2):  # By counts alone, and when the rows are known.
+        with pytest.raises(AssumptionError) as refused:
+            make_text(tmp_path / "none", spoken.data, sigma=enough)
+        enough = 1.01 * float(re.findall(r"sigma = ([\d.e-]+) is enough", str(refused.value))[0])
+    make_text(tmp_path / "model", spoken.data, sigma=enough)
+    new = write_tickets(tmp_path / "new.csv", people=2000, first=1000)
+    new.assign(said="the same words " + new["said"]).to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(AssumptionError, match="of which rounding in float64 may be"):
+        add(tmp_path / "model", tmp_path / "new.csv")
+    assert verify(tmp_path / "model").state.rows == len(spoken.table)
+
+
+def test_a_draft_says_how_sentences_become_text_and_init_takes_the_draft(
+    spoken: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    file, draft = tmp_path / "tickets.csv", tmp_path / "draft.yaml"
+    spoken.table.assign(code=spoken.table["said"].str.split().str[0]).to_csv(file, index=False)
+    flags = ["declare", file, "--label", "topic", "--id", "person", "--text", "code"]
+    assert "identifiers, or text? (to learn from its words: --text said)" in unlearn(*flags).output
+    unlearn(*flags, "--text", "said", "--output", draft)
+    text = draft.read_text()
+    assert "  said: {width: 65536}\n  code: {width: 65536}\n" in text
+    assert "taken for text: its words are hashed into 65,536 columns" in text
+    assert marked(text) == ["ranges"]
+    draft.write_text(re.sub("# check: .*", "", text).replace("65536", "1024"))
+    assert "version 1 learned" in unlearn("init", tmp_path / "model", "--table", draft, "--epsilon", "1").output
+    assert (
+        "text: 'code', hashed into 1,024 columns, without a vocabulary" in unlearn("verify", tmp_path / "model").output
+    )
+
+
+def test_a_draft_of_texts_of_several_lines_needs_to_be_told_which_they_are(
+    spoken: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    with_paragraphs(spoken.table).to_csv(tmp_path / "long.csv", index=False)
+    flags = ["declare", tmp_path / "long.csv", "--label", "topic", "--id", "person"]
+    with pytest.raises(DataError, match="declare its column as text"):
+        unlearn(*flags)
+    assert "  said: {width: 65536}\n" in unlearn(*flags, "--text", "said").output

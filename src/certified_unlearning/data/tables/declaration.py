@@ -48,17 +48,17 @@ class Text(_Model):
     """How a column of text becomes numbers: by scikit-learn's `HashingVectorizer`, which keeps no vocabulary."""
 
     width: int = Field(
-        1 << 16,
+        default=1 << 16,
         ge=2,
         le=MOST_WIDE,
         description="how many columns the words are hashed into, chosen without looking at this file: 65536, or 16384 "
         "for short texts; words that share a column cost a little accuracy",
     )
     ngrams: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = Field(
-        (1, 1), description="[least, most]: how many neighbouring words, or characters, count as one"
+        default=(1, 1), description="[least, most]: how many neighbouring words, or characters, count as one"
     )
     analyzer: Literal["word", "char", "char_wb"] = Field(
-        "word", description="word, char, or char_wb (characters within words), as scikit-learn calls them"
+        default="word", description="word, char, or char_wb (characters within words), as scikit-learn calls them"
     )
 
 

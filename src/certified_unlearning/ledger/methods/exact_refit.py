@@ -22,6 +22,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.learners.history import Removal
@@ -70,9 +71,13 @@ class ExactRefit(Method[RefitPlan]):
         """Return the removal, which takes no noisy steps, if so many records can be added.
 
         Raises:
-            AssumptionError: float64 cannot keep to the budget of so many records.
+            AssumptionError: float64 cannot keep to the budget of so many records, or to that of rows that wait.
         """
-        self._plan.with_more(added_by(answered) + added)
+        plan, version = self._plan.with_more(added_by(answered) + added), len(answered) + 1
+        if added:
+            # Now, for what is planned must be carried out.
+            copy = copy_of(self._directory, plan.features, version)
+            plan.require_representable(copy.terms_with(Waiting(version + 1, plan.n - added)))
         return Removal(len(rows), 0)
 
     def remove(

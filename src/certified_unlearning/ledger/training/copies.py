@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from certified_unlearning.accounting.residual.rounding import Terms
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.state import State
 
@@ -115,6 +116,10 @@ class TrainingCopy(ABC):
             owned: The rows that are somebody's.
             count: How many rows there are; what stands behind them an `add` has begun to write.
         """
+
+    @abstractmethod
+    def terms_with(self, waiting: Waiting) -> Terms | None:
+        """Return how many numbers sums over the rows have, with rows that wait; None where counts alone say it."""
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

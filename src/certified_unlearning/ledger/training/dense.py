@@ -206,6 +206,9 @@ class DenseCopy(TrainingCopy):
         left = nobodys[(rows[nobodys] != 0).any(axis=1)]
         return int(left[0]) if len(left) else None
 
+    def terms_with(self, waiting: Waiting) -> None:
+        """See `TrainingCopy.terms_with`: counts say it."""
+
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TrainingCopy.positions`."""
         return positions(self._directory, rows)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from scipy.sparse import csr_array, vstack
 
+from certified_unlearning.accounting.residual.rounding import Terms
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
@@ -162,6 +163,10 @@ class SparseCopy(TrainingCopy):
         entries = sparse.entries_of_rows(self._content.rows)[:count].copy()
         entries[list(owned)] = 0
         return int(entries.argmax()) if entries.any() else None
+
+    def terms_with(self, waiting: Waiting) -> Terms:
+        """See `TrainingCopy.terms_with`."""
+        return sparse.terms(self._with([], waiting).rows)
 
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TrainingCopy.positions`: rows lie in the table's order."""
