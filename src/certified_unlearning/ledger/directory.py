@@ -208,13 +208,23 @@ def _flock(descriptor: int, shared: bool) -> bool:
             return True
 
 
+def drawn_key() -> bytes:
+    """Draw a key."""
+    return secrets.token_bytes(32)
+
+
 def new_key(path: Path) -> bytes:
     """Draw a key and write it."""
-    key = secrets.token_bytes(32)
+    key = drawn_key()
+    write_key(path, key)
+    return key
+
+
+def write_key(path: Path, key: bytes) -> None:
+    """Write a key, durably."""
     with atomic_path(path) as temporary:
         temporary.touch(mode=0o600)
         temporary.write_bytes(key)
-    return key
 
 
 def read_key(path: Path) -> bytes:

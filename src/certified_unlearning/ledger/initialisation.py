@@ -28,6 +28,7 @@ from certified_unlearning.ledger.model import Learner, StoredModel, method_of, w
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.ledger.training.copies import Asked
 from certified_unlearning.ledger.training.forms import beginning, copy_of
 from certified_unlearning.ledger.training.keyed import digest_of_file, tag
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
@@ -170,7 +171,7 @@ def initialise(
             records=copied.records,
             people=ledger.count_people(),
             model_sha256=file_sha256(directory.model),
-            training_digest=copy_of(directory, copied.features, 1).digest(key),
+            training_digest=copy_of(directory, copied.features, 1).digests([Asked(key)])[0],
             source=str(source.resolve()),
             source_digest=digest_of_file(source, key),
             source_modified=modified,

@@ -3,7 +3,7 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
-from certified_unlearning.ledger.training.copies import waiting_of
+from certified_unlearning.ledger.training.copies import Asked, waiting_of
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.training.keyed import tag
 from certified_unlearning.vocabulary import ClassesFrom
@@ -111,8 +111,20 @@ def verify(path: Path, head: str | None = None) -> Verified:
         return Verified(state, events, ledger.head(), current, source, *labels, text, strangers)
 
 
-def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:
+def check_data(
+    directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, beside: Sequence[Asked] = ()
+) -> list[str]:
     """Check the training copy, and who has the rows that are going to be removed; how many have one, of the others.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger.
+        model: What never changes of it.
+        state: What the ledger says.
+        beside: Digests to compute of the same bytes.
+
+    Returns:
+        These.
 
     Raises:
         LedgerError: They are not what was recorded.
@@ -126,7 +138,8 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
     copy = copy_of(directory, model.learner.features, state.current.version)
-    if copy.digest(key, removed, waiting_of(state)) != due:
+    found, *others = copy.digests([Asked(key, removed, waiting_of(state)), *beside])
+    if found != due:
         raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
     requested = ledger.requests(state.answered_up_to, state.last_request)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
@@ -138,6 +151,7 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         or not ledger.count_records() == ledger.count_rows() == left
     ):
         raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+    return others
 
 
 def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> list[int]:

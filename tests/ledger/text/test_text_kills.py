@@ -54,7 +54,7 @@ def test_apply_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_is_fi
     assert point > 40
 
 
-@pytest.mark.parametrize("every", [31, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("accident", "ends_with"), [("kill_at", KILLED), ("fail_at", 1)])
 def test_add_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_adds_once(
     spoken: Original, model: Path, tmp_path: Path, fork: Forks, accident: str, ends_with: int, every: int

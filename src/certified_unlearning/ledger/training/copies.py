@@ -28,6 +28,20 @@ class Waiting(NamedTuple):
     after: int
 
 
+class Asked(NamedTuple):
+    """A digest that is asked for.
+
+    Attributes:
+        key: Its key.
+        without: Rows that count as removed, whatever they still are.
+        waiting: Rows that count as standing at the end, whatever stands there yet.
+    """
+
+    key: bytes
+    without: Sequence[int] = ()
+    waiting: Waiting | None = None
+
+
 def waiting_of(state: State) -> Waiting | None:
     """Return which rows wait; None where no version that adds records was begun."""
     planned = state.planned
@@ -84,16 +98,22 @@ class TrainingCopy(ABC):
         """Return copies of rows of the table, and of their labels, as they lie in the copy."""
 
     @abstractmethod
-    def digest(self, key: bytes, without: Sequence[int] = (), waiting: Waiting | None = None) -> str:
-        """Return its keyed digest (HMAC-SHA-256).
-
-        Args:
-            key: The key.
-            without: Rows that count as removed, whatever they still are.
-            waiting: Rows that count as standing at its end, whatever stands there yet.
+    def digests(self, asked: Sequence[Asked]) -> list[str]:
+        """Return keyed digests (HMAC-SHA-256), for which all is read once.
 
         Raises:
             DataError: A file cannot be read, or is damaged.
+        """
+
+    @abstractmethod
+    def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
+        """Return whether the copy, which `changed` has just made of one that was checked, is what was planned.
+
+        Args:
+            gone: Rows of the table that were removed.
+            waiting: Rows that were added.
+            planned: The digest that it must have.
+            key: Of the digest.
         """
 
     @abstractmethod

@@ -18,9 +18,11 @@ from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, synchronise
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.training.copies import TrainingCopy, Waiting, Writer
+from certified_unlearning.ledger.training.copies import Asked, TrainingCopy, Waiting, Writer
 
 _ROWS_AT_ONCE = 65_536
+_BYTES_AT_ONCE = 1 << 18
+"""So many stay in a processor's cache until they are in all digests."""
 
 
 def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) -> None:
@@ -79,7 +81,10 @@ def positions(directory: ModelDirectory, rows: Sequence[int] | NDArray[np.int64]
     wanted = np.asarray(rows, dtype=np.int64)
     if not directory.places.exists():
         return wanted
-    return np.array(np.memmap(directory.places, np.int64, mode="r")[wanted])
+    try:
+        return np.array(np.memmap(directory.places, np.int64, mode="r")[wanted])
+    except (IndexError, ValueError) as error:  # The latter: an empty file.
+        raise DataError(f"{directory.places} is damaged: {error}") from error
 
 
 class DenseFiles(Writer):
@@ -142,27 +147,42 @@ class DenseCopy(TrainingCopy):
         stored = np.memmap(self._directory.features, np.float32, mode="r").reshape(-1, self._features)
         return np.array(stored[places]), np.array(np.memmap(labels, kind, mode="r")[places])
 
-    def digest(self, key: bytes, without: Sequence[int] = (), waiting: Waiting | None = None) -> str:
-        """See `TrainingCopy.digest`."""
-        keyed = hmac.new(key, digestmod="sha256")
-        gone = np.sort(self.positions(without))
+    def digests(self, asked: Sequence[Asked]) -> list[str]:
+        """See `TrainingCopy.digests`."""
         labels, kind = labels_of(self._directory)
-        files = [(self._directory.features, 4 * self._features, gone), (labels, kind.itemsize, gone)]
+        files = [(self._directory.features, 4 * self._features), (labels, kind.itemsize)]
         if self._directory.places.exists():
-            files.append((self._directory.places, 8, gone[:0]))
-        added = {} if waiting is None else {path: file for path, file, _ in self._files_of(waiting)}
-        for path, row_bytes, zeroed in files:
-            parts = [(path, _size(path) if waiting is None else waiting.after * row_bytes)]
-            parts += [(added[path], _size(added[path]))] if path in added else []
-            keyed.update(f"{path.name} {sum(size for _, size in parts)} {row_bytes}\n".encode())
+            files.append((self._directory.places, 8))
+        found = [_Digest(each.key, np.sort(self.positions(each.without))) for each in asked]
+        for path, row_bytes in files:
+            added = [self._added(path, each.waiting) for each in asked]
+            sizes = [_size(path) if each.waiting is None else each.waiting.after * row_bytes for each in asked]
+            for digest, size, behind in zip(found, sizes, added, strict=True):
+                whole = size if behind is None else size + _size(behind)
+                digest.begin(f"{path.name} {whole} {row_bytes}\n", empties=path != self._directory.places)
             start = 0
-            for block in _blocks(parts, row_bytes):
-                rows = np.frombuffer(block, np.uint8).reshape(-1, row_bytes)
-                first, last = np.searchsorted(zeroed, [start, start + len(rows)])
-                rows[zeroed[first:last] - start] = 0
-                keyed.update(block)
-                start += len(rows)
-        return keyed.hexdigest()
+            for block in _blocks(path, max(sizes), row_bytes):
+                for digest, size in zip(found, sizes, strict=True):
+                    digest.add(block[: max(0, size - start * row_bytes)], row_bytes)
+                start += len(block) // row_bytes
+            for digest, behind in zip(found, added, strict=True):
+                if behind is not None:
+                    for block in _blocks(behind, _size(behind), row_bytes):
+                        digest.add(block, row_bytes)
+        return [digest.keyed.hexdigest() for digest in found]
+
+    def _added(self, path: Path, waiting: Waiting | None) -> Path | None:
+        """Return the file of what waits for a file of the copy."""
+        if waiting is None:
+            return None
+        return next((added for file, added, _ in self._files_of(waiting) if file == path), None)
+
+    def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
+        """See `TrainingCopy.holds`: of what was only zeroed, these rows are read; all others were read before."""
+        if waiting is not None:
+            return self.digests([Asked(key)]) == [planned]
+        rows, labels = self.take(gone)
+        return not (rows.any() or labels.any())
 
     def changed(self, version: int, gone: Sequence[int], waiting: Waiting | None) -> "DenseCopy":
         """See `TrainingCopy.changed`: the files are those of the version before."""
@@ -222,21 +242,60 @@ def _size(path: Path) -> int:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _blocks(parts: Sequence[tuple[Path, int]], row_bytes: int) -> Iterator[bytearray]:
-    """Yield so many bytes of each file, many rows at a time.
+def _blocks(path: Path, size: int, row_bytes: int) -> Iterator[memoryview]:
+    """Yield so many bytes of a file, some rows at a time; each block is the memory of the one before.
 
     Raises:
-        DataError: A file cannot be read, is shorter, or ends within a row.
+        DataError: The file cannot be read, is shorter, or ends within a row.
     """
-    for path, size in parts:
-        try:
-            with path.open("rb") as file:
-                while size and (block := bytearray(file.read(min(size, _ROWS_AT_ONCE * row_bytes)))):
-                    if len(block) % row_bytes:
-                        raise DataError(f"{path} is damaged: it ends within a row")
-                    size -= len(block)
-                    yield block
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from error
-        if size:
-            raise DataError(f"{path} is damaged: {size:,} bytes are missing at its end")
+    if size % row_bytes:
+        raise DataError(f"{path} is damaged: it ends within a row")
+    memory = memoryview(bytearray(max(1, _BYTES_AT_ONCE // row_bytes) * row_bytes))
+    try:
+        with path.open("rb", buffering=0) as file:
+            while size:
+                block = memory[: min(size, len(memory))]
+                left = block
+                while left and (count := file.readinto(left)):
+                    left = left[count:]
+                if left:
+                    raise DataError(
+                        f"{path} is damaged: {size - len(block) + len(left):,} bytes are missing at its end"
+                    )
+                yield block
+                size -= len(block)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+class _Digest:
+    """A digest of rows in which some count as zeros.
+
+    Args:
+        key: The key.
+        gone: Places of rows that count as zeros, sorted.
+    """
+
+    def __init__(self, key: bytes, gone: NDArray[np.int64]) -> None:
+        self.keyed, self._gone = hmac.new(key, digestmod="sha256"), gone
+
+    def begin(self, head: str, *, empties: bool) -> None:
+        """Begin a file.
+
+        Args:
+            head: What stands for its name and size.
+            empties: Whether rows count as zeros in it.
+        """
+        self.keyed.update(head.encode())
+        self._row, self._empty = 0, self._gone if empties else self._gone[:0]
+
+    def add(self, block: memoryview, row_bytes: int) -> None:
+        """Take the next rows, which stay as they are."""
+        rows = np.frombuffer(block, np.uint8).reshape(-1, row_bytes)
+        first, last = np.searchsorted(self._empty, [self._row, self._row + len(rows)])
+        places = self._empty[first:last] - self._row
+        kept = rows[places]
+        rows[places] = 0
+        self.keyed.update(block)
+        rows[places] = kept
+        self._row += len(rows)

@@ -20,7 +20,7 @@ from certified_unlearning.accounting.residual.rounding import Terms
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
-from certified_unlearning.ledger.training.copies import TrainingCopy, Waiting, Writer
+from certified_unlearning.ledger.training.copies import Asked, TrainingCopy, Waiting, Writer
 
 
 class Content(NamedTuple):
@@ -139,13 +139,20 @@ class SparseCopy(TrainingCopy):
         """See `TrainingCopy.take`."""
         return self._content.rows[list(rows)], self._content.labels[list(rows)]
 
-    def digest(self, key: bytes, without: Sequence[int] = (), waiting: Waiting | None = None) -> str:
-        """See `TrainingCopy.digest`."""
+    def digests(self, asked: Sequence[Asked]) -> list[str]:
+        """See `TrainingCopy.digests`."""
+        return [self._digest(*each) for each in asked]
+
+    def _digest(self, key: bytes, without: Sequence[int], waiting: Waiting | None) -> str:
         keyed = hmac.new(key, digestmod="sha256")
         for name, array in self._with(without, waiting).arrays():
             keyed.update(f"{name} {array.nbytes} {array.dtype.str}\n".encode())
             keyed.update(np.ascontiguousarray(array).data)
         return keyed.hexdigest()
+
+    def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
+        """See `TrainingCopy.holds`: all was written, so all is read."""
+        return self._digest(key, (), None) == planned
 
     def changed(self, version: int, gone: Sequence[int], waiting: Waiting | None) -> "SparseCopy":
         """See `TrainingCopy.changed`; the copy of this version stays as it is."""
