@@ -365,3 +365,48 @@ def test_a_draft_of_texts_of_several_lines_needs_to_be_told_which_they_are(
     with pytest.raises(DataError, match="declare its column as text"):
         unlearn(*flags)
     assert "  said: {width: 65536}\n" in unlearn(*flags, "--text", "said").output
+
+
+def test_wide_rows_never_become_dense(
+    spoken: Original, tmp_path: Path, unlearn: Unlearn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a dense copy")
+
+    for name in ("toarray", "todense"):
+        monkeypatch.setattr(csr_array, name, refuse)
+    write_tickets(tmp_path / "new.csv", people=20, first=1000)
+    path = tmp_path / "model"
+    make_text(path, spoken.data)
+    requests.request(path, LEAVING)
+    unlearn("apply", path)
+    add(path, tmp_path / "new.csv")
+    verify(path)
+    assert "accuracy" in unlearn("evaluate", path, spoken.data).output
+
+
+def test_a_copy_that_kept_how_many_words_a_removed_text_had_would_be_found(
+    spoken: Original, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def careless(rows: csr_array, gone: np.ndarray[Any, Any]) -> csr_array:
+        entries = rows.data.copy()
+        entries[np.isin(np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), gone)] = 0
+        return csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)
+
+    monkeypatch.setattr("certified_unlearning.ledger.training.sparse.sparse.wiped", careless)
+    requests.request(model, LEAVING)
+    apply(model)
+    gone = np.flatnonzero(spoken.table["person"].isin(LEAVING))
+    assert np.diff(stored(model, 2, len(spoken.table)).indptr)[gone].all()
+    with pytest.raises(UnlearningError, match=r"row \d+ of the training copy is nobody's, but is there"):
+        verify(model)
+
+
+def test_a_data_frame_has_the_same_rows_as_its_file(spoken: Original) -> None:
+    model = load_model(spoken.path)
+    frame = spoken.table.drop(columns=["topic", "person"])
+    assert (model.rows(frame) != model.rows(spoken.data)).nnz == 0
+    frame.loc[:5, "said"] = np.nan
+    assert np.diff(model.rows(frame).indptr)[:6].max() == 1
+    with pytest.raises(ParameterError, match=r"rows must have shape \(n, 2049\), got \(300, 3\)"):
+        model.predict(model.rows(frame)[:, :3])

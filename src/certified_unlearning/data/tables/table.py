@@ -154,6 +154,11 @@ def feature_names(table: Table) -> list[str]:
     return number_names(table) + hashed
 
 
+def count_features(table: Table) -> int:
+    """Return how many features a row of a resolved table has, without making their names."""
+    return len(number_names(table)) + sum(how.width for how in table.text.values())
+
+
 def number_names(table: Table) -> list[str]:
     """Return the name of each feature of a resolved table that comes of no text."""
     return [
