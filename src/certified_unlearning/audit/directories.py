@@ -26,13 +26,13 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
 from certified_unlearning.estimators.objective import PublicObjective
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Outcome, RemovedRows
 from certified_unlearning.ledger.method import Method as LedgerMethod
 from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
 from certified_unlearning.ledger.state import Batch, read_state
 from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
@@ -66,7 +66,7 @@ def audit_directory(
     Raises:
         DataError: It is no model directory, or has too few records.
         ParameterError: A number makes no sense.
-        AssumptionError: Its answers are certified, not its weights.
+        AssumptionError: Its answers are certified, not its weights, or it learned from text.
         StorageError: An `apply` is at work or was interrupted, or the disk is too small.
     """
     require_count(least=2, canaries=canaries)
@@ -92,6 +92,10 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
                 f"{directory.path} certifies answers, which are bounded and have no law to compare with; an audit "
                 "needs a certificate of the model's law"
             )
+        if model.table.text:
+            raise AssumptionError(
+                f"{directory.path} learned from text, and only models of columns of numbers can be audited here yet"
+            )
         if state.planned is not None:
             raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")
         left = np.fromiter(ledger.rows(), np.int64)
@@ -104,9 +108,9 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
     # Where records were removed, others stand twice: the audit is of the plan, which is for so many records.
     chosen = rng.permutation(left)[:wanted]
     chosen = np.concatenate([chosen, rng.choice(left, wanted - len(chosen))])
-    rows, labels = training.take(directory, plan.features, chosen.tolist())
+    rows, labels = copy_of(directory, plan.features, state.current.version).take(chosen.tolist())
     if directory.places.exists() and plan.classes == 2:
-        rows *= -labels[:, None].astype(np.float32)  # As `training.deal` signs them.
+        rows *= -labels[:, None].astype(np.float32)  # As `dense.deal` signs them.
     return model, rows.astype(np.float64), labels
 
 
@@ -216,8 +220,9 @@ class DirectoryMethod:
             version=number + 1, after=number - 1, up_to=number, requests=1, records=removal.records,
             steps=removal.steps, training_digest="", places=removal.places,
         )  # fmt: skip
-        taken = RemovedRows(*training.take(directory, features, rows)) if method.needs_what_it_removes else None
-        training.zero(directory, features, rows)
+        copy = copy_of(directory, features, number)
+        taken = RemovedRows(*copy.take(rows)) if method.needs_what_it_removes else None
+        copy.changed(batch.version, rows, None)
         last = model.version
         model.version = method.remove(
             last.weights.ravel(), last.secret, model.answered, batch, rows, taken, self._place()
