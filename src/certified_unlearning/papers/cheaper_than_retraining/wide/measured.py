@@ -83,8 +83,18 @@ class _Model:
     memory: int
 
 
-def measured(table: WideTable, sweep: Wide, readings: Readings, clock: Clock) -> list[dict[str, Any]]:
-    """Return the rows of one table."""
+def measured(
+    table: WideTable, sweep: Wide, readings: Readings, clock: Clock, *, again: bool = False
+) -> list[dict[str, Any]]:
+    """Return the rows of one table.
+
+    Args:
+        table: The table.
+        sweep: What is asked for.
+        readings: Counts the rows that are read.
+        clock: What seconds are counted by.
+        again: Whether memory and distances are known from another run: they come out again, and take long.
+    """
     data = made(table, seed=sweep.seed)
     exact = data.rows.astype(np.float64)
     options: dict[str, Any] = {"C": table.strength / table.n, "fit_intercept": False}
@@ -102,7 +112,8 @@ def measured(table: WideTable, sweep: Wide, readings: Readings, clock: Clock) ->
         readings.take()
         seconds = _seconds(lambda: model.fit(rows_of[name], data.labels), clock)
         passes = readings.take() / table.n
-        return _Model(model, seconds, passes, [], [], [], _memory(model, rows_of[name], data.labels))
+        memory = 0 if again else _memory(model, rows_of[name], data.labels)
+        return _Model(model, seconds, passes, [], [], [], memory)
 
     models = {name: fitted(name, model) for name, model in {"certified": ours, **refits}.items()}
     order = np.random.default_rng([sweep.seed, table.n]).permutation(table.n)
@@ -121,13 +132,13 @@ def measured(table: WideTable, sweep: Wide, readings: Readings, clock: Clock) ->
             for name, model in refits.items():
                 refit = functools.partial(model.fit, rows_of[name][left], data.labels[left])
                 _answer(models[name], refit, readings, int(left.sum()), clock)
-    stated = ours.certificate_
     weights_of = {"certified": _secret(ours)[0], **{name: model.coef_.ravel() for name, model in refits.items()}}
     accuracy = {name: float(each.model.score(data.test_rows, data.test_labels)) for name, each in models.items()}
-    certified = stated.budget / stated.strong_convexity
-    minimiser = _minimiser(refits["lbfgs-warm-moving"], exact[left], data.labels[left])
-    error = float(np.linalg.norm(_gradient(table, data, left, minimiser))) * table.strength
-    close = error <= NEAR * certified
+    certified = ours.certificate_.budget / ours.certificate_.strong_convexity
+    minimiser = None if again else _minimiser(refits["lbfgs-warm-moving"], exact[left], data.labels[left])
+    if minimiser is not None:
+        error = float(np.linalg.norm(_gradient(table, data, left, minimiser))) * table.strength
+        minimiser = minimiser if error <= NEAR * certified else None
     tolerances = {"lbfgs-cold": 1e-4, "lbfgs-warm": 1e-4, "lbfgs-warm-moving": table.tolerance}
     return [
         {
@@ -144,7 +155,7 @@ def measured(table: WideTable, sweep: Wide, readings: Readings, clock: Clock) ->
             "passes": float(np.mean(each.passes)),
             "fit_passes": each.fit_passes,
             "accuracy": accuracy[name],
-            "distance_share": float(np.linalg.norm(weights_of[name] - minimiser)) / certified if close else None,
+            "distance_share": _distance(weights_of[name], minimiser, certified),
             "gradient_share": max(shares) if name == "certified" else None,
             "seconds": float(np.mean(each.seconds)),
             "seconds_median": float(np.median(each.seconds)),
@@ -171,6 +182,10 @@ def _answer(
         model.seconds.append(_seconds(action, clock))
     model.passes.append(readings.take() / n)
     model.moved.append(not np.array_equal(before, model.model.coef_))
+
+
+def _distance(weights: Array, minimiser: Array | None, certified: float) -> float | None:
+    return None if minimiser is None else float(np.linalg.norm(weights - minimiser)) / certified
 
 
 def _seconds(action: Callable[[], object], clock: Clock) -> float:
