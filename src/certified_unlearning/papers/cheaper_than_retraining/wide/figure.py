@@ -1,8 +1,8 @@
 """The figure of wide rows: seconds of a request, and how far from the minimiser it ends, table by table."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from certified_unlearning.papers.cheaper_than_retraining.wide.names import SYSTEMS, title_of
 from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours, entries
 from certified_unlearning.text import counted
 
-HEIGHT_OF_A_TABLE = 0.32
+HEIGHT_OF_A_TABLE = 0.38
 """Inches."""
 
 
@@ -31,24 +31,22 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         seconds, distance = figure.subplots(1, 2, sharey=True)
         for system, look in looks.items():
             own = rows["system"] == system
-            mark = look.line() | {"linestyle": "none"}
             if system == "certified":
-                seconds.hlines(
-                    height[own],
-                    rows.loc[own, "seconds"],
-                    rows.loc[own, "seconds_largest"],
-                    color=look.color,
-                    linewidth=1,
-                )
-            seconds.plot(rows.loc[own, "seconds"], height[own], label=SYSTEMS[system], **mark)
-            distance.plot(rows.loc[own, "distance_share"].astype(float), height[own], label=SYSTEMS[system], **mark)
-        distance.axvline(1, color=GREY, linewidth=1)
-        for axes in (seconds, distance):
-            shared.decades(axes, "x")
-            axes.set_ylim(-len(places) + 0.5, 0.5)
-        seconds.set_yticks(np.array(list(places.values())), list(places), fontsize="x-small")
+                largest = rows.loc[own, "seconds_largest"]
+                seconds.hlines(height[own], rows.loc[own, "seconds"], largest, color=look.color, linewidth=1, zorder=1)
+            seconds.plot(rows.loc[own, "seconds"], height[own], label=SYSTEMS[system], **look.line())
+            shares = rows.loc[own, "distance_share"].astype(float)
+            distance.plot(shares, height[own], label=SYSTEMS[system], **look.line())
+        distance.axvline(1, color=GREY, linewidth=1, zorder=1)
+        seconds.set_xscale("log")
+        shared.decades(distance, "x")
+        seconds.set_ylim(-len(places) + 0.5, 0.5)
+        seconds.yaxis.set_major_locator(FixedLocator(list(places.values())))
+        # In two lines, so that the panels have room.
+        seconds.yaxis.set_major_formatter(FixedFormatter([title.replace(" as of", "\nas of") for title in places]))
+        seconds.tick_params(axis="y", labelsize="x-small")
         seconds.set_xlabel("Seconds of a request")
-        distance.set_xlabel("Distance to the minimiser, over the certified one")
+        distance.set_xlabel("Distance over the certified one")
         shared.finish(figure, _title(rows), entries({SYSTEMS[system]: look for system, look in looks.items()}))
     return figure
 
@@ -56,10 +54,10 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 def _looks(style: FigureStyle) -> dict[str, Look]:
     (blue,) = colours(style, 1)
     return {
-        "lbfgs-cold": Look(BLACK, "s", marker_size=0.8),
-        "lbfgs-warm": Look(GREY, "o", marker_size=0.8),
-        "lbfgs-warm-moving": Look(BLACK, "v", marker_size=0.8),
-        "certified": Look(blue, "*", marker_size=1.4, layer=1),
+        "lbfgs-cold": Look(BLACK, "s", "none", marker_size=0.9),
+        "lbfgs-warm": Look(GREY, "o", "none", marker_size=0.9),
+        "lbfgs-warm-moving": Look(BLACK, "v", "none", marker_size=1.0),
+        "certified": Look(blue, "*", "none", marker_size=1.6, layer=1),
     }
 
 

@@ -29,7 +29,7 @@ class WideTable(BaseModel):
     )
     tolerance: PositiveFloat = Field(
         description="of the warm-started refit that is meant to move, above 0: the largest of 1e-4, 1e-6 and 1e-8 with "
-        "which it ends within twice the certified distance of the minimiser, or 1e-6 where none does"
+        "which it ends within three times the certified distance of the minimiser, or 1e-6 where none does"
     )
 
     @property
