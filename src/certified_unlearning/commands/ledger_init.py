@@ -33,6 +33,10 @@ else:
     MechanismName = Literal[tuple(MECHANISMS)]
 
 _CLASSES_SHOWN = 12
+_BY_FLAGS = "the table"
+"""What messages call a declaration by flags."""
+_FLAG_OF = {"class_weight": "--class-weight", "target_range": "--range"}
+"""By which flag a key of the declaration is given, where messages name the whole key."""
 BALANCED = "balanced"
 """How scikit-learn has weights counted from the records, which no guarantee covers."""
 _TITLES = "; ".join(
@@ -117,7 +121,6 @@ def init(
 
     The directory holds a copy of the records, the model and its ledger. It appears whole or not at all.
     """
-    from certified_unlearning.data.tables import declaration
     from certified_unlearning.ledger.initialisation import initialise
 
     flags = {
@@ -132,12 +135,12 @@ def init(
         "norm": norm,
     }
     declared = _from_flags(flags, regression) if table is None else _from_file(table, flags, regression)
-    where = "the table" if table is None else str(table)
+    where = _BY_FLAGS if table is None else str(table)
     _weigh(declared, class_weight or [], where)
     learn = functools.partial(
         initialise,
         model_dir,
-        declaration.parse(json.dumps(declared, default=_refuse_date), where),
+        _parsed(declared, where),
         mechanism=mechanism,
         device=device,
         planned=functools.partial(_announce, table),
@@ -146,7 +149,7 @@ def init(
     with interruptible(lambda: _what_init_left(model_dir)):
         made = learn()
         start = made.state.start
-        with after(f"{model_dir} was made (receipt: {made.head})"):
+        with after(f"{model_dir} was made (head: {made.head})"):
             print(
                 f"{model_dir}: version 1 learned from {counted(start.records, 'record')} of "
                 f"{counted(start.people, 'person')}"
@@ -154,7 +157,7 @@ def init(
             if quality:
                 print_quality(model_dir, names_columns=False)  # They were named before the model was learned.
             print(f"{start.source} is still there: what is removed from the model must be removed there too")
-            print(f"receipt: {made.head}")
+            print(f"head: {made.head}")
 
 
 class InitCommand(TyperCommand):
@@ -189,7 +192,7 @@ def _what_init_left(model_dir: Path) -> str:
     from certified_unlearning.ledger.initialisation import unfinished
 
     if ModelDirectory(model_dir).ledger.exists():
-        return f"{model_dir} was made; `unlearn status {model_dir}` prints its receipt"
+        return f"{model_dir} was made; `unlearn status {model_dir}` prints the head of its log"
     left = unfinished(model_dir)
     return f"nothing was made, but {left} is left; the next `init` deletes it" if left.exists() else "nothing was made"
 
@@ -330,6 +333,19 @@ def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str,
             "beforehand and not taken from the file"
         )
     return declared | {"path": str(path.parent / declared["path"])}
+
+
+def _parsed(declared: dict[str, Any], where: str) -> "Table":
+    """Return what was declared; errors name flags where flags declared it."""
+    from certified_unlearning.data.tables import declaration
+
+    try:
+        return declaration.parse(json.dumps(declared, default=_refuse_date), where)
+    except ParameterError as error:
+        for key, flag in _FLAG_OF.items():
+            if str(error).startswith(f"{_BY_FLAGS}.{key} "):
+                raise ParameterError(str(error).replace(f"{_BY_FLAGS}.{key}", flag, 1)) from error
+        raise
 
 
 def _refuse_date(value: object) -> None:
