@@ -2,6 +2,7 @@
 
 from certified_unlearning.papers.cheaper_than_retraining.audits.experiment import AUDIT
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST
+from certified_unlearning.papers.cheaper_than_retraining.wide.experiment import WIDE
 from certified_unlearning.reproduction.paper import Paper
 
 _HERE = "certified_unlearning.papers.cheaper_than_retraining"
@@ -10,7 +11,7 @@ PAPER = Paper(
     title="Cheaper than retraining",
     citation="Our own analysis: what a request costs, beside fitting again. No paper of others",
     package=_HERE,
-    experiments=(COST, AUDIT),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests", "audited")),
+    experiments=(COST, WIDE, AUDIT),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests", "wide", "audited")),
     findings=f"{_HERE}.findings:findings",
 )
