@@ -17,10 +17,10 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
     bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
     removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
-    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)`` of 10 million or
-    more, without ``strict_timing``) passes over the rows correct the weights instead, where that is enough. They wash
-    nothing out of the secret state; a reading does, after ``records_between_reads`` removed records, usually one in ten
-    or more.
+    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)``, with three
+    classes or more times their number, of 10 million or more, without ``strict_timing``) passes over the rows correct
+    the weights instead, where that is enough. They wash nothing out of the secret state; a reading does, after
+    ``records_between_reads`` removed records, usually one in ten or more.
 
     Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
     ten records or more may leave between readings, their removals are Newton steps, and copy the entries of the others.
@@ -39,7 +39,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             intercept). The more, the more records leave before data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed
             since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
-            where every request reads them.
+            where every request learns anew.
         strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
             nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
         downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records

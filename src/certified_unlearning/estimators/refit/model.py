@@ -19,10 +19,10 @@ from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.scaling import Array, dense
-from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
 
@@ -38,7 +38,7 @@ class RefitModel(LinearModel):
             ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned. It has no effect where every request reads them.
+            since they were read last. None: planned. It has no effect where every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -64,9 +64,7 @@ class RefitModel(LinearModel):
         if plan.removes_by_newton:
             self._model: Any = NewtonRemoval(plan).fit(rows, labels)
         else:
-            objective = objective_of(plan, rows, labels)
-            plan.require_representable(objective.terms)
-            self._model = refit(plan, objective)
+            self._model = refits.learned(plan, rows, labels)
         self._plan, self._counts = plan, Counts()
         self._class_sizes = self._class_sizes_of(labels)
         self._store.keep(np.arange(plan.n), rows, labels)
@@ -107,11 +105,9 @@ class RefitModel(LinearModel):
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
         # From nothing, as a reading does: the minimiser on what is left, to a part of the budget.
-        left = unlearned._plan, unlearned._store.rows, unlearned._store.labels
+        left = unlearned._store.rows, unlearned._store.labels
         exact = (
-            NewtonRemoval(self._plan).fit(*left[1:])
-            if self._plan.removes_by_newton
-            else refit(self._plan, objective_of(*left))
+            NewtonRemoval(self._plan).fit(*left) if self._plan.removes_by_newton else refits.learned(self._plan, *left)
         )
 
         def drawn(weights: Array, name: str) -> Array:
@@ -131,10 +127,10 @@ class RefitModel(LinearModel):
 
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
-        plan, rows, labels = self._plan, self._store.rows, self._store.labels
+        plan, rows, labels, since = self._plan, self._store.rows, self._store.labels, self._counts.since_read
         if not plan.removes_by_newton:
-            return refit(plan, objective_of(plan, rows, labels)), "scheduled"
-        since = self._counts.since_read
+            gone, after = (gone_rows, gone_labels), since + len(gone_labels)
+            return refits.without(plan, self._model, gone, rows, labels, since_read=after)
         if issparse(gone_rows):
             gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
         return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
@@ -205,6 +201,8 @@ class RefitModel(LinearModel):
                 if self._plan.by_passes:
                     header["left"] = vars(model.left)
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
+            else:
+                arrays |= refits.packed(model)
         return header, arrays
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -222,9 +220,9 @@ class RefitModel(LinearModel):
         rows = _rows_of(arrays, (self._plan.n, self._plan.features))
         self._store.keep(np.where(removed, -1, np.arange(len(labels))), rows, labels)
         self._class_sizes = self._class_sizes_of(labels[~removed])
-        weights, residual = arrays["secret"], header["residual"]
+        weights = arrays["secret"]
         if not self._plan.removes_by_newton:
-            self._model = Fitted(weights, residual)
+            self._model = refits.unpacked(header, arrays, weights)
             return
         matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
         left = left_of(header, strong_convexity=self._plan.strong_convexity)
