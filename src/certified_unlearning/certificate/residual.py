@@ -26,7 +26,7 @@ from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, takes_
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
-Loss = Literal["logistic", "softmax", "squared"]
+Loss = Literal["logistic", "softmax", "squared", "one-vs-rest"]
 
 
 class ResidualCertificate(Certificate):
@@ -35,7 +35,8 @@ class ResidualCertificate(Certificate):
     Attributes:
         kind: ``residual``; certificates of noisy steps have none.
         mechanism: ``newton-removal``, or ``certified-refit`` where every request reads the data.
-        loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1.
+        loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1; or
+            ``one-vs-rest``: the sum over classes of the logistic losses of each class against the rest.
         comparator: What a release is indistinguishable from.
         observers: To whom each epsilon speaks.
         not_promised: What nobody should read into it.
@@ -171,14 +172,14 @@ class ResidualCertificate(Certificate):
         """Return for fields whether their values are possible, and fit each other."""
         scores = scores_per_record(self.classes)
         mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
-        loss = _loss(self.classes)
-        squared = loss == "squared"
+        losses = _losses(self.classes)
+        squared = losses == ("squared",)
         requests = self.releases - 1 - self.additions
         reads = self.scheduled_reads + self.unscheduled_reads
         extra_delta = self.extra_delta_all_releases
         return {
             "mechanism": (self.mechanism == mechanism, f"{mechanism!r}"),
-            "loss": (self.loss == loss, f"{loss!r}"),
+            "loss": (self.loss in losses, " or ".join(map(repr, losses))),
             "delta": (0 < self.delta < 1, "strictly between 0 and 1"),
             "extra_delta_all_releases": (
                 extra_delta is None or 0 <= extra_delta <= self.delta,
@@ -198,8 +199,8 @@ class ResidualCertificate(Certificate):
             "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
             "passes": (
                 self.passes is None or (self._may_pass and reads + self.passes <= requests),
-                f"at most {requests - reads}, beside the readings; left out of other plans than those of two classes "
-                "that need not be strict",
+                f"at most {requests - reads}, beside the readings; left out of other plans than those of two classes, "
+                "or each class against the rest, that need not be strict",
             ),
             "features": possible_features(self.features),
         }
@@ -238,7 +239,7 @@ class ResidualCertificate(Certificate):
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
         return {
-            "comparator": statements.COMPARATOR_WITH_ADDITIONS if self.additions else statements.COMPARATOR,
+            "comparator": statements.comparator(additions=self.additions > 0, one_vs_rest=self._one_vs_rest),
             "observers": statements.OBSERVERS,
             "not_promised": statements.NOT_PROMISED if self.passes is None else statements.NOT_PROMISED_BY_PASSES,
             "assumptions": statements.assumptions(
@@ -274,6 +275,7 @@ class ResidualCertificate(Certificate):
             delta=self.delta,
             budget=self.budget,
             terms=FEWEST_TERMS if self.sparse else None,
+            one_vs_rest=self._one_vs_rest,
         )
 
     def require_readings(self) -> None:
@@ -323,12 +325,19 @@ class ResidualCertificate(Certificate):
     @property
     def _is_by_newton(self) -> bool:
         """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
-        return takes_newton_steps(self.classes, self.d, sparse=self.sparse)
+        features = self.d // scores_per_record(self.classes) if self._one_vs_rest else self.d
+        return takes_newton_steps(self.classes, features, sparse=self.sparse, one_vs_rest=self._one_vs_rest)
+
+    @property
+    def _one_vs_rest(self) -> bool:
+        """Whether each class has a model against the rest."""
+        return self.loss == "one-vs-rest"
 
     @property
     def _may_pass(self) -> bool:
         """Whether its plan can have passes."""
-        return self.classes == 2 and self._is_by_newton and not self.strict and self.records_between_reads > 0
+        two = self.classes == 2 or self._one_vs_rest
+        return two and self._is_by_newton and not self.strict and self.records_between_reads > 0
 
     @property
     def _most_records(self) -> int:
@@ -337,15 +346,16 @@ class ResidualCertificate(Certificate):
             return 0
         if not self.strict:
             return self.records_between_reads
+        budget = release.share_of_each(self.budget, self.classes if self._one_vs_rest else 1)
         return schedule.strict_records(
-            n=self.n, strong_convexity=self.strong_convexity, budget=self.budget, downdate=self.downdate
+            n=self.n, strong_convexity=self.strong_convexity, budget=budget, downdate=self.downdate
         )
 
 
-def _loss(classes: int) -> Loss:
-    if classes == 1:
-        return "squared"
-    return "logistic" if classes == 2 else "softmax"
+def _losses(classes: int) -> tuple[Loss, ...]:
+    """Return which losses so many classes can have, the usual one first."""
+    few: dict[int, tuple[Loss, ...]] = {1: ("squared",), 2: ("logistic",)}
+    return few.get(classes, ("softmax", "one-vs-rest"))
 
 
 def of(
@@ -380,9 +390,9 @@ def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, f
     """Return the certificate of the first release."""
     return ResidualCertificate.made(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
-        loss=_loss(plan.classes),
+        loss="one-vs-rest" if plan.one_vs_rest else _losses(plan.classes)[0],
         d=plan.dimension,
-        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon", "by_passes"}),
+        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon", "by_passes", "one_vs_rest"}),
         releases=1,
         removed=0,
         scheduled_reads=0,

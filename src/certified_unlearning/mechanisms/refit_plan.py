@@ -23,6 +23,8 @@ USUAL_SIGMA = 1e-3
 """Standard deviation of the noise on published weights in the ledger, if nothing else is asked for."""
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored; of sparse rows `NARROW`."""
+LARGEST_FACTORS = 10**8
+"""Most numbers of the factors of all classes' models together; with the matrices they take 1.6 GB then."""
 STRONGEST = 1e50
 """Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
 SHARE_LEFT = 10
@@ -61,6 +63,8 @@ class RefitPlan(BaseModel):
         sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
             would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
             planned for as dense ones.
+        one_vs_rest: Whether each of three classes or more has a model of its own, against the rest; all of them are
+            released as one, and the budget is that of all together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,6 +82,7 @@ class RefitPlan(BaseModel):
     downdate: bool
     strict: bool
     sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
+    one_vs_rest: bool = Field(default=False, exclude_if=lambda one_vs_rest: not one_vs_rest)
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
     by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
@@ -89,7 +94,10 @@ class RefitPlan(BaseModel):
         # What is missing here was refused.
         known = info.data
         newton = takes_newton_steps(
-            known.get("classes", 1), known.get("features", 1), sparse=known.get("sparse", False)
+            known.get("classes", 1),
+            known.get("features", 1),
+            sparse=known.get("sparse", False),
+            one_vs_rest=known.get("one_vs_rest", False),
         )
         return records if newton else 0
 
@@ -110,6 +118,7 @@ class RefitPlan(BaseModel):
         class_weights: tuple[float, ...] | None = None,
         sparse: bool = False,
         by_passes: bool | None = None,
+        one_vs_rest: bool = False,
     ) -> Self:
         """Return the plan for a target.
 
@@ -127,7 +136,10 @@ class RefitPlan(BaseModel):
             downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
             sparse: Whether rows are sparse. How many entries they have is known later (`require_representable`).
-            by_passes: None: where learning anew is dear (`DEAR`), of two classes, dense, and not ``strict``.
+            by_passes: None: where learning anew is dear (`DEAR`), of two classes or each class against the rest,
+                dense, and not ``strict``.
+            one_vs_rest: Whether each class gets a model against the rest. Of two classes one model is enough, and the
+                plan is the same as without.
 
         Raises:
             AssumptionError: float64 cannot keep to the budget.
@@ -143,6 +155,8 @@ class RefitPlan(BaseModel):
                 f"strong_convexity, which is 1 / (C n) or alpha / n, must lie between {1 / STRONGEST:g} and "
                 f"{STRONGEST:g}, got {strong_convexity:.3g}"
             )
+        one_vs_rest = one_vs_rest and classes > 2
+        models = classes if one_vs_rest else 1
         narrow, sparse = sparse and features <= NARROW, sparse and features > NARROW
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
@@ -156,22 +170,28 @@ class RefitPlan(BaseModel):
             delta=delta,
             budget=budget,
             terms=FEWEST_TERMS if sparse else None,
+            one_vs_rest=one_vs_rest,
         )
         # Learning anew from sparse rows takes a few passes more than a correction, and washes out what was removed.
         can_pass = (
-            classes == 2
-            and takes_newton_steps(classes, features, sparse=sparse or narrow)
+            classes > 1
+            and takes_newton_steps(classes, features, sparse=sparse or narrow, one_vs_rest=one_vs_rest)
             and not strict
             and records_between_reads != 0
         )
         if by_passes is None:
-            by_passes = can_pass and n * features * (8 + features / 20) >= DEAR
+            by_passes = can_pass and models * n * features * (8 + features / 20) >= DEAR
         elif by_passes and not can_pass:
-            raise ParameterError("by_passes needs two classes, dense rows, Newton steps, and a plan that is not strict")
+            raise ParameterError(
+                "by_passes needs two classes or each class against the rest, dense rows, Newton steps, and a plan that "
+                "is not strict"
+            )
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
-        newton = takes_newton_steps(classes, features, sparse=sparse)
-        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict) if newton else 0
+        newton = takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=one_vs_rest)
+        # What every model keeps to by itself, all of them keep to together.
+        of_each = release.share_of_each(budget, models)
+        most = cls._most_records(n, features, classes, strong_convexity, of_each, downdate, strict) if newton else 0
         if by_passes:
             most = max(most, n // SHARE_LEFT)
         if records_between_reads is not None:
@@ -199,6 +219,7 @@ class RefitPlan(BaseModel):
             class_weights=class_weights,
             sparse=sparse,
             by_passes=by_passes,
+            one_vs_rest=one_vs_rest,
         )
 
     @staticmethod
@@ -242,11 +263,20 @@ class RefitPlan(BaseModel):
             class_weights=self.class_weights,
             sparse=self.sparse,
             by_passes=self.by_passes,
+            one_vs_rest=self.one_vs_rest,
         )
+
+    def of_one_class(self) -> Self:
+        """Return the plan of one class' model against the rest, with the budget that each has if all have the same."""
+        budget = release.share_of_each(self.budget, self.classes)
+        return self.model_copy(update={"classes": 2, "one_vs_rest": False, "budget": budget})
 
     @property
     def work(self) -> Work:
         """What learning takes."""
+        if self.one_vs_rest:
+            of_one = self.of_one_class().work
+            return Work(self.classes * of_one.seconds, self.classes * of_one.passes)
         if self.removes_by_newton:
             # Matrices are made of a sample where there are many records, by products that use a processor well.
             return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
@@ -260,7 +290,7 @@ class RefitPlan(BaseModel):
     @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
+        return takes_newton_steps(self.classes, self.features, sparse=self.sparse, one_vs_rest=self.one_vs_rest)
 
     def require_representable(self, terms: Terms) -> None:
         """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
@@ -273,18 +303,21 @@ class RefitPlan(BaseModel):
             delta=self.delta,
             budget=self.budget,
             terms=terms,
+            one_vs_rest=self.one_vs_rest,
         )
 
 
-def takes_newton_steps(classes: int, features: int, *, sparse: bool) -> bool:
-    """Return whether a Hessian is made and factored: for one score a record, and not too many columns.
+def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
+    """Return whether Hessians are made and factored: of models with one score a record, and not too many columns.
 
     Args:
         classes: At least 2; 1 for ridge regression.
         features: Columns of a row.
         sparse: `RefitPlan.sparse`.
+        one_vs_rest: `RefitPlan.one_vs_rest`.
     """
-    return classes <= 2 and features <= LARGEST_FACTOR and not sparse
+    fits = features <= LARGEST_FACTOR and (not one_vs_rest or classes * features**2 <= LARGEST_FACTORS)
+    return (classes <= 2 or one_vs_rest) and fits and not sparse
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ the sum. Neither says anything if the published numbers are coarser than the shi
 """
 
 import math
+from collections.abc import Iterable
 
 from certified_unlearning.accounting.core.checks import (
     require_count,
@@ -69,6 +70,21 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
     return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2
 
 
+def together(bounds: Iterable[float]) -> float:
+    """Return the norm of a vector whose parts have these norms at most: of the shifts of models released as one.
+
+    Noise is independent from model to model, so all weights together are one vector with Gaussian noise, and its mean
+    is off by the root of the sum of squared shifts.
+    """
+    return math.sqrt(math.fsum(bound * bound for bound in bounds)) * OUTWARD
+
+
+def share_of_each(budget: float, models: int) -> float:
+    """Return what each of so many models may have at most, all the same, so that `together` they have the budget."""
+    require_count(least=1, models=models)
+    return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
+
+
 def noise_delta(epsilon: float, *, dimension: int, releases: int) -> float:
     """Return the addition to delta for random norms that are larger than `accounting.core.rounding` supposes."""
     require_non_negative(epsilon=epsilon)
@@ -102,6 +118,7 @@ def require_representable(
     delta: float,
     budget: float,
     terms: Terms | None = None,
+    one_vs_rest: bool = False,
 ) -> None:
     """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
 
@@ -117,6 +134,7 @@ def require_representable(
         delta: Of the guarantee.
         budget: ``tau``.
         terms: How many numbers the sums of a gradient have; None for those of dense rows.
+        one_vs_rest: Whether there is a model of two classes for each class against the rest, all released as one.
 
     Raises:
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
@@ -125,16 +143,18 @@ def require_representable(
     require_count(least=1, n=n, features=features)
     require_positive(sigma=sigma, budget=budget)
     require_probability(delta=delta)
-    weights = largest_weights(classes=classes, strong_convexity=strong_convexity, residual=budget)
-    unavoidable = gradient_error(
+    models, of_each = (classes, 2) if one_vs_rest else (1, classes)
+    weights = largest_weights(classes=of_each, strong_convexity=strong_convexity, residual=budget)
+    unavoidable = math.sqrt(models) * gradient_error(
         records=n,
         n=n,
         features=features,
-        classes=classes,
+        classes=of_each,
         weight_norm=weights,
         strong_convexity=strong_convexity,
         terms=terms,
     )
+    weights *= math.sqrt(models)
     if unavoidable > ROUNDING_SHARE * budget:
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
         raise AssumptionError(

@@ -16,6 +16,10 @@ COMPARATOR_WITH_ADDITIONS = (
     "the exact minimiser of the same objective on the remaining records, the added ones included (a removed record's "
     "loss is 0; the normaliser counts all records that were ever in the model; C stays), plus the same Gaussian noise"
 )
+OF_ALL_CLASSES = (
+    "; the objective is the sum of every class' logistic regression against the rest, and all classes' weights are one "
+    "release"
+)
 OBSERVERS = (
     "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
     "releases, the first one included, and may have chosen requests after seeing earlier ones, against the same "
@@ -56,6 +60,17 @@ _DISTANCE = Assumption(
     by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
     "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
 )
+
+
+def comparator(*, additions: bool, one_vs_rest: bool) -> str:
+    """Return what a release is compared with.
+
+    Args:
+        additions: Whether records were added.
+        one_vs_rest: Whether each of several classes has a model against the rest.
+    """
+    compared = COMPARATOR_WITH_ADDITIONS if additions else COMPARATOR
+    return compared + OF_ALL_CLASSES if one_vs_rest else compared
 
 
 def assumptions(

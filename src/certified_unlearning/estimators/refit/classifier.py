@@ -1,12 +1,18 @@
 """Logistic and softmax regression whose removals are certified against an exact refit."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
+
+from scipy.special import log_expit
 
 from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.refit.model import RefitModel
+from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+Strategy = Literal["softmax", "one-vs-rest"]
 
 
 @dataclass(repr=False, eq=False)
@@ -44,10 +50,14 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
         downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records
             and lets more of them leave before data are read again. None: up to 1000 features.
+        strategy: What three classes or more are learned by: ``"softmax"`` regression, or ``"one-vs-rest"``, as
+            scikit-learn's ``OneVsRestClassifier(LogisticRegression(C))``: each class' logistic regression against all
+            others. Of two classes both are the same.
     """
 
     strict_timing: bool = field(default=False, kw_only=True)
     downdate: bool | None = field(default=None, kw_only=True)
+    strategy: Strategy = field(default="softmax", kw_only=True)
 
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> RefitPlan:
         return RefitPlan.make(
@@ -55,9 +65,20 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             strong_convexity=n * regularisation_of(C=C, n=n, intercept=self.fit_intercept),
             strict=self.strict_timing,
             downdate=self.downdate,
+            one_vs_rest=self._is_one_vs_rest,
             **sizes,
             **self._asked(),
         )
+
+    @property
+    def _is_one_vs_rest(self) -> bool:
+        if self.strategy not in get_args(Strategy):
+            raise ParameterError(f"strategy must be 'softmax' or 'one-vs-rest', got {self.strategy!r}")
+        return self.strategy == "one-vs-rest"
+
+    def _log_weights(self, scores: Array) -> Array:
+        # As scikit-learn's OneVsRestClassifier: each class' probability against the rest, over their sum.
+        return log_expit(scores) if self._is_one_vs_rest else scores
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         return plan.sigma, plan.strong_convexity

@@ -18,9 +18,10 @@ from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import writeable
+from certified_unlearning.estimators.refit import secrets
 from certified_unlearning.estimators.scaling import Array, dense
-from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.certified_refit import objective_of, refit
+from certified_unlearning.mechanisms.newton.one_vs_rest import OneVsRest
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.text import counted, noun_of, rounded_up
@@ -61,17 +62,23 @@ class RefitModel(LinearModel):
     def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
         rows = self._rows(X.astype(np.float64, copy=False)) if issparse(X) else self._dense_rows(plan, X)
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
-        if plan.removes_by_newton:
-            self._model: Any = NewtonRemoval(plan).fit(rows, labels)
-        else:
-            objective = objective_of(plan, rows, labels)
-            plan.require_representable(objective.terms)
-            self._model = refit(plan, objective)
+        self._model: Any = self._learned(plan, rows, labels)
         self._plan, self._counts = plan, Counts()
         self._class_sizes = self._class_sizes_of(labels)
         self._store.keep(np.arange(plan.n), rows, labels)
         self._noise_source: NoiseSource = "system entropy"
         self.__dict__.update(self._released(self._model.weights, 0))
+
+    @staticmethod
+    def _learned(plan: RefitPlan, rows: Any, labels: NDArray[Any]) -> Any:
+        """Return the model of these rows, learned from nothing."""
+        if plan.one_vs_rest:
+            return OneVsRest(plan).fit(rows, labels)
+        if plan.removes_by_newton:
+            return NewtonRemoval(plan).fit(rows, labels)
+        objective = objective_of(plan, rows, labels)
+        plan.require_representable(objective.terms)
+        return refit(plan, objective)
 
     def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
         # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
@@ -107,12 +114,7 @@ class RefitModel(LinearModel):
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
         # From nothing, as a reading does: the minimiser on what is left, to a part of the budget.
-        left = unlearned._plan, unlearned._store.rows, unlearned._store.labels
-        exact = (
-            NewtonRemoval(self._plan).fit(*left[1:])
-            if self._plan.removes_by_newton
-            else refit(self._plan, objective_of(*left))
-        )
+        exact = self._learned(self._plan, unlearned._store.rows, unlearned._store.labels)
 
         def drawn(weights: Array, name: str) -> Array:
             numbers = normal_numbers(trials * len(weights), address(noise, name))
@@ -128,10 +130,12 @@ class RefitModel(LinearModel):
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
         plan, rows, labels = self._plan, self._store.rows, self._store.labels
         if not plan.removes_by_newton:
-            return refit(plan, objective_of(plan, rows, labels)), "scheduled"
+            return self._learned(plan, rows, labels), "scheduled"
         since = self._counts.since_read
         if issparse(gone_rows):
             gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
+        if plan.one_vs_rest:
+            return OneVsRest(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
         return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
@@ -146,7 +150,8 @@ class RefitModel(LinearModel):
         """Take private copies of those arrays that a removal writes to, where they are read-only."""
         self._store.make_writeable()
         if self._plan.removes_by_newton:
-            self._model.curvature.matrix = writeable(self._model.curvature.matrix)
+            for each in secrets.parts(self._model, self._plan):
+                each.curvature.matrix = writeable(each.curvature.matrix)
 
     @property
     def certificate_(self) -> ResidualCertificate:
@@ -186,20 +191,15 @@ class RefitModel(LinearModel):
         }
         arrays: dict[str, NDArray[Any] | None] = {"weights": self._weights}
         if training_data:
-            model, store = self._model, self._store
-            header["residual"] = model.residual
+            store = self._store
+            more, secret = secrets.stored(self._model, self._plan)
+            header |= more
             arrays |= {
                 **_arrays_of(store.rows),
                 "training_labels": store.labels,
                 "removed": store.removed,
-                "secret": model.weights,
+                **secret,
             }
-            if self._plan.removes_by_newton:
-                curvature = model.curvature
-                header["curvature"] = [curvature.error, curvature.not_downdated, curvature.usable]
-                if self._plan.by_passes:
-                    header["left"] = vars(model.left)
-                arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         return header, arrays
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -217,13 +217,7 @@ class RefitModel(LinearModel):
         rows = _rows_of(arrays, (self._plan.n, self._plan.features))
         self._store.keep(np.where(removed, -1, np.arange(len(labels))), rows, labels)
         self._class_sizes = self._class_sizes_of(labels[~removed])
-        weights, residual = arrays["secret"], header["residual"]
-        if not self._plan.removes_by_newton:
-            self._model = Fitted(weights, residual)
-            return
-        matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
-        left = left_of(header, strong_convexity=self._plan.strong_convexity)
-        self._model = Model(weights, left, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+        self._model = secrets.restored(self._plan, header, arrays)
 
 
 def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:
