@@ -3,8 +3,9 @@
 Rows look like embeddings: variances fall as 1 / k, norms are 1. Every round takes ten records out by a request, its
 certificate included, and lets scikit-learn refit without them from its old weights: at its own tolerance, with which it
 makes no iteration and moves nothing, and at one with which it gets as near to the minimiser as a release must be. Also,
-requests to a model without passes, which learns anew instead. All is measured in one process; ratios are to the mean
-request. Run on an idle machine, one thread: ``OMP_NUM_THREADS=1 python benchmarks/wide_rows.py``.
+requests to a model without passes, which learns anew instead. With ``--one-vs-rest 5 20`` it is each class against the
+rest, beside refits of as many models of two classes, and of softmax regression. All is measured in one process; ratios
+are to the mean request. Run on an idle machine, one thread: ``OMP_NUM_THREADS=1 python benchmarks/wide_rows.py``.
 """
 
 import argparse
@@ -34,12 +35,16 @@ MOVES = {100.0: 1e-6}
 """By ``C n``: the largest of 1e-4, 1e-6 and 1e-8 with which a warm refit of 20 000 records ends near enough."""
 
 
-def embeddings(n: int, d: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return rows of norm 1 with a falling spectrum, and labels that a direction of all of them tells, with noise."""
+def embeddings(n: int, d: int, seed: int = 0, classes: int = 2) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return rows of norm 1 with a falling spectrum, and labels that directions of all of them tell, with noise."""
     draw = np.random.default_rng(seed)
     rows = draw.standard_normal((n, d), dtype=np.float32) / np.sqrt(np.arange(1, d + 1, dtype=np.float32))
     rows @= np.linalg.qr(draw.standard_normal((d, d)))[0].astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    if classes > 2:
+        several = rows @ draw.standard_normal((d, classes)).astype(np.float32)
+        noisy = several + 0.3 * several.std() * draw.standard_normal((n, classes))
+        return rows, noisy.argmax(axis=1)
     scores = rows @ draw.standard_normal(d).astype(np.float32)
     return rows, (scores + 0.3 * scores.std() * draw.standard_normal(n) > 0).astype(np.int64)
 
@@ -97,6 +102,93 @@ def measure(n: int, d: int, strength: float, rounds: int, clock: Callable[[], fl
     }
 
 
+class Refits:
+    """scikit-learn's models of each class against the rest; its `OneVsRestClassifier` never starts from old weights."""
+
+    def __init__(self, classes: int, **options: Any) -> None:
+        self.models = [LogisticRegression(**options) for _ in range(classes)]
+
+    def fit(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        for each, model in enumerate(self.models):
+            model.fit(rows, labels == each)
+
+    def score(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> float:
+        scores = [model.decision_function(rows) for model in self.models]
+        return float((np.argmax(scores, axis=0) == labels).mean())
+
+
+def measure_one_vs_rest(
+    n: int, d: int, classes: int, strength: float, rounds: int, clock: Callable[[], float]
+) -> dict[str, Any]:
+    """Return what `measure` does, of each class against the rest."""
+    took = functools.partial(seconds, clock=clock)
+    rows, labels = embeddings(n + 5000, d, classes=classes)
+    rows, labels, test, test_labels = rows[:n], labels[:n], rows[n:], labels[n:]
+    wide = rows.astype(np.float64)
+    options = {"C": strength / n, "fit_intercept": False}
+    finely = {"warm_start": True, "tol": MOVES.get(strength, 1e-8), "max_iter": 1000}
+    ours = CertifiedLogisticRegression(1, DELTA, strategy="one-vs-rest", **options)
+    cold = Refits(classes, **options)
+    theirs: dict[str, tuple[Any, NDArray[Any]]] = {
+        "warm": (Refits(classes, **options, warm_start=True), rows),
+        "moving": (Refits(classes, **options, **finely), wide),
+        "softmax, warm": (LogisticRegression(**options, warm_start=True), rows),
+        "softmax, moving": (LogisticRegression(**options, **finely), wide),
+    }
+    times: dict[str, list[float]] = {
+        "fit": [took(lambda: ours.fit(rows, labels))],
+        "cold": [took(lambda: cold.fit(rows, labels)) for _ in range(2)],
+        "softmax, cold": [took(lambda: LogisticRegression(**options).fit(rows, labels)) for _ in range(2)],
+        "request": [],
+    } | {name: [] for name in theirs}
+    for model, of_type in theirs.values():
+        model.fit(of_type, labels)
+    order = np.random.default_rng(1).permutation(n)
+    for number in range(rounds):
+        gone, kept = order[number * RECORDS : (number + 1) * RECORDS], order[(number + 1) * RECORDS :]
+
+        def unlearn(gone: NDArray[np.int64] = gone) -> None:
+            ours.unlearn(gone).certificate_  # noqa: B018
+
+        times["request"].append(took(unlearn))
+        if number % 10 == 0:
+            for name, (model, of_type) in theirs.items():
+                left, left_labels = of_type[kept], labels[kept]
+                times[name].append(took(functools.partial(model.fit, left, left_labels)))
+    stated = ours.certificate_
+    return {
+        "n": n,
+        "features": d,
+        "classes": classes,
+        "C n": strength,
+        "seconds": times,
+        "reads": {"scheduled": stated.scheduled_reads, "unscheduled": stated.unscheduled_reads},
+        "passes": getattr(stated, "passes", None),
+        "accuracy": {"ours": ours.score(test, test_labels), "scikit-learn": cold.score(test, test_labels)},
+    }
+
+
+def print_one_vs_rest(found: dict[str, Any]) -> None:
+    """Print a table's head and line."""
+    times = {name: 1000 * np.array(each) for name, each in found["seconds"].items()}
+    request, fit = times.pop("request"), times.pop("fit")[0]
+    mean = float(request.mean())
+    print(
+        f"| n x d, C n, classes | request, ms: mean; median; max | {' | '.join(times)} | fit | passes, reads "
+        "| accuracy |"
+    )
+    print("|---|" + "---:|" * (len(times) + 4))
+    others = " | ".join(f"{each.mean():.0f} ({each.mean() / mean:.2g} x)" for each in times.values())
+    print(
+        f"| {found['n']} x {found['features']}, {found['C n']:g}, {found['classes']} against the rest "
+        f"| {mean:.2f}; {np.median(request):.2f}; {request.max():.1f} | {others} "
+        f"| {fit:.0f} ({fit / np.median(times['cold']):.2g} cold) "
+        f"| {found['passes']}, {sum(found['reads'].values())} of {len(request)} "
+        f"| {found['accuracy']['ours']:.4f} / {found['accuracy']['scikit-learn']:.4f} |",
+        flush=True,
+    )
+
+
 def main() -> None:
     """Measure and print a table; write where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -106,6 +198,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     parser.add_argument("--busy", action="store_true", help="count the processor's time, where others use the machine")
+    parser.add_argument(
+        "--one-vs-rest", type=int, nargs="*", default=[], help="so many classes, such as 5 20, instead of two"
+    )
     arguments = parser.parse_args()
     clock = time.process_time if arguments.busy else time.perf_counter
     warnings.simplefilter("ignore")
@@ -114,7 +209,7 @@ def main() -> None:
         "| n x d, C n | request, ms: mean; median; max | anew | warm | moving | cold | fit | passes, reads | accuracy |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for n in arguments.sizes:
+    for n in arguments.sizes if not arguments.one_vs_rest else ():
         for strength in arguments.strengths:
             found = measure(n, arguments.features, strength or float(n), arguments.rounds, clock)
             results.append(found)
@@ -133,6 +228,12 @@ def main() -> None:
                 f"| {found['accuracy']['ours']:.4f} / {found['accuracy']['scikit-learn']:.4f} |",
                 flush=True,
             )
+    for classes in arguments.one_vs_rest:
+        for n in arguments.sizes:
+            for strength in arguments.strengths:
+                of_all = n, arguments.features, classes, strength or float(n), arguments.rounds, clock
+                results.append(measure_one_vs_rest(*of_all))
+                print_one_vs_rest(results[-1])
     if arguments.output is not None:
         write_json(arguments.output, {**machine(), "delta": DELTA, "records": RECORDS, "tables": results})
     print(json.dumps(machine()))
