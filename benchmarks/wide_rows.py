@@ -205,10 +205,12 @@ def main() -> None:
     clock = time.process_time if arguments.busy else time.perf_counter
     warnings.simplefilter("ignore")
     results = []
-    print(
-        "| n x d, C n | request, ms: mean; median; max | anew | warm | moving | cold | fit | passes, reads | accuracy |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    if not arguments.one_vs_rest:
+        print(
+            "| n x d, C n | request, ms: mean; median; max | anew | warm | moving | cold | fit | passes, reads "
+            "| accuracy |"
+        )
+        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for n in arguments.sizes if not arguments.one_vs_rest else ():
         for strength in arguments.strengths:
             found = measure(n, arguments.features, strength or float(n), arguments.rounds, clock)

@@ -13,7 +13,7 @@ from scipy.stats import norm as standard_normal
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.residual import release
 from certified_unlearning.accounting.residual.release import together
-from certified_unlearning.engine.objectives.float64 import curved_rows, removed_gradients
+from certified_unlearning.engine.objectives.float64 import removed_gradients, root_curvatures
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import refit_plan
 from certified_unlearning.mechanisms.newton import one_vs_rest
@@ -196,9 +196,9 @@ def keeps_it(rows: np.ndarray, numbers: np.ndarray, weights: np.ndarray, *given:
 
 
 def keeps_its_curvature(*given: object) -> np.ndarray:
-    curved = curved_rows(*given)
-    curved[0] = 0
-    return curved
+    roots = root_curvatures(*given)
+    roots[0] = 0
+    return roots
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def keeps_its_curvature(*given: object) -> np.ndarray:
         (release, "together", lambda bounds: max(bounds)),  # The root of the number of classes is dropped.
         (one_vs_rest, "removed_gradients", keeps_it),  # One class' model keeps the record.
         (one_vs_rest, "removed_gradients", lambda *given: removed_gradients(*given[:-1], None)),  # Weights of classes.
-        (one_vs_rest, "curved_rows", keeps_its_curvature),
+        (one_vs_rest, "root_curvatures", keeps_its_curvature),
     ],
     ids=["one class left out", "largest class only", "one class keeps the record", "class weights", "curvature"],
 )

@@ -293,15 +293,28 @@ def curved_rows(rows: Array, labels: NDArray[Any], at: Array, class_weights: tup
     Args:
         rows: The records' rows, shape ``(records, d)``.
         labels: Their labels, by which they are weighted.
-        at: Where the Hessian was made, shape ``(d,)``; or of several classes against the rest, shape ``(classes, d)``.
+        at: Where the Hessian was made, shape ``(d,)``.
         class_weights: What the losses of records of each class are multiplied by.
+    """
+    return root_curvatures(rows, labels, at, class_weights)[:, None] * rows
+
+
+def root_curvatures(
+    rows: Array, labels: NDArray[Any], at: Array, class_weights: tuple[float, ...] | None = None
+) -> Array:
+    """Return ``sqrt(s'(x.w))``, which `curved_rows` multiplies rows by.
+
+    Args:
+        rows: As there, and so are the others.
+        labels: Labels.
+        at: One vector, or that of every class against the rest, shape ``(classes, d)``.
+        class_weights: Weights.
 
     Returns:
-        Shape ``(records, d)``; or ``(classes, records, d)``.
+        Shape ``(records,)``, or ``(classes, records)``.
     """
-    factors = np.sqrt(weighted(_curvatures(rows @ at.T).T, labels, class_weights))
-    curved: Array = factors[..., None] * rows
-    return curved
+    roots: Array = np.sqrt(weighted(_curvatures(rows @ at.T).T, labels, class_weights))
+    return roots
 
 
 def downdate(matrix: Array, curved: Array, n: int) -> None:

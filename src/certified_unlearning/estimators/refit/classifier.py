@@ -28,6 +28,10 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     nothing out of the secret state; a reading does, after ``records_between_reads`` removed records, usually one in ten
     or more.
 
+    With ``strategy="one-vs-rest"`` each of three classes or more has a model of two classes of its own, against all
+    others. All weights are one release, with one certificate. The ``k`` classes' matrices take ``16 k d^2`` bytes;
+    where that is more than 1.6 GB, every removal refits all of them.
+
     Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
     ten records or more may leave between readings, their removals are Newton steps, and copy the entries of the others.
     All other removals of sparse rows read the data, in passes over the entries.

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.residual import release, schedule
-from certified_unlearning.engine.objectives.float64 import curved_rows, gradients, removed_gradients
+from certified_unlearning.engine.objectives.float64 import gradients, removed_gradients, root_curvatures
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.newton.state import Array, Model, Removed
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
@@ -126,9 +126,14 @@ class OneVsRest:
         weights = np.stack([each.weights for each in models.of_class])
         at = np.stack([each.curvature.at for each in models.of_class])
         ghat = removed_gradients(gone, gone_numbers, weights, plan.n, plan.class_weights)
-        curved = curved_rows(gone, gone_numbers, at, plan.class_weights)
-        steps = zip(self._classes, models.of_class, ghat, curved, strict=True)
-        return ClassModels([each.after(model, Removed(*removed)) for each, model, *removed in steps])
+        roots = root_curvatures(gone, gone_numbers, at, plan.class_weights)
+        return ClassModels(
+            [
+                # Curved rows one class at a time: those of all take as often as much memory as what was removed.
+                each.after(model, Removed(of_class, root[:, None] * gone))
+                for each, model, of_class, root in zip(self._classes, models.of_class, ghat, roots, strict=True)
+            ]
+        )
 
     def _corrected(
         self, models: ClassModels, rows: Any, numbers: NDArray[np.int64], *, of_request: float
