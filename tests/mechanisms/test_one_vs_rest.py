@@ -329,3 +329,26 @@ def test_a_pass_leaves_out_classes_whose_bounds_are_small(monkeypatch: pytest.Mo
     assert len(read) >= passes > 20
     assert min(read) >= 1
     assert len(set(read)) > 2
+
+
+def test_where_the_next_request_reads_in_any_case_passes_end_within_the_budget(monkeypatch: pytest.MonkeyPatch):
+    """Otherwise they go on, so that the requests that follow have room."""
+    passes, ends = [], []
+    right = one_vs_rest.gradients
+    monkeypatch.setattr(one_vs_rest, "gradients", lambda *given: passes.append(given) or right(*given))
+    # Those streams only whose steps are above the budget: passes answer no others.
+    for draw, stream in streams(20, 9, by_passes=True, downdate=True):
+        gone = draw.permutation(stream.plan.n)[:20]
+        models = stream.mechanism._step_without(stream.models, stream.rows[gone], stream.numbers[gone])
+        certified = stream.mechanism._certified_by_class(models)
+        stream.rows[gone] = 0
+        if together(certified) <= stream.plan.budget:
+            continue
+        for of_request in (2 * stream.plan.budget, 0.0):
+            passes.clear()
+            found = stream.mechanism._corrected(models, certified, stream.rows, stream.numbers, of_request=of_request)
+            ends.append((len(passes), found is None or stream.mechanism.certified(found) <= stream.plan.budget))
+    assert all(within for _, within in ends)
+    few, many = ends[::2], ends[1::2]
+    assert all(first <= second for (first, _), (second, _) in zip(few, many, strict=True))
+    assert few != many

@@ -12,7 +12,7 @@ anew. Where no Hessian is made, every request refits all classes.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from certified_unlearning.accounting.residual import release, schedule
 from certified_unlearning.engine.objectives.float64 import gradients, removed_gradients, root_curvatures
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton.state import Array, Model, Removed
+from certified_unlearning.mechanisms.newton.state import Array, Removed
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import Reading
@@ -103,22 +103,24 @@ class OneVsRest:
         if not plan.removes_by_newton or since_read + len(gone_numbers) > plan.records_between_reads:
             return self.fit(rows, numbers), "scheduled"
         if all(each.curvature.usable for each in models.of_class):
-            before, models = self.certified(models), self._step_without(models, gone, gone_numbers)
-            after = self.certified(models)
-            if after <= plan.budget:
+            before, models = self._certified_by_class(models), self._step_without(models, gone, gone_numbers)
+            after = self._certified_by_class(models)
+            if release.together(after) <= plan.budget:
                 return models, "none"
             if plan.by_passes:
-                corrected = self._corrected(models, rows, numbers, of_request=after - before)
+                # What the request would take of a budget that nothing was taken of.
+                of_request = math.dist(before, after)
+                corrected = self._corrected(models, after, rows, numbers, of_request=of_request)
                 if corrected is not None:
                     return corrected, "pass"
         return self.fit(rows, numbers), "unscheduled"
 
     def certified(self, models: ClassModels) -> float:
         """Return a bound on ``m |W - W*_R|`` of the weights of all classes together, rounded up."""
-        return release.together(self._certified_by_class(models.of_class))
+        return release.together(self._certified_by_class(models))
 
-    def _certified_by_class(self, models: Iterable[Model]) -> list[float]:
-        return [each.certified(model) for each, model in zip(self._classes, models, strict=True)]
+    def _certified_by_class(self, models: ClassModels) -> list[float]:
+        return [each.certified(model) for each, model in zip(self._classes, models.of_class, strict=True)]
 
     def _step_without(self, models: ClassModels, gone: Array, gone_numbers: NDArray[np.int64]) -> ClassModels:
         """Return the models after one step each, whatever their residuals are."""
@@ -136,7 +138,13 @@ class OneVsRest:
         )
 
     def _corrected(
-        self, models: ClassModels, rows: Any, numbers: NDArray[np.int64], *, of_request: float
+        self,
+        models: ClassModels,
+        certified: list[float],
+        rows: Any,
+        numbers: NDArray[np.int64],
+        *,
+        of_request: float,
     ) -> ClassModels | None:
         """Return the models after passes, as long as each halves what is certified; None if none is enough.
 
@@ -144,6 +152,7 @@ class OneVsRest:
 
         Args:
             models: The models after the steps of a request.
+            certified: What is certified of each of them.
             rows: All rows, zero where removed.
             numbers: Of all records' classes.
             of_request: What those steps added to what is certified.
@@ -152,14 +161,13 @@ class OneVsRest:
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
         enough = release.share_of_each(target, plan.classes)
         objective = objective_of(plan.of_one_class(), rows, numbers, positive=0)
-        certified = self._certified_by_class(of_class)
         while True:
             those = [positive for positive, bound in enumerate(certified) if bound > enough]
             found = gradients(objective, np.stack([of_class[each].weights for each in those]), those)
             for each, gradient in zip(those, found, strict=True):
                 weights, _, curvature = of_class[each]
                 of_class[each] = self._classes[each].corrected(weights, gradient, curvature)
-            certified = self._certified_by_class(of_class)
+            certified = self._certified_by_class(ClassModels(of_class))
             after = release.together(certified)
             if after <= target or after > before / 2:
                 return ClassModels(of_class) if after <= plan.budget else None
