@@ -31,7 +31,7 @@ from certified_unlearning.certificate.preprocessing import (
     possible_features,
     preprocessing,
 )
-from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, takes_newton_steps
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, may_pass, takes_newton_steps
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
@@ -160,7 +160,7 @@ class ResidualCertificate(Certificate):
         """Return how records left a version."""
         how: dict[Reading | None, str] = {
             "none": "a Newton step",
-            "pass": "a Newton step and a pass over the rows, which corrects it",
+            "pass": "a step, and passes over the rows, which correct it",
             "scheduled": "reading the data again, as planned",
             "unscheduled": "reading the data again, earlier than planned",
             "addition": "reading the data again",
@@ -220,9 +220,9 @@ class ResidualCertificate(Certificate):
             "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
             "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
             "passes": (
-                self.passes is None or (self._may_pass and reads + self.passes <= requests),
-                f"at most {requests - reads}, beside the readings; left out of other plans than those of two classes, "
-                "or each class against the rest, that need not be strict",
+                self.passes is None or (self._may_pass and self._passes_fit(requests - reads)),
+                f"{'at most ' if self._is_by_newton else ''}{requests - reads}, beside the readings; left out of other "
+                "plans than those of classes that need not be strict",
             ),
             "features": possible_features(self.features),
         }
@@ -263,7 +263,9 @@ class ResidualCertificate(Certificate):
         return {
             "comparator": statements.comparator(additions=self.additions > 0, one_vs_rest=self._one_vs_rest),
             "observers": statements.OBSERVERS,
-            "not_promised": statements.NOT_PROMISED if self.passes is None else statements.NOT_PROMISED_BY_PASSES,
+            "not_promised": statements.not_promised(
+                by_passes=self.passes is not None, every_request_passes=not self._is_by_newton
+            ),
             "assumptions": statements.assumptions(
                 preprocessing=preprocessing(self.dataset, self.features),
                 noise_source=self.noise_source,
@@ -271,6 +273,7 @@ class ResidualCertificate(Certificate):
                 strict=self.strict,
                 unscheduled=self.unscheduled_reads > 0,
                 by_passes=self.passes is not None,
+                every_request_passes=not self._is_by_newton,
                 class_weights=self.class_weights is not None,
                 targets=self.classes == 1,
                 additions=self.additions > 0,
@@ -358,13 +361,18 @@ class ResidualCertificate(Certificate):
     @property
     def _may_pass(self) -> bool:
         """Whether its plan can have passes."""
-        two = self.classes == 2 or self._one_vs_rest
-        return two and self._is_by_newton and not self.strict and self.records_between_reads > 0
+        features = self.d // scores_per_record(self.classes)
+        may = may_pass(self.classes, features, sparse=self.sparse, one_vs_rest=self._one_vs_rest)
+        return may and not self.strict and self.records_between_reads > 0
+
+    def _passes_fit(self, requests: int) -> bool:
+        """Whether so many requests that did not learn anew may have had these passes: by Newton steps not all have."""
+        return self.passes is None or (self.passes <= requests if self._is_by_newton else self.passes == requests)
 
     @property
     def _most_records(self) -> int:
         """How many records may be removed between two readings."""
-        if not self._is_by_newton:
+        if not self._is_by_newton and self.passes is None:
             return 0
         if not self.strict:
             return self.records_between_reads

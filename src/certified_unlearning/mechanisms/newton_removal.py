@@ -17,6 +17,7 @@ the distance to the minimiser, by the least of three bounds (`accounting.residua
 alone.
 """
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -284,7 +285,7 @@ class NewtonRemoval:
 
     def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
         """Return weights after L-BFGS steps whose first matrix is a sample's Hessian, as long as they help."""
-        secants, before, enough = Secants(factor), math.inf, self._start_gradient
+        secants, before, enough = Secants(functools.partial(solve, factor)), math.inf, self._start_gradient
         gradient = objective.gradient(weights)
         for _ in range(_ROUNDS):
             size = float(np.linalg.norm(gradient))

@@ -36,6 +36,8 @@ SELDOM = 10
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 _NEWTON_STEPS = 8
+_CORRECTED_STEPS = 30
+"""Passes of the solver that takes a guide, with what the guide itself takes."""
 _REFIT_STEPS = 500
 """As many as such solvers take, more or less, in passes of single precision."""
 
@@ -58,7 +60,8 @@ class RefitPlan(BaseModel):
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them, whatever number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
-            enough, instead of learning anew. Plans of earlier releases have no passes.
+            enough, instead of learning anew. With three classes or more every request does. Plans of earlier releases
+            have no passes.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
         sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
             would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
@@ -83,14 +86,14 @@ class RefitPlan(BaseModel):
     strict: bool
     sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     one_vs_rest: bool = Field(default=False, exclude_if=lambda one_vs_rest: not one_vs_rest)
+    by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
-    by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
 
     @field_validator("records_between_reads")
     @classmethod
-    def _without_newton_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
-        """Return 0 where there is no Newton step; stored plans may have the number that was asked for."""
+    def _without_newton_and_passes_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
+        """Return 0 where there is no Newton step and no pass; stored plans may have the number that was asked for."""
         # What is missing here was refused.
         known = info.data
         newton = takes_newton_steps(
@@ -99,7 +102,7 @@ class RefitPlan(BaseModel):
             sparse=known.get("sparse", False),
             one_vs_rest=known.get("one_vs_rest", False),
         )
-        return records if newton else 0
+        return records if newton or known.get("by_passes", False) else 0
 
     @classmethod
     def make(
@@ -133,11 +136,12 @@ class RefitPlan(BaseModel):
             strict: Whether the time of reading shall depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`, and
                 with passes at least one in `SHARE_LEFT`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes.
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes. It says
+                nothing where there is no Newton step.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
             sparse: Whether rows are sparse. How many entries they have is known later (`require_representable`).
-            by_passes: None: where learning anew is dear (`DEAR`), of two classes or each class against the rest,
-                dense, and not ``strict``.
+            by_passes: None: where learning anew is dear (`DEAR`), rows are dense, and the plan is not ``strict``; of
+                three classes or more in one softmax regression, where there are as many records as columns.
             one_vs_rest: Whether each class gets a model against the rest. Of two classes one model is enough, and the
                 plan is the same as without.
 
@@ -174,17 +178,18 @@ class RefitPlan(BaseModel):
         )
         # Learning anew from sparse rows takes a few passes more than a correction, and washes out what was removed.
         can_pass = (
-            classes > 1
-            and takes_newton_steps(classes, features, sparse=sparse or narrow, one_vs_rest=one_vs_rest)
+            may_pass(classes, features, sparse=sparse or narrow, one_vs_rest=one_vs_rest)
             and not strict
             and records_between_reads != 0
         )
         if by_passes is None:
-            by_passes = can_pass and models * n * features * (8 + features / 20) >= DEAR
+            dear = n * features * scores_per_record(classes) * (8 + features / 20) >= DEAR
+            by_passes = can_pass and dear and (classes == 2 or one_vs_rest or n >= features)
         elif by_passes and not can_pass:
             raise ParameterError(
-                "by_passes needs two classes or each class against the rest, dense rows, Newton steps, and a plan that "
-                "is not strict"
+                f"by_passes needs classes, dense rows of at most {LARGEST_FACTOR} columns (of each class against the "
+                f"rest at most {LARGEST_FACTORS} numbers in all matrices), and a plan that is not strict and does not "
+                "read for every request"
             )
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
@@ -193,7 +198,7 @@ class RefitPlan(BaseModel):
         of_each = release.share_of_each(budget, models)
         most = cls._most_records(n, features, classes, strong_convexity, of_each, downdate, strict) if newton else 0
         if by_passes:
-            most = max(most, n // SHARE_LEFT)
+            most = max(most, n // SHARE_LEFT, 1)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and newton and records_between_reads > most:
@@ -280,7 +285,8 @@ class RefitPlan(BaseModel):
         if self.removes_by_newton:
             # Matrices are made of a sample where there are many records, by products that use a processor well.
             return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
-        return Work(_REFIT_STEPS * SECONDS_OF_A_STEP, _REFIT_STEPS)
+        steps = _CORRECTED_STEPS if self.by_passes else _REFIT_STEPS
+        return Work(steps * SECONDS_OF_A_STEP, steps)
 
     @property
     def dimension(self) -> int:
@@ -291,6 +297,11 @@ class RefitPlan(BaseModel):
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse, one_vs_rest=self.one_vs_rest)
+
+    @property
+    def passes_always(self) -> bool:
+        """Whether every request that does not learn anew is answered by passes: there is no Newton step."""
+        return self.by_passes and not self.removes_by_newton
 
     def require_representable(self, terms: Terms) -> None:
         """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
@@ -318,6 +329,20 @@ def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest
     """
     fits = features <= LARGEST_FACTOR and (not one_vs_rest or classes * features**2 <= LARGEST_FACTORS)
     return (classes <= 2 or one_vs_rest) and fits and not sparse
+
+
+def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
+    """Return whether passes can correct weights: of classes, with a matrix of dense rows' columns that guides them.
+
+    Args:
+        classes: At least 2; 1 for ridge regression.
+        features: Columns of a row.
+        sparse: Whether rows are sparse.
+        one_vs_rest: `RefitPlan.one_vs_rest`. Then every class must have a matrix.
+    """
+    if one_vs_rest:
+        return takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=True)
+    return classes >= 2 and features <= LARGEST_FACTOR and not sparse
 
 
 @dataclass(frozen=True)

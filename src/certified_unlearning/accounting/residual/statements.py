@@ -36,6 +36,19 @@ NOT_PROMISED_BY_PASSES = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "the model is learned anew: passes only correct the weights",
 )
+NOT_PROMISED_OF_MORE_CLASSES = (
+    *NOT_PROMISED[:-1],
+    "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
+    "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
+    "weights",
+)
+
+
+def not_promised(*, by_passes: bool, every_request_passes: bool) -> tuple[str, ...]:
+    """Return what nobody should read into it; the arguments are those of `assumptions`."""
+    if not by_passes:
+        return NOT_PROMISED
+    return NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
 
 
 _GRADIENT = Assumption(
@@ -53,6 +66,12 @@ _GRADIENT_WITH_ADDITIONS = Assumption(
     status="checked",
     by="the gradient's norm over the strong convexity of that time: both fall as records are added. It is evaluated "
     "when data are read, bounded by the mechanism after every request; verifying arithmetic alone cannot see it",
+)
+_EVALUATED = Assumption(
+    statement=_NEAR,
+    status="checked",
+    by="the gradient's norm over the strong convexity; the gradient is evaluated at every release over all remaining "
+    "records, whatever led to the weights; verifying arithmetic alone cannot see it",
 )
 _DISTANCE = Assumption(
     statement=_NEAR,
@@ -81,6 +100,7 @@ def assumptions(
     strict: bool,
     unscheduled: bool,
     by_passes: bool = False,
+    every_request_passes: bool = False,
     class_weights: bool = False,
     targets: bool = False,
     additions: bool = False,
@@ -94,6 +114,8 @@ def assumptions(
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
         by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
+        every_request_passes: Whether, with passes, every request that does not learn anew reads them, for there is no
+            Newton step.
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
         additions: Whether records were added.
@@ -115,7 +137,7 @@ def assumptions(
             if additions
             else "the l2 regulariser, whose strength is a constant that a removal does not change",
         ),
-        _DISTANCE if by_passes else _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT,
+        _nearness(by_passes, every_request_passes, additions),
         Assumption(
             statement="rounding is paid for",
             status="checked",
@@ -128,7 +150,7 @@ def assumptions(
             status="assumed",
             by="no software can see it",
         ),
-        _timing(strict, unscheduled, by_passes),
+        _timing(strict, unscheduled, by_passes, every_request_passes),
         Assumption(
             statement="nobody concludes anything from the last bits of the published weights' noise",
             status="assumed",
@@ -145,13 +167,24 @@ def assumptions(
     )
 
 
-def _timing(strict: bool, unscheduled: bool, by_passes: bool) -> Assumption:
+def _nearness(by_passes: bool, every_request_passes: bool, additions: bool) -> Assumption:
+    if by_passes:
+        return _EVALUATED if every_request_passes else _DISTANCE
+    return _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT
+
+
+def _timing(strict: bool, unscheduled: bool, by_passes: bool, every_request_passes: bool) -> Assumption:
     statement = "nobody concludes anything from when data were read again"
     if strict and not unscheduled:
         by = "it follows from the sizes of requests alone, by a bound that holds for all data"
         return Assumption(statement=statement, status="checked", by=by)
     if by_passes and not unscheduled:
-        by = "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+        by = (
+            "how many passes over the rows a request needed, and that it needed no reading before its time, depends on "
+            "the data"
+            if every_request_passes
+            else "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+        )
         return Assumption(statement=statement, status="assumed", by=by)
     by = (
         "a reading was not scheduled: that it was needed depends on the data"

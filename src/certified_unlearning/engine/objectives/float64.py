@@ -13,13 +13,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual.rounding import Terms, block_rows, chain
 from certified_unlearning.engine.compiled import gradient as compiled
+from certified_unlearning.engine.compiled import softmax as compiled_softmax
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import ParameterError
 
@@ -28,6 +29,8 @@ Rows = Any
 """An array, or a sparse matrix, for which SciPy has no types."""
 Product = Callable[[Array], Array]
 """A symmetric matrix, as what it makes of a vector."""
+NARROW_ERROR = 1e-6
+"""Share of a matrix' trace that float32 products may be off by, and more."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,17 @@ class SoftmaxRegression64(Regression):
     def gradient(self, weights: Array) -> Array:
         """Return the gradient, shape ``(classes d,)``."""
         by_class = weights.reshape(self.classes, -1)
-        total = np.zeros_like(by_class)
-        for x, y in self.blocks():
-            probabilities = _softmax(x @ by_class.T)
-            probabilities[np.arange(len(y)), y] -= 1
-            total += weighted(probabilities.T, y, self.class_weights) @ x
+        if compiled_softmax.takes(self.rows, self.labels):
+            size = block_rows(self.rows.shape[1])
+            total = compiled_softmax.softmax_gradient(
+                self.rows, self.labels, by_class, block=size, class_weights=self.class_weights
+            )
+        else:
+            total = np.zeros_like(by_class)
+            for x, y in self.blocks():
+                probabilities = _softmax(x @ by_class.T)
+                probabilities[np.arange(len(y)), y] -= 1
+                total += weighted(probabilities.T, y, self.class_weights) @ x
         return total.ravel() / self.n + self.strong_convexity * weights
 
     def hessian_at(self, weights: Array) -> Product:
@@ -182,6 +191,26 @@ class SoftmaxRegression64(Regression):
             return total.ravel() / self.n + self.strong_convexity * vector
 
         return product
+
+    def mean_curvature(self, weights: Array) -> Array:
+        """Return ``(1/n) sum omega x x' + m I``: the lower half of a ``(d, d)`` array in Fortran's order.
+
+        ``omega = (1 - sum p^2) / (classes - 1)`` is the mean of the ``classes - 1`` eigenvalues of a record's curvature
+        ``diag(p) - p p'`` that need not be 0. It only guides solvers, so float32 rows are multiplied in float32.
+        """
+        by_class, d = weights.reshape(self.classes, -1), self.rows.shape[1]
+        total, size = np.zeros((d, d), order="F"), max(block_rows(d), 2 * d)
+        syrk = ssyrk if self.rows.dtype == np.float32 else dsyrk
+        for first in range(0, len(self.labels), size):
+            x, y = self.rows[first : first + size], self.labels[first : first + size]
+            probabilities = _softmax(x @ by_class.T.astype(x.dtype))
+            omega = (1 - (probabilities * probabilities).sum(axis=1)) / (self.classes - 1)
+            roots = np.sqrt(np.maximum(weighted(omega, y, self.class_weights), 0)).astype(x.dtype)
+            total += syrk(1.0, (x * roots[:, None]).T, lower=1)
+        total /= self.n
+        # Products in float32 may be off by so much, which a matrix that is to be factored must stand.
+        total[np.diag_indices(d)] += self.strong_convexity + NARROW_ERROR * float(np.trace(total))
+        return total
 
 
 class RidgeRegression64(Regression):

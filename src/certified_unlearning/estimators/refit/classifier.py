@@ -23,10 +23,10 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
     bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
     removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
-    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)`` of 10 million or
-    more, without ``strict_timing``) passes over the rows correct the weights instead, where that is enough. They wash
-    nothing out of the secret state; a reading does, after ``records_between_reads`` removed records, usually one in ten
-    or more.
+    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)``, with three
+    classes or more times their number, of 10 million or more, without ``strict_timing``) passes over the rows correct
+    the weights instead, where that is enough. They wash nothing out of the secret state; a reading does, after
+    ``records_between_reads`` removed records, usually one in ten or more.
 
     With ``strategy="one-vs-rest"`` each of three classes or more has a model of two classes of its own, against all
     others. All weights are one release, with one certificate. The ``k`` classes' matrices take ``16 k d^2`` bytes;

@@ -20,10 +20,10 @@ from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.refit import secrets
 from certified_unlearning.estimators.scaling import Array, dense
-from certified_unlearning.mechanisms.certified_refit import objective_of, refit
 from certified_unlearning.mechanisms.newton.one_vs_rest import OneVsRest
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
 
@@ -76,9 +76,7 @@ class RefitModel(LinearModel):
             return OneVsRest(plan).fit(rows, labels)
         if plan.removes_by_newton:
             return NewtonRemoval(plan).fit(rows, labels)
-        objective = objective_of(plan, rows, labels)
-        plan.require_representable(objective.terms)
-        return refit(plan, objective)
+        return refits.learned(plan, rows, labels)
 
     def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
         # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
@@ -128,15 +126,14 @@ class RefitModel(LinearModel):
 
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
-        plan, rows, labels = self._plan, self._store.rows, self._store.labels
-        if not plan.removes_by_newton:
-            return self._learned(plan, rows, labels), "scheduled"
-        since = self._counts.since_read
-        if issparse(gone_rows):
+        plan, rows, labels, since = self._plan, self._store.rows, self._store.labels, self._counts.since_read
+        if not plan.removes_by_newton and not plan.one_vs_rest:
+            gone, after = (gone_rows, gone_labels), since + len(gone_labels)
+            return refits.without(plan, self._model, gone, rows, labels, since_read=after)
+        if issparse(gone_rows) and plan.removes_by_newton:
             gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
-        if plan.one_vs_rest:
-            return OneVsRest(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
-        return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
+        mechanism = OneVsRest(plan) if plan.one_vs_rest else NewtonRemoval(plan)
+        return mechanism.remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
         """Return published weights, with fresh noise, and where the noise came from."""

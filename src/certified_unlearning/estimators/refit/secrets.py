@@ -10,6 +10,7 @@ from certified_unlearning.mechanisms.certified_refit import Fitted
 from certified_unlearning.mechanisms.newton.one_vs_rest import ClassModels
 from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 
 
 def parts(model: Any, plan: RefitPlan) -> Sequence[Any]:
@@ -56,12 +57,14 @@ def _stored(model: Any, plan: RefitPlan) -> tuple[dict[str, Any], dict[str, NDAr
         if plan.by_passes:
             header["left"] = vars(model.left)
         arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
+    else:
+        arrays |= refits.packed(model)
     return header, arrays
 
 
 def _restored(plan: RefitPlan, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model | Fitted:
     if not plan.removes_by_newton:
-        return Fitted(arrays["secret"], header["residual"])
+        return refits.unpacked(header, arrays, arrays["secret"])
     left = left_of(header, strong_convexity=plan.strong_convexity)
     matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
     return Model(arrays["secret"], left, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
