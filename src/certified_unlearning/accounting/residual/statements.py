@@ -1,11 +1,14 @@
 """Certified refit and Newton removal in words: comparator, observers, what is not promised, assumptions."""
 
+from dataclasses import replace
+
 from certified_unlearning.accounting.accountant import (
     PUBLIC_CLASS_WEIGHTS,
     PUBLIC_TARGET_RANGE,
     SEEDED_NOISE,
     Assumption,
 )
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
@@ -26,6 +29,9 @@ NOT_PROMISED = (
     "nothing about what was published before a deletion: whoever kept it has a model of the removed records",
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again",
+)
+NOTHING_OF_PUBLIC_ROWS = (
+    "nothing about the public rows: every model is learned from them, the comparator too, and they are never removed"
 )
 NOT_PROMISED_BY_PASSES = (
     *NOT_PROMISED[:-1],
@@ -56,6 +62,31 @@ _DISTANCE = Assumption(
     by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
     "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
 )
+_DISTANCE_WITH_PUBLIC_ROWS = replace(
+    _DISTANCE, statement=_NEAR.replace("strong_convexity", "(strong_convexity + public_curvature)")
+)
+
+
+def comparator(*, additions: bool, public_records: int) -> str:
+    """Return what a release is compared with.
+
+    Args:
+        additions: Whether records were added.
+        public_records: How many rows are public.
+    """
+    if not public_records:
+        return COMPARATOR_WITH_ADDITIONS if additions else COMPARATOR
+    return (
+        "the exact minimiser of the same objective on the remaining records and the same "
+        f"{counted(public_records, 'public row')} (a removed record's loss is 0, the normaliser, which counts both, "
+        "stays), plus the same Gaussian noise"
+    )
+
+
+def not_promised(*, by_passes: bool, public_records: int) -> tuple[str, ...]:
+    """Return what nobody should read into it. Arguments as of `assumptions`."""
+    usual = NOT_PROMISED_BY_PASSES if by_passes else NOT_PROMISED
+    return (*usual, NOTHING_OF_PUBLIC_ROWS) if public_records else usual
 
 
 def assumptions(
@@ -69,6 +100,8 @@ def assumptions(
     class_weights: bool = False,
     targets: bool = False,
     additions: bool = False,
+    public_records: int = 0,
+    public_curvature: float = 0.0,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -82,7 +115,20 @@ def assumptions(
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
         additions: Whether records were added.
+        public_records: How many rows are public.
+        public_curvature: What they guarantee of the curvature, beside the regulariser.
     """
+    convex_by = (
+        "the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
+        if additions
+        else "the l2 regulariser, whose strength is a constant that a removal does not change"
+    )
+    if public_curvature:
+        convex_by += (
+            "; and the public rows, which no removal takes away: between the exact minimiser and the weights they add "
+            "public_curvature to strong_convexity, whatever the other records are. That was computed from the public "
+            "rows and rounded down; verifying arithmetic alone cannot see it"
+        )
     fixed = "requests and added records" if additions else "requests"
     return (
         Assumption(
@@ -96,11 +142,12 @@ def assumptions(
         Assumption(
             statement="the objective is strongly convex",
             status="checked",
-            by="the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
-            if additions
-            else "the l2 regulariser, whose strength is a constant that a removal does not change",
+            by=convex_by,
         ),
-        _DISTANCE if by_passes else _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT,
+        *((_public(public_records),) if public_records else ()),
+        (_DISTANCE_WITH_PUBLIC_ROWS if public_curvature else _DISTANCE)
+        if by_passes
+        else _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT,
         Assumption(
             statement="rounding is paid for",
             status="checked",
@@ -127,6 +174,15 @@ def assumptions(
             if noise_source == "seed"
             else "it comes from the operating system's entropy and is not kept",
         ),
+    )
+
+
+def _public(records: int) -> Assumption:
+    return Assumption(
+        statement=f"{counted(records, 'row')} of public_X and public_y are public: nobody will ask to remove one, and "
+        "they do not depend on records that may be removed",
+        status="assumed",
+        by="the caller of fit says so; a private record among them stays in every model, and nothing is promised of it",
     )
 
 

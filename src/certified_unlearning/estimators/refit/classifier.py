@@ -3,9 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from numpy.typing import NDArray
+
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.refit.model import RefitModel
+from certified_unlearning.estimators.refit.public import class_numbers
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 
@@ -50,14 +53,19 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     downdate: bool | None = field(default=None, kw_only=True)
 
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> RefitPlan:
+        strong_convexity = n * regularisation_of(C=C, n=n, intercept=self.fit_intercept)
         return RefitPlan.make(
             n=n,
-            strong_convexity=n * regularisation_of(C=C, n=n, intercept=self.fit_intercept),
+            strong_convexity=strong_convexity,
             strict=self.strict_timing,
             downdate=self.downdate,
             **sizes,
             **self._asked(),
+            **self._guaranteed_by_public_rows(n, strong_convexity, sizes["classes"], sizes["class_weights"]),
         )
+
+    def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
+        return self._labels_of(class_numbers(public_y, self.classes_))
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         return plan.sigma, plan.strong_convexity

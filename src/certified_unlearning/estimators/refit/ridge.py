@@ -1,7 +1,13 @@
 """Ridge regression whose removals are certified against an exact refit."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.estimators.refit.model import RefitModel
 from certified_unlearning.estimators.regressor import RidgeRegressor
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -38,10 +44,16 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     """
 
     def _planned(self, n: int) -> RefitPlan:
+        strong_convexity = n * self._regularisation(n)
         return RefitPlan.make(
             n=n,
             features=self._columns,
             classes=1,
-            strong_convexity=n * self._regularisation(n),
+            strong_convexity=strong_convexity,
             **self._asked(),
+            **self._guaranteed_by_public_rows(n, strong_convexity, classes=1),
         )
+
+    def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
+        targets = check_array(public_y, ensure_2d=False, dtype=np.float64, input_name="public_y")
+        return TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept).scaled(targets)
