@@ -135,8 +135,9 @@ class ResidualCertificate(Certificate):
         """Return the whole statement for people who know its terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
-            f"same {self._public_rows_and}noise, {or_nothing(self.epsilon_all_releases)} for all {counted(self.releases, 'release')} or "
-            f"adaptive requests ({self.guarantee} by {self.mechanism}; {self.not_checked})"
+            f"same {self._public_rows_and}noise, {or_nothing(self.epsilon_all_releases)} for all "
+            f"{counted(self.releases, 'release')} or adaptive requests ({self.guarantee} by {self.mechanism}; "
+            f"{self.not_checked})"
         )
 
     @classmethod

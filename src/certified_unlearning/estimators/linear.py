@@ -127,10 +127,10 @@ class LinearModel(UnlearningEstimator):
         columns: int = self.n_features_in_ + self.fit_intercept
         return columns
 
-    def _require_short(self, features: Array, name: str = "X") -> None:
+    def _require_short(self, features: Array) -> None:
         """Raise `DataError` if a row is longer than 1 and nothing makes it shorter."""
         if not self.normalize and self._scaling() is None:
-            require_short_rows(features, self._NEEDS_SHORT_ROWS, name)
+            require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
     def _rows(self, features: Any) -> Any:
         """Return features that were checked for their length as rows, in an array that nobody else has."""

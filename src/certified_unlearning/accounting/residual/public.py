@@ -88,9 +88,7 @@ def farthest_minimiser(
     row_norm: float = ROW_NORM,
 ) -> float:
     """Return the largest ``rho``, rounded up. Arguments as in `curvature_at_minimisers`."""
-    require_non_negative(
-        curvature=curvature, gradient=gradient, weight_norm=weight_norm, private_share=private_share
-    )
+    require_non_negative(curvature=curvature, gradient=gradient, weight_norm=weight_norm, private_share=private_share)
     require_positive(strong_convexity=strong_convexity)
     pull = most_pull(row_norm * weight_norm * OUTWARD)
 

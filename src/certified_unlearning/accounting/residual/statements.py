@@ -147,7 +147,9 @@ def assumptions(
         *((_public(public_records),) if public_records else ()),
         (_DISTANCE_WITH_PUBLIC_ROWS if public_curvature else _DISTANCE)
         if by_passes
-        else _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT,
+        else _GRADIENT_WITH_ADDITIONS
+        if additions
+        else _GRADIENT,
         Assumption(
             statement="rounding is paid for",
             status="checked",

@@ -17,7 +17,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.estimators.estimator import without_sample_weight
-from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.linear import LinearModel, require_short_rows
 from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.refit.public import (
@@ -105,13 +105,15 @@ class RefitModel(LinearModel):
         return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        features, labels = super()._validated(X, y)
+        # That of the base class beside this one.
+        features, labels = super()._validated(X, y)  # type: ignore[safe-super]
         self._public: PublicRows | None = None
         if self._given_public is None:
             return features, labels
         public_X, public_y = self._given_public
         own = self._in_form(checked_features(public_X, X, features=self.n_features_in_))
-        self._require_short(own, "public_X")
+        if not self.normalize and self._scaling() is None:
+            require_short_rows(own, self._NEEDS_SHORT_ROWS, "public_X")
         self._public = PublicRows(own, self._public_labels(checked_length(public_y, own.shape[0])))
         return self._public.after(features, labels)
 

@@ -1,6 +1,7 @@
 """Public rows as `fit` is given them: checked, and refused with a sentence where they do not fit the records."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 
-class PublicRows(NamedTuple):
+@dataclass(frozen=True)
+class PublicRows:
     """Rows that nobody will ask to remove.
 
     Attributes:
