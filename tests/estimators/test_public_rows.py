@@ -1,6 +1,7 @@
 """Public rows in `fit`: they stand in the objective and stay; what does not fit is refused with one sentence."""
 
 import copy
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -268,10 +269,11 @@ def test_files_keep_public_rows_where_they_keep_training_data(classes, tmp_path,
 
 def test_repeated_requests_until_one_record_is_left(classes):
     model = CertifiedLogisticRegression(C=0.05).fit(**classes)
-    with pytest.warns(UserWarning, match="a class has no record left") as warned:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         for number in range(RECORDS - 1):
             model.unlearn([number])
-    assert len({str(each.message) for each in warned}) == 1, "though public rows of the class are left"
+    assert {str(each.message)[:26] for each in warned} == {"a class has no record left"}, "public rows do not count"
     assert model.remaining_.tolist() == [RECORDS - 1]
     assert not model._store.rows[: RECORDS - 1].any()
     assert (model._store.rows[RECORDS:] != 0).any(axis=1).all(), "public rows stay"

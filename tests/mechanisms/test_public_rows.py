@@ -189,3 +189,32 @@ def test_the_bound_on_the_way_is_the_integral():
     k = public.curvature_on_the_way(0.01, distance=0.3, row_norm=1.0)
     t = (np.arange(100_000) + 0.5) / 100_000 * 0.3
     assert k == pytest.approx(0.01 * np.exp(-t).mean(), rel=1e-9)
+
+
+@extended
+def test_a_strict_plan_reads_when_it_says_and_takes_more_records_for_public_rows():
+    """The worst there is for a bound by counts: private records that are all alike, and leave."""
+    draw = np.random.default_rng(3)
+    private, d = 40, 2
+    rows = sphere(draw, 4000, d)
+    rows[:private] = rows[0]
+    labels = np.where(rows[:, 0] + draw.logistic(size=4000) > 0, 1.0, -1.0)
+    labels[:private] = labels[0]
+    m = 1e-3
+    found = public_curvature(rows[private:], labels[private:], n=4000, strong_convexity=m, classes=2)
+    plain = plan_of(2, 4000, d, m, strict=True)
+    plan = plan_of(2, 4000, d, m, strict=True, public_records=4000 - private, public_curvature=found)
+    assert plan.records_between_reads > 5 * max(1, plain.records_between_reads)
+    how, since, readings = NewtonRemoval(plan), 0, []
+    model = how.fit(rows, labels)
+    for one in range(private - 1):
+        gone = rows[[one]].copy()
+        rows[one] = 0
+        model, reading = how.remove(model, gone, labels[[one]], rows, labels, since_read=since)
+        since = 0 if reading != "none" else since + 1
+        readings.append(reading)
+        assert norm(true_minimiser(plan, (rows * labels[:, None]).astype(LONG), model.weights) - model.weights) <= (
+            plan.budget / plan.least_curvature
+        )
+    assert "unscheduled" not in readings
+    assert readings.count("scheduled") == (private - 1) // (plan.records_between_reads + 1)

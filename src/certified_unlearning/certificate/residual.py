@@ -358,7 +358,11 @@ class ResidualCertificate(Certificate):
         if not self.strict:
             return self.records_between_reads
         most = schedule.strict_records(
-            n=self.n, strong_convexity=self.strong_convexity, budget=self.budget, downdate=self.downdate
+            n=self.n,
+            strong_convexity=self.strong_convexity,
+            budget=self.budget,
+            downdate=self.downdate,
+            public_curvature=self.public_curvature,
         )
         return min(most, self.n - self.public_records)
 

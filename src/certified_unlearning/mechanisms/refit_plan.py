@@ -1,7 +1,7 @@
 """The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -188,7 +188,8 @@ class RefitPlan(BaseModel):
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
         newton = takes_newton_steps(classes, features, sparse=sparse)
         private = n - public_records
-        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict) if newton else 0
+        sizes = {"n": n, "strong_convexity": strong_convexity, "budget": budget, "public_curvature": public_curvature}
+        most = cls._most_records(features, classes, downdate, strict, **sizes) if newton else 0
         most = min(most, private)
         if classes == 1 or by_passes:
             most = max(most, private // SHARE_LEFT)
@@ -222,16 +223,12 @@ class RefitPlan(BaseModel):
         )
 
     @staticmethod
-    def _most_records(
-        n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
-    ) -> int:
+    def _most_records(features: int, classes: int, downdate: bool, strict: bool, **sizes: Any) -> int:
         if classes == 1:
             return 1
         if strict:
-            return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
-        return schedule.usual_records(
-            n=n, features=features, strong_convexity=strong_convexity, budget=budget, downdate=downdate
-        )
+            return schedule.strict_records(downdate=downdate, **sizes)
+        return schedule.usual_records(features=features, downdate=downdate, **sizes)
 
     def with_more(self, records: int) -> Self:
         """Return the plan of the same model with so many more records: ``n`` grows, ``C`` and the target stay.
