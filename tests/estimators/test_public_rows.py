@@ -9,12 +9,15 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from certified_unlearning import certificate
+from certified_unlearning import certificate, unlearn
 from certified_unlearning.certificate import CertificateError
 from certified_unlearning.certificate.kinds import read_any
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import CertifiedLogisticRegression, CertifiedRidge, LangevinLogisticRegression
+from certified_unlearning.mechanisms import refit_plan
 
 D, RECORDS, PUBLIC = 4, 60, 3000
 
@@ -102,6 +105,7 @@ def test_what_is_stated_names_public_rows(classes, tmp_path):
     assert said.mu == pytest.approx(said.budget / (said.strong_convexity + said.public_curvature) / said.sigma)
     assert "on the remaining records and the same 3,000 public rows" in said.comparator
     assert "with the same 3,000 public rows and the same noise" in said.summary()
+    assert any("on the remaining records and the public rows was" in each.statement for each in said.assumptions)
     assert any("nothing about the public rows" in each for each in said.not_promised)
     assert any("are public: nobody will ask to remove one" in each.statement for each in said.unchecked)
     report = model.privacy_report()
@@ -229,9 +233,12 @@ def test_sparse_rows_give_what_dense_ones_give(classes, kind):
     certificate.verify(of_sparse.certificate_)
 
 
-def test_float32_rows_are_taken(classes):
+def test_float32_rows_become_float64_so_that_curvature_is_that_of_the_rows_learned_from(classes, monkeypatch):
+    monkeypatch.setattr(refit_plan, "DEAR", 0)
     short = {name: (classes[name] * 0.999).astype(np.float32) for name in ("X", "public_X")}
     model = CertifiedLogisticRegression(C=0.05).fit(**classes | short).unlearn([4])
+    assert model._plan.by_passes
+    assert model._store.rows.dtype == np.float64
     wide = {name: short[name].astype(np.float64) for name in short}
     assert model._model.weights == pytest.approx(
         CertifiedLogisticRegression(C=0.05).fit(**classes | wide).unlearn([4])._model.weights, abs=1e-9
@@ -290,6 +297,13 @@ def test_what_the_caller_gave_is_left_alone_and_not_kept(classes):
     assert model.remaining_[0] == 1, "a failed fit leaves the model as it was"
     assert model.fit(classes["X"], classes["y"]).certificate_.n == RECORDS
     assert "public_X" not in clone(model).get_params()
+
+
+def test_a_pipeline_hands_public_rows_to_its_last_step(classes):
+    given = {f"certifiedlogisticregression__{name}": classes[name] for name in ("public_X", "public_y")}
+    pipeline = make_pipeline(FunctionTransformer(), CertifiedLogisticRegression(C=0.05))
+    assert unlearn(pipeline.fit(classes["X"], classes["y"], **given), indices=[3]) is not None
+    assert pipeline[-1].certificate_.public_records == PUBLIC
 
 
 def test_other_estimators_know_no_public_rows(classes):

@@ -62,9 +62,6 @@ _DISTANCE = Assumption(
     by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
     "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
 )
-_DISTANCE_WITH_PUBLIC_ROWS = replace(
-    _DISTANCE, statement=_NEAR.replace("strong_convexity", "(strong_convexity + public_curvature)")
-)
 
 
 def comparator(*, additions: bool, public_records: int) -> str:
@@ -118,6 +115,12 @@ def assumptions(
         public_records: How many rows are public.
         public_curvature: What they guarantee of the curvature, beside the regulariser.
     """
+    near = _DISTANCE if by_passes else _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT
+    if public_records:
+        near = replace(near, statement=near.statement.replace("records", "records and the public rows"))
+    if public_curvature:
+        more = "(strong_convexity + public_curvature)"
+        near = replace(near, statement=near.statement.replace("strong_convexity", more))
     convex_by = (
         "the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
         if additions
@@ -145,11 +148,7 @@ def assumptions(
             by=convex_by,
         ),
         *((_public(public_records),) if public_records else ()),
-        (_DISTANCE_WITH_PUBLIC_ROWS if public_curvature else _DISTANCE)
-        if by_passes
-        else _GRADIENT_WITH_ADDITIONS
-        if additions
-        else _GRADIENT,
+        near,
         Assumption(
             statement="rounding is paid for",
             status="checked",

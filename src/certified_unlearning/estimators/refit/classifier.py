@@ -34,6 +34,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     ``C``, but that the intercept is in the regulariser, as in its solver ``liblinear``; scikit-learn's ``C = 1`` is a
     good first choice here, too. A smaller ``C`` lets more records leave before data are read again.
 
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. Of two classes they allow a larger
+    budget where they outnumber the records by far; on wide rows, and with three classes, they change the model only.
+
     A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
     place, so a copy must be a deep one.
 

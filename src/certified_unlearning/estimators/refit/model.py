@@ -83,7 +83,7 @@ class RefitModel(LinearModel):
                 norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
             y: Their classes, of any type; for regression, targets in the units of ``target_range``.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
-                The bounds need them as short as records are. A private record among them is promised nothing.
+                With them, float32 rows are kept as float64. The bounds need them as short as records are. A private record among them is promised nothing.
             public_y: Their classes, each of which a record has; or targets.
 
         Returns:
@@ -111,7 +111,8 @@ class RefitModel(LinearModel):
         if self._given_public is None:
             return features, labels
         public_X, public_y = self._given_public
-        own = self._in_form(checked_features(public_X, X, features=self.n_features_in_))
+        # Their curvature is that of the rows that are learned from, bit for bit: in float32 these would be others.
+        own = self._in_form(checked_features(public_X, X, features=self.n_features_in_)).astype(np.float64, copy=False)
         if not self.normalize and self._scaling() is None:
             require_short_rows(own, self._NEEDS_SHORT_ROWS, "public_X")
         self._public = PublicRows(own, self._public_labels(checked_length(public_y, own.shape[0])))
@@ -124,7 +125,7 @@ class RefitModel(LinearModel):
         if self._public is None:
             return {}
         curvature = public_curvature(
-            self._rows(self._public.features.astype(np.float64, copy=False)),
+            self._rows(self._public.features),
             self._public.labels.astype(np.float64),
             n=n,
             strong_convexity=strong_convexity,

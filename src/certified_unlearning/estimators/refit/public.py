@@ -17,7 +17,7 @@ class PublicRows:
     """Rows that nobody will ask to remove.
 
     Attributes:
-        features: Shape ``(p, features)``; sparse where the records are.
+        features: Shape ``(p, features)``, float64; sparse where the records are.
         labels: What learners call their classes; or targets from -1 to 1.
     """
 

@@ -33,6 +33,9 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     intercept) weights have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0``, linear regression, is refused:
     without strong convexity no noise covers what one record may have moved.
 
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. The least eigenvalue of their Gram
+    matrix, over ``n``, adds to ``m``: a smaller ``sigma`` or ``alpha`` is then enough for float64.
+
     A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
     place, so a copy must be a deep one.
 
