@@ -212,6 +212,7 @@ def test_public_rows_are_scaled_as_records_are(classes, options):
     longer = {"X": 3 * classes["X"], "public_X": 3 * classes["public_X"]}
     model = CertifiedLogisticRegression(C=0.05, random_state=0, **options).fit(**classes | longer)
     seen = {name: model._seen(values) for name, values in longer.items()}
+    assert (model._store.rows[RECORDS:] == model._rows(longer["public_X"])).all(), "the rows whose curvature is known"
     same = CertifiedLogisticRegression(C=0.05, random_state=0).fit(**classes | seen)
     assert (model._weights == same._weights).all()
     assert model.certificate_.public_curvature == same.certificate_.public_curvature

@@ -83,7 +83,8 @@ class RefitModel(LinearModel):
                 norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
             y: Their classes, of any type; for regression, targets in the units of ``target_range``.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
-                With them, float32 rows are kept as float64. The bounds need them as short as records are. A private record among them is promised nothing.
+                The bounds need them as short as records are. With them, float32 rows are kept as float64. A private
+                record among them is promised nothing.
             public_y: Their classes, each of which a record has; or targets.
 
         Returns:
