@@ -123,17 +123,18 @@ class RefitModel(LinearModel):
         self, n: int, strong_convexity: float, classes: int, class_weights: tuple[float, ...] | None = None
     ) -> dict[str, Any]:
         """Return what `RefitPlan.make` takes of public rows; nothing without any."""
-        if self._public is None:
+        public: PublicRows | None = getattr(self, "_public", None)  # They are there while `fit` runs.
+        if public is None:
             return {}
         curvature = public_curvature(
-            self._rows(self._public.features),
-            self._public.labels.astype(np.float64),
+            self._rows(public.features),
+            public.labels.astype(np.float64),
             n=n,
             strong_convexity=strong_convexity,
             classes=classes,
             class_weights=class_weights,
         )
-        return {"public_records": self._public.count, "public_curvature": curvature}
+        return {"public_records": public.count, "public_curvature": curvature}
 
     def _asked(self) -> dict[str, Any]:
         """Return what `RefitPlan.make` takes of parameters, and of the form of rows."""
