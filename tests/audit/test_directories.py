@@ -148,6 +148,12 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_written(newton: Pa
         audit_directory(tmp_path / "numbers")
     with pytest.raises(DataError, match="lock is missing"):
         audit_directory(tmp_path)
+    with pytest.raises(
+        DataError, match=r"people\.csv is no model directory \(it is a file\); `unlearn init` makes one"
+    ):
+        audit_directory(tmp_path / "people.csv")
+    with pytest.raises(DataError, match=r"none is no model directory \(nothing is there\); `unlearn init` makes one"):
+        audit_directory(tmp_path / "none")
     with pytest.raises(DataError, match="too few for 500 canaries"):
         audit_directory(newton, canaries=1000)
     with pytest.raises(ParameterError, match="canaries"):

@@ -202,5 +202,5 @@ def test_a_bet_on_one_record_counts_what_a_selection_tells(name: str) -> None:
     pure = math.exp(said.selection_epsilon) / (1 + math.exp(said.selection_epsilon))
     assert share is not None
     assert share >= max(pure, statistics.NormalDist().cdf((said.mu or 0) / 2))
-    assert ("at most 73.2 %" if said.selection_epsilon else "at most 54.8 %") in (said.meaning() or "")
+    assert ("At most 73.2 %" if said.selection_epsilon else "At most 54.8 %") in (said.meaning() or "")
     assert ("or another in its place" in (said.meaning() or "")) is (said.relation == "replace-one")

@@ -85,9 +85,9 @@ def test_new_people_are_added_as_the_page_of_the_ledger_says(tmp_path: Path) -> 
     removal = "unlearn request model --id 1003 --id 3003; unlearn apply model; unlearn verify model; "
     printed = run(f"{removal} unlearn show model --id 3003; unlearn show model --id 1003 -o old.html", tmp_path)
     assert "removed 2 records of 2 people" in printed
-    assert "is right at most 54.8 % of the time" in printed
-    assert "The record was added to the model on" in printed
-    assert "New records were added to the model." in (tmp_path / "old.html").read_text()
+    assert "At most 54.8 % of such guesses are right" in printed
+    assert "The record had been added to the model on" in printed
+    assert "and no new record came about, because of something" in (tmp_path / "old.html").read_text()
 
 
 @pytest.mark.exhaustive

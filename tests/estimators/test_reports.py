@@ -44,7 +44,7 @@ def test_a_report_opens_with_what_the_guarantee_means(name, table):
         assert model.privacy_report().startswith("Learned from ")
     stated = model.unlearn([3, 5]).certificate_
     assert model.privacy_report().startswith(f"{stated.meaning()}\nLearned from ")
-    assert stated.meaning().startswith("Someone who sees the ")
+    assert stated.meaning().startswith("Someone sees the ")
     assert stated.summary().startswith(stated.meaning())
 
 

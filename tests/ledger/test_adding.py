@@ -1,8 +1,11 @@
 """New people's records enter a model: it is the one of all records, and what cannot be added has its sentence."""
 
+import calendar
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from certified_unlearning.data.tables.table import Table, read_blocks
 from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.adding.addition import add
+from certified_unlearning.ledger.adding.reading import UNCHANGED
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
@@ -307,7 +311,7 @@ def test_somebody_who_is_in_the_model_is_not_added_again(model: Path, new: Path,
         ),
         (
             tmp_path / "one.csv",
-            r"identifier 'p5' is in the model already \('p5' since version 1\): `add` takes people who",
+            r"identifier 'p5' is in the model already \(since version 1\): `add` takes people who",
         ),
     ):
         if not file.exists():
@@ -315,6 +319,37 @@ def test_somebody_who_is_in_the_model_is_not_added_again(model: Path, new: Path,
         with pytest.raises(ParameterError, match=sentence):
             add(model, file)
     assert everything_in(model) == before
+
+
+def test_the_same_file_again_says_which_requests_still_wait(model: Path, new: Path, unlearn: Unlearn) -> None:
+    add(model, new)
+    requests.request(model, ["p4"])
+    printed = unlearn("add", model, "--data", new).stdout
+    assert f"1 request still waits: `unlearn apply {model}` answers it" in printed
+    assert requests.status(model).state.pending == 1
+
+
+def test_advice_that_cannot_be_followed_any_more_is_not_given(model: Path, new: Path) -> None:
+    for value in (None, "old"):
+        pd.read_csv(new).astype({"age": object}).assign(age=value).to_csv(new, index=False)
+        with pytest.raises(DataError) as refused:
+            add(model, new)
+        assert not re.search("declare|features|--regression", str(refused.value).replace("`unlearn init` declared", ""))
+
+
+def test_a_number_that_is_too_large_is_shown_as_the_file_has_it(model: Path, new: Path) -> None:
+    pd.read_csv(new).assign(age="1e400").to_csv(new, index=False)
+    refuse(model, new, "row 1: age is 1e400, expected a finite number; nothing was added")
+
+
+def test_nothing_is_said_to_cover_reactions_where_nothing_does(
+    original: Original, tmp_path: Path, new: Path, unlearn: Unlearn
+) -> None:
+    table = Table(path=str(original.data), label="ill", identifier="person")
+    initialise(tmp_path / "exact", table, mechanism="noisy-sgd", steps=20, batch_size=4, sigma=0.3)
+    printed = unlearn("add", tmp_path / "exact", "--data", new, "--no-quality").stdout
+    assert "such as offers that followed its predictions, are not covered." in printed
+    assert "adaptive requests" not in printed
 
 
 def test_the_same_file_again_adds_nothing_again(model: Path, new: Path, unlearn: Unlearn) -> None:
@@ -379,9 +414,7 @@ def test_pending_requests_are_answered_with_the_same_version(
 )
 def test_a_file_with_another_schema_is_refused(model: Path, new: Path, change: Any, sentence: str) -> None:
     change(pd.read_csv(new)).to_csv(new, index=False)
-    refuse(
-        model, new, f"{sentence}.*; nothing was added: columns, classes, categories and ranges stay as `unlearn init`"
-    )
+    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave out these rows, .*)?; {UNCHANGED}$")
 
 
 def test_a_file_that_is_empty_or_missing_is_refused(model: Path, tmp_path: Path) -> None:
@@ -415,11 +448,7 @@ def test_a_category_never_seen_is_refused_and_numbers_beyond_a_range_count_as_it
     initialise(tmp_path / "model", declared(tmp_path / "old.csv", **more), epsilon=1.0, C=1.0, sigma=0.1)
     new = tmp_path / "new.csv"
     pd.DataFrame({"job": ["nurse", "pilot"], "age": [50, 30], "left": ["no", "no"], "who": [70, 71]}).to_csv(new)
-    sentence = (
-        "row 2: job is 'pilot', which is none of its declared categories 'clerk', 'nurse'; nothing was added: columns, "
-        "classes, categories and ranges stay as `unlearn init` declared them, so correct the file, leave such rows "
-        "out, or make a new model"
-    )
+    sentence = f"row 2: job is 'pilot', which is none of its declared categories 'clerk', 'nurse'; {UNCHANGED}"
     refuse(tmp_path / "model", new, sentence)
     pd.DataFrame({"job": ["nurse", "nurse"], "age": [100, 130], "left": ["no", "no"], "who": [70, 71]}).to_csv(new)
     add(tmp_path / "model", new)
@@ -527,20 +556,19 @@ def test_show_says_when_somebody_was_added_before_and_after_the_removal(
 ) -> None:
     add(model, new)
     time = requests.status(model).state.current.time
-    day = time.replace("T", " at ").removesuffix("+00:00")
+    moment = datetime.fromisoformat(time)
+    day = f"{moment.day} {calendar.month_name[moment.month]} {moment.year} at {moment:%H:%M}"
     printed = unlearn("show", model, "--id", "p301").stdout
-    assert f"The records were added to the model on {day} UTC, with version 2." in printed
+    assert f"The records had been added to the model on {day} UTC, with version 2." in printed
     assert "added to the model" not in unlearn("show", model, "--id", "p0").stdout
     requests.request(model, ["p301", "p0"])
-    assert f"The records were added to the model on {day} UTC" in unlearn("show", model, "--id", "p301").stdout
+    assert f"The records had been added to the model on {day} UTC" in unlearn("show", model, "--id", "p301").stdout
     apply(model)
     found = json.loads(unlearn("show", model, "--id", "p301", "--json").stdout)
     assert (found["added"], found["version"], found["records"]) == (time, 3, 2)
     text = json.dumps(found["sections"])
-    assert f"The records were added to the model on {day} UTC, with version 2." in text
-    assert (
-        "New records were added to the model. Where these came about because of something that an earlier model" in text
-    )
+    assert f"The records had been added to the model on {day} UTC, with version 2." in text
+    assert "and no new record came about, because of something that the model had said" in text
     assert json.loads(unlearn("show", model, "--id", "p0", "--json").stdout)["added"] is None
 
 

@@ -272,8 +272,11 @@ def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, un
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("no=1,maybe=3", r"class_weight names 'maybe', which is none of the classes 'no', 'yes'"),
-        ("yes=3", "class_weight names no weight for 'no'; name all of the classes 'no', 'yes', with 1 for a usual one"),
+        ("no=1,maybe=3", r"class.weight names 'maybe', which is none of the classes 'no', 'yes'"),
+        (
+            "yes=3",
+            r"class.weight names no weight for 'no'; name all of the classes 'no', 'yes', with 1 for a usual one",
+        ),
         ("no=0,yes=1", "the class 'no' the weight 0.0, but a weight must be a number above 0, from 1e-06 to 1e.06"),
         ("no=-1,yes=1", "the class 'no' the weight -1.0, but a weight must be a number above 0"),
         ("no=nan,yes=1", "the class 'no' the weight nan, but a weight must be a number above 0"),

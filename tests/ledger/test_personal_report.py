@@ -1,11 +1,12 @@
 """`unlearn show`: what one person can be told, of every mechanism."""
 
+import calendar
 import html
 import json
 import math
 import re
-import shlex
 import sqlite3
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import mpmath
 import pytest
 
 from certified_unlearning import certificate
+from certified_unlearning.certificate.residual import ResidualCertificate
+from certified_unlearning.certificate.steps.model import StepsCertificate
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.personal.plain_words import PLAIN_WORDS, comparison_in_plain_words
-from certified_unlearning.ledger.personal.report import report_on
+from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, report_on
 from certified_unlearning.ledger.requests import request
 from certified_unlearning.ledger.store import LedgerError
 from tests.ledger.conftest import Original, Unlearn
@@ -55,19 +58,43 @@ def test_a_removed_person_is_told_what_was_asked_done_and_guaranteed(removed: Pa
     report = report_on(removed, "p1")
     assert (report.stage, report.version, report.current) == ("removed", 2, 2)
     assert [heading for heading, _ in report.sections] == [
-        "What this page is",
+        "About this page",
         "What was asked",
         "What was done",
-        "What the calculation shows",
-        "What this rests on, and no software can check",
-        "What is not covered",
-        "How to check it",
+        "Under which conditions the result below holds",
+        "What the result is",
+        "What the result does not cover",
+        "How it can be checked",
+        "For experts",
     ]
     assert report.requested is not None
-    assert report.requested[:10] in report.sections[1].sentences[0]
+    day = datetime.fromisoformat(report.requested)
+    assert f"On {day.day} {calendar.month_name[day.month]} {day.year} at " in report.sections[1].sentences[0]
     assert all(
         sentences and all(each[0].isupper() or each[0] == "`" for each in sentences) for _, sentences in report.sections
     )
+
+
+def test_terms_and_hashes_stand_in_the_last_section_only(removed: Path) -> None:
+    *letter, experts = report_on(removed, "p1").sections
+    terms = r"epsilon|delta|\bmu\b|minimiser|normaliser|SHA|hash|`|[0-9a-f]{20}"
+    assert [each for _, sentences in letter for each in sentences if re.search(terms, each)] == []
+    assert re.search(terms, " ".join(experts.sentences))
+
+
+@pytest.mark.parametrize("person", ["p1", "p2", "p3"])
+def test_what_the_operator_does_stands_beside_the_page_and_not_on_it(
+    removed: Path, tmp_path: Path, unlearn: Unlearn, person: str
+) -> None:
+    report, page = report_on(removed, person), tmp_path / "answer.html"
+    printed = unlearn("show", removed, "--id", person, "-o", page).stdout
+    command = {"p1": "verify", "p2": "apply", "p3": "request"}[person]
+    assert f"`unlearn {command} {removed}" in printed
+    assert FOR_THE_OPERATOR in printed
+    assert report.for_operator in report.as_text()
+    # Nor is the folder, which may tell of the operator's computer.
+    assert not re.search(r"unlearn (apply|request|verify [^c])", page.read_text())
+    assert str(removed) not in page.read_text()
 
 
 def test_every_assumption_and_limit_that_a_person_reads_has_plain_words(removed: Path) -> None:
@@ -85,7 +112,7 @@ def test_what_a_version_is_compared_with_has_plain_words(removed: Path) -> None:
 
 def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: Path) -> None:
     report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
-    sentence = report.sections[3].sentences[0]
+    sentence = report.sections[4].sentences[1]
     if stated.epsilon is None:
         assert report.share is None
         assert sentence.startswith("Every answer that the current model gives is the one that it would give")
@@ -99,9 +126,10 @@ def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: 
             exact = mpmath.mpf("0.5") + (odds - 1 + 2 * mpmath.mpf(stated.whole_delta)) / (2 * (odds + 1))
     assert exact <= report.share <= exact + 1e-9
     if report.share == 0.5:
-        assert "is right half of the time, as with a coin" in sentence
+        # The condition stands before the number.
+        assert re.search(r"If no request was made because .*, half of such guesses are right, as with a coin", sentence)
     else:
-        printed = re.search(r"at most ([0-9.]+) % of the time; a coin is right 50 %", sentence)
+        printed = re.search(r"At most ([0-9.]+) % of such guesses are right; a coin is right 50 %", sentence)
         assert printed is not None
         assert exact * 100 <= float(printed[1]) <= math.ceil(report.share * 1000) / 10 + 1e-9
 
@@ -109,20 +137,24 @@ def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: 
 def test_who_waits_is_told_that_the_model_still_knows(removed: Path) -> None:
     report = report_on(removed, "p2")
     assert (report.stage, report.share, report.applied) == ("waiting", None, None)
-    assert "What the calculation shows" not in [heading for heading, _ in report.sections]
-    assert "The current model, version 2, was made with the record" in report.as_text()
+    assert "What the result is" not in [heading for heading, _ in report.sections]
+    assert "The current version of the model, version 2, was made with the record." in report.as_text()
 
 
-def test_who_asked_for_nothing_is_told_how_to(removed: Path) -> None:
+def test_a_page_about_somebody_who_stays_says_that_nothing_was_requested(removed: Path) -> None:
     report = report_on(removed, "p3")
     assert (report.stage, report.share, report.requested) == ("no request", None, None)
-    assert f"`unlearn request {removed} --id p3` requests it." in report.as_text()
+    assert report.sections[1].sentences == (
+        "The model was made with 2 records with the identifier p3.",
+        "The log holds no request to remove them.",
+    )
+    assert report.operator[-1] == f"`unlearn request {removed} --id p3` requests the removal."
 
 
 def test_status_verify_and_the_certificates_summary_open_with_the_same_sentence(
     removed: Path, unlearn: Unlearn
 ) -> None:
-    sentence = report_on(removed, "p1").sections[3].sentences[0]
+    sentence = report_on(removed, "p1").sections[4].sentences[1]
     assert certificate.read_any(removed / "certificate-2.json").summary().startswith(sentence)
     for command in ("status", "verify"):
         assert unlearn(command, removed).stdout.splitlines()[0] == sentence
@@ -132,7 +164,7 @@ def test_status_verify_and_the_certificates_summary_open_with_the_same_sentence(
 
 def test_nothing_is_promised_before_the_first_removal(model: Path, unlearn: Unlearn) -> None:
     assert certificate.read_any(model / "certificate-1.json").meaning() is None
-    assert "bets" not in unlearn("status", model).stdout
+    assert "guesses" not in unlearn("status", model).stdout
     assert report_on(model, "p1").stage == "no request"
 
 
@@ -194,7 +226,8 @@ def test_files_that_an_interrupted_apply_left_are_not_said_to_be_deleted(model: 
     (model / "weights-1.safetensors").write_bytes(b"left")
     text = report_on(model, "p1").as_text()
     assert "were deleted" not in text
-    assert f"may still be in the model's folder: `unlearn apply {model}` deletes them" in text
+    assert "may still be in the model's folder. The operator still has to delete them." in text
+    assert f"`unlearn apply {model}` deletes what is left of earlier versions." in text
 
 
 def test_a_log_that_was_changed_is_shown_to_nobody(model: Path) -> None:
@@ -234,10 +267,10 @@ def test_backticks_of_an_identifier_are_no_command(original: Original, tmp_path:
     data, path = tmp_path / "people.csv", tmp_path / "a`b"
     table.to_csv(data, index=False)
     initialise(path, Table(path=str(data), label="ill", identifier="person"), epsilon=1.0)
+    _removed(path, "`rm`")
     page = report_on(path, "`rm`").as_html()
     assert "<code>rm" not in page
-    command = f"unlearn request {shlex.quote(str(path))} --id {shlex.quote('`rm`')}"
-    assert f"<code>{html.escape(command)}</code>" in page
+    assert "<code>unlearn verify certificate-2.json</code>" in page
 
 
 @pytest.mark.parametrize("name", ["page.html", "training/page.html"])
@@ -257,3 +290,39 @@ def test_status_says_that_a_certificate_is_missing(model: Path, unlearn: Unlearn
     first, second, *_ = unlearn("status", model, "--no-quality").stdout.splitlines()
     assert first.startswith("note: what is guaranteed cannot be read: cannot read")
     assert second.startswith(f"{model}: learned from")
+
+
+def test_the_weaker_result_for_requests_that_react_is_no_smaller_than_an_exact_oracle(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    said = " ".join(each for _, sentences in report_on(removed, "p1").sections[3:5] for each in sentences)
+    if certified.kind == "ensemble":
+        assert "Nobody asked for a removal" not in said  # Answers are equal whatever was asked, and why.
+        return
+    assert "Nobody asked for a removal" in said
+    if not isinstance(certified, ResidualCertificate):
+        assert "this result does not hold for any removed record, and no other result is given" in said
+        return
+    printed = re.search(r"Someone sees all 2 versions .* at most ([0-9.]+) % of such guesses are right", said)
+    assert printed is not None
+    with mpmath.workdps(50):
+        exact = mpmath.ncdf(mpmath.mpf(certified.mu) * mpmath.sqrt(2) / 2) * 100
+    assert exact <= float(printed[1]) <= exact + 0.1
+
+
+def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    said = report_on(removed, "p1").sections[5].sentences[0]
+    if not isinstance(certified, StepsCertificate):
+        assert said.endswith("No limit is given for what they show.")
+        return
+    printed = re.search(r"For someone who has all versions, .*, at most ([0-9.]+) % of such guesses are right", said)
+    assert printed is not None
+    odds = math.exp(certified.stated().epsilon_all_published or math.nan)
+    assert odds / (1 + odds) * 100 <= float(printed[1]) <= odds / (1 + odds) * 100 + 0.1
+
+
+def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_how_long(removed: Path) -> None:
+    kept = next(each for each in report_on(removed, "p1").sections[2].sentences if "keeps the identifier p1" in each)
+    assert "document that the removal was requested and carried out" in kept
+    assert "so that they do not come back into the model, for example from a backup" in kept
+    assert kept.endswith("The operator decides how long the log is kept.")

@@ -515,10 +515,10 @@ def test_no_threshold_is_chosen_on_people_whom_the_ledger_knows(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--threshold", "0"], r"threshold must be strictly between 0 and 1, got 0\.0"),
-        (["--threshold", "1"], r"threshold must be strictly between 0 and 1, got 1\.0"),
-        (["--threshold", "nan"], "threshold must be strictly between 0 and 1, got nan"),
-        (["--threshold", "12"], r"threshold must be strictly between 0 and 1, got 12\.0"),
+        *(
+            (["--threshold", text], f"^--threshold must be .* strictly between 0 and 1, such as 0.3, got '{text}'$")
+            for text in ("0", "1", "nan", "12", "0,5")
+        ),
         (["--threshold", "0.3", "--positive", "ja"], "positive is 'ja', which is none of the classes 'no', 'yes'"),
         (["--positive", "yes"], "--positive is 'yes', but means nothing without a threshold"),
     ],
@@ -535,7 +535,7 @@ def test_what_cannot_be_chosen_is_one_sentence(fresh: Path, model: Path, unlearn
     with pytest.raises(ParameterError, match="--threshold says one, and --choose-threshold chooses one: leave one"):
         unlearn("evaluate", model, fresh, "--threshold", "0.3", "--choose-threshold", "f1")
     with pytest.raises(
-        ParameterError, match="choose_threshold must be balanced, f1, recall=NUMBER or precision=NUMBER"
+        ParameterError, match=r"^--choose-threshold must be balanced, f1, recall=NUMBER or precision=NUMBER"
     ):
         unlearn("evaluate", model, fresh, "--choose-threshold", "best")
     pd.read_csv(fresh).assign(ill="no").to_csv(fresh, index=False)

@@ -21,6 +21,7 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading, Relation
 
+REACTED = "If the condition about what the model had said is not met, this result does not hold for any removed record"
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
 LARGEST = 10**18
@@ -108,8 +109,12 @@ class Certificate(BaseModel):
 
     seen: ClassVar[str] = "the current model"
     """What a guesser sees."""
-    unknown: ClassVar[str] = "its random numbers, secret files and earlier versions"
+    known: ClassVar[str] = "what all the records say, the removed ones included"
+    """What a guesser may know."""
+    unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What a guesser doesn't know."""
+    provided: ClassVar[str] = ""
+    """The condition to name before the share of right guesses, where that is equality."""
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
 
@@ -161,24 +166,27 @@ class Certificate(BaseModel):
 
     @property
     def bet(self) -> str:
-        """What a guesser bets on."""
-        return "the removed records were ever in it"
+        """What a guesser guesses."""
+        return "the removed records were ever used to make it"
 
     def meaning(self) -> str | None:
-        """Return what the guarantee means, as a sentence without terms; None where it bounds no guesses."""
+        """Return what the guarantee means, in sentences without terms; None where it bounds no guesses."""
         share = self.right_guesses()
         if share is None:
             return None
-        if share == 0.5:
-            often = "half of the time, as with a coin"
-        elif share > 0.999:
-            often = "perhaps every time"
-        else:
-            often = f"at most {rounded_up(100 * share, 3)} % of the time; a coin is right 50 %"
+        often = f"{self.provided}{so_many_are_right(share)}"
         return (
-            f"Someone who sees {self.seen}, knows everything else but {self.unknown}, and bets on whether {self.bet}, "
-            f"is right {often}."
+            f"Someone sees {self.seen} and guesses whether {self.bet}. {often[0].upper()}{often[1:]}. "
+            f"This person may know {self.known}, but not {self.unknown}."
         )
+
+    def with_reactions(self) -> str:
+        """Return what holds where requests depended on what a model had said, in sentences without terms."""
+        return f"{REACTED}, and no other result is given."
+
+    def with_earlier_versions(self) -> str:
+        """Return what holds for somebody who has all versions, as a sentence without terms."""
+        return "No limit is given for what they show."
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
@@ -336,6 +344,15 @@ def _require_sizes(stated: Any, name: str = "") -> None:
             f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
             f"{LARGEST:.0e}"
         )
+
+
+def so_many_are_right(share: float) -> str:
+    """Return how many guesses are right at most, in words."""
+    if share == 0.5:
+        return "half of such guesses are right, as with a coin"
+    if share > 0.999:
+        return "perhaps all such guesses are right"
+    return f"at most {rounded_up(100 * share, 3)} % of such guesses are right; a coin is right 50 % of the time"
 
 
 def bet_on_one(relation: Relation) -> str:

@@ -65,6 +65,8 @@ class ExactCertificate(Certificate):
         code_version: Which code ran.
     """
 
+    provided = "if no request was made because of what a model said, its files showed, or how long a request took, "
+
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
     loss: Literal["logistic", "softmax", "hinge"]
@@ -134,8 +136,9 @@ class ExactCertificate(Certificate):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return that what depended on the records was tested, and computed again where it had to be."""
         return (
-            "Each training step that used what was removed was then tested by a random rule. Steps that passed were "
-            "kept, and the others computed again, so that the result has the same odds as training without it."
+            "Each step of the model's training that had used what was removed was then tested by a random rule. Steps "
+            "that passed were kept, and the others calculated again. Whatever model comes out of this is as likely as "
+            "if it had been trained without what was removed."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -51,7 +51,8 @@ class PrivateLabelsCertificate(Certificate):
     """
 
     seen = "all published labels"
-    unknown = "their random numbers and secret files"
+    known = "what all other records say"
+    unknown = "the random numbers and secret files that they were made with"
 
     kind: Literal["private-labels"] = "private-labels"
     mechanism: Literal["certified-sgd"] = "certified-sgd"
@@ -76,7 +77,7 @@ class PrivateLabelsCertificate(Certificate):
 
     @property
     def bet(self) -> str:
-        """What a guesser bets on."""
+        """What a guesser guesses."""
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:

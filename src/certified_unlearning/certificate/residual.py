@@ -11,11 +11,20 @@ from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.core.guessing import right_guesses_of_gaussian
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import public, release, schedule, statements
 from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
-from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated, or_nothing
+from certified_unlearning.certificate.base import (
+    REACTED,
+    Certificate,
+    CertificateError,
+    Scope,
+    Stated,
+    or_nothing,
+    so_many_are_right,
+)
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
@@ -165,13 +174,26 @@ class ResidualCertificate(Certificate):
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return whether the model was corrected or learned anew."""
+        noise = (
+            "Random numbers, called noise, were added to it, so that it does not show exactly what it was made from."
+        )
         if reading in ("none", "pass"):
-            return (
-                "The model was then corrected for what was removed, and random noise was added to it. Secret files in "
-                "the model's folder may still contain information from it, until the model is learned anew."
-            )
-        those = "the remaining and some new records" if reading == "addition" else "the remaining records"
-        return f"The model was then learned anew from {those}, and random noise was added to it."
+            return f"The model was then corrected for what was removed. {noise}"
+        those = "the remaining records and some new ones" if reading == "addition" else "the remaining records"
+        return f"The model was then calculated anew from {those}. {noise}"
+
+    def with_reactions(self) -> str:
+        """Return the bound for somebody who chose requests after seeing versions, against the same with refits."""
+        if self.epsilon_all_releases is None or self.extra_delta_all_releases is None:
+            return super().with_reactions()
+        share = right_guesses_of_gaussian(self.mu_all_releases, extra_delta=self.extra_delta_all_releases)
+        often = so_many_are_right(share)
+        return (
+            f"{REACTED}, but a weaker one does. Someone sees all {self.releases:,} versions of the model and guesses "
+            "whether they were made as this page says, or each was calculated anew, with the same kind of noise, from "
+            "the records that were left at its time. Even if this person had chosen which records to remove or add, "
+            f"{often}. That the records were once in the model, this person may know."
+        )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible, and fit each other."""

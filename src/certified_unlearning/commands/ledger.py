@@ -120,6 +120,10 @@ def add(
             if added.known:
                 again = "" if added.versions else "; nothing was added again"
                 print(f"{data} was added with the current version{again}")
+                if added.pending:
+                    wait = "waits" if added.pending == 1 else "wait"
+                    answers = f"{_command('apply', model_dir)} answers {'it' if added.pending == 1 else 'them'}"
+                    print(f"{counted(added.pending, 'request')} still {wait}: {answers}")
             else:
                 if quality:
                     print_quality(model_dir)
@@ -183,9 +187,10 @@ def _print_version(version: Version) -> None:
     print(f"  {_epsilon(version)}")
     if version.batch is not None and version.batch.addition is not None:
         print("  A later removal is compared with learning from all records that are left, the added ones included.")
+        covered = "covered only by what is stated for adaptive requests" if version.scope.adaptive else "not covered"
         print(
             "  New records in which an earlier model had a part, such as offers that followed its predictions, are "
-            "covered only by what is stated for adaptive requests."
+            f"{covered}."
         )
 
 

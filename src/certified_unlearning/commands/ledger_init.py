@@ -33,6 +33,10 @@ else:
     MechanismName = Literal[tuple(MECHANISMS)]
 
 _CLASSES_SHOWN = 12
+_BY_FLAGS = "the table"
+"""What messages call a declaration by flags."""
+_FLAG_OF = {"class_weight": "--class-weight", "target_range": "--range"}
+"""By which flag a key of the declaration is given, where messages name the whole key."""
 BALANCED = "balanced"
 """How scikit-learn has weights counted from the records, which no guarantee covers."""
 _TITLES = "; ".join(
@@ -117,7 +121,6 @@ def init(
 
     The directory holds a copy of the records, the model and its ledger. It appears whole or not at all.
     """
-    from certified_unlearning.data.tables import declaration
     from certified_unlearning.ledger.initialisation import initialise
 
     flags = {
@@ -132,12 +135,12 @@ def init(
         "norm": norm,
     }
     declared = _from_flags(flags, regression) if table is None else _from_file(table, flags, regression)
-    where = "the table" if table is None else str(table)
+    where = _BY_FLAGS if table is None else str(table)
     _weigh(declared, class_weight or [], where)
     learn = functools.partial(
         initialise,
         model_dir,
-        declaration.parse(json.dumps(declared, default=_refuse_date), where),
+        _parsed(declared, where),
         mechanism=mechanism,
         device=device,
         planned=functools.partial(_announce, table),
@@ -330,6 +333,19 @@ def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str,
             "beforehand and not taken from the file"
         )
     return declared | {"path": str(path.parent / declared["path"])}
+
+
+def _parsed(declared: dict[str, Any], where: str) -> "Table":
+    """Return what was declared; errors name flags where flags declared it."""
+    from certified_unlearning.data.tables import declaration
+
+    try:
+        return declaration.parse(json.dumps(declared, default=_refuse_date), where)
+    except ParameterError as error:
+        for key, flag in _FLAG_OF.items():
+            if str(error).startswith(f"{_BY_FLAGS}.{key} "):
+                raise ParameterError(str(error).replace(f"{_BY_FLAGS}.{key}", flag, 1)) from error
+        raise
 
 
 def _refuse_date(value: object) -> None:

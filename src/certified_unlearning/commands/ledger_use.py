@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import shlex
 import shutil
 import sys
@@ -31,8 +32,10 @@ NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
 ThresholdOption = Annotated[
-    float | None,
-    typer.Option(help="From which probability on the --positive class is predicted; by default one half."),
+    str | None,
+    typer.Option(
+        metavar="PROBABILITY", help="From which probability on the --positive class is predicted; by default one half."
+    ),
 ]
 Positive = Annotated[
     str | None, typer.Option(metavar="CLASS", help="The class that the threshold is for; by default the second one.")
@@ -62,6 +65,7 @@ def show(
     if output is not None:
         write_text(output, report.as_html())
         print(f"{output}: {report.title}, a page that can be printed")
+        print(report.for_operator)
     elif as_json:
         print(json.dumps(asdict(report), indent=2))
     else:
@@ -103,13 +107,24 @@ def predict(
         print(f"{output}: {counted(count, 'prediction')} by version {model.version} of {model_dir}{how}")
 
 
-def _threshold(model: "LoadedModel", threshold: float | None, positive: str | None) -> "Threshold | None":
+def _threshold(model: "LoadedModel", threshold: str | None, positive: str | None) -> "Threshold | None":
     """Return the threshold that options name; None for the usual one."""
     if threshold is not None:
-        return model.threshold(threshold, positive)
+        return model.threshold(_probability(threshold), positive)
     if positive is not None:
         raise ParameterError(f"--positive is {positive!r}, but means nothing without a threshold")
     return None
+
+
+def _probability(text: str) -> float:
+    """Return what ``--threshold`` says."""
+    try:
+        probability = float(text)
+    except ValueError:
+        probability = math.nan
+    if not 0 < probability < 1:
+        raise ParameterError(f"--threshold must be a number strictly between 0 and 1, such as 0.3, got {text!r}")
+    return probability
 
 
 def evaluate(
@@ -180,6 +195,7 @@ def _chosen(
     model: "LoadedModel", model_dir: Path, file: Path, criterion: str, positive: str | None
 ) -> tuple["Threshold", list[str]]:
     """Return a threshold that is chosen on records of people whom the ledger does not know, and warnings about it."""
+    from certified_unlearning.data.advice.thresholds import Criterion
     from certified_unlearning.ledger.requests import count_known
 
     seen = True
@@ -197,6 +213,7 @@ def _chosen(
                 )
             yield block
 
+    Criterion.read(criterion, "--choose-threshold")
     threshold = model.choose_threshold(criterion, blocks(), positive)
     if seen:
         return threshold, []

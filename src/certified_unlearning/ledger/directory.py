@@ -156,8 +156,15 @@ class ModelDirectory:
         """
         try:
             descriptor = os.open(self.lock, os.O_RDONLY if shared else os.O_RDWR)
-        except FileNotFoundError as error:
-            raise DataError(f"{self.path} is no model directory (lock is missing); `unlearn init` makes one") from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            why = (
+                "lock is missing"
+                if self.path.is_dir()
+                else "it is a file"
+                if self.path.exists()
+                else "nothing is there"
+            )
+            raise DataError(f"{self.path} is no model directory ({why}); `unlearn init` makes one") from error
         except OSError as error:
             raise StorageError(f"cannot lock {self.path}: {error.strerror}") from error
         try:

@@ -107,10 +107,14 @@ def initialise(
         InfeasibleError: The target cannot be met.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
-    settings = settings_of(mechanism, asked)
-    settings.check(mechanism, device)
+    # What a mechanism cannot do at all comes first: no other option would help.
+    usual = settings_of(mechanism, {})
+    if table.is_regression:
+        usual.check_regression(mechanism)
     if table.class_weight is not None:
         require_weighing(mechanism)
+    settings = settings_of(mechanism, asked)
+    settings.check(mechanism, device)
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -318,7 +322,10 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
     except StorageError:
         raise
     except OSError as error:
-        raise StorageError(f"cannot make {path}: {error.strerror or error}") from error
+        why = error.strerror or str(error)
+        if isinstance(error, FileNotFoundError) and path.parent.is_dir():
+            why = f"no directories can be made in {path.parent}"
+        raise StorageError(f"cannot make {path}: {why}") from error
 
 
 def _require_vacant(path: Path) -> None:

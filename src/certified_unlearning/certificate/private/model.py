@@ -97,7 +97,8 @@ class PrivateCertificate(Certificate):
     """
 
     seen = "the model"
-    unknown = "its random numbers"
+    known = "what all other records say"
+    unknown = "the random numbers of the model"
 
     kind: Literal["private"] = "private"
     mechanism: MechanismName
@@ -186,7 +187,7 @@ class PrivateCertificate(Certificate):
 
     @property
     def bet(self) -> str:
-        """What a guesser bets on."""
+        """What a guesser guesses."""
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:

@@ -6,10 +6,11 @@ from typing import Any
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.accounting.core.guessing import right_guesses
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
 from certified_unlearning.accounting.streams import Stream
-from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated, so_many_are_right
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants
 from certified_unlearning.certificate.steps.limits import limits_of
@@ -94,8 +95,16 @@ class StepsCertificate(StepsConstants):
         """Return that steps on the remaining records reduced what the removed ones did."""
         return (
             f"The model was not trained from the beginning. {counted(steps, 'training step')} on the remaining "
-            "records, each with random noise, reduced the influence of what was removed, to the limit stated below."
+            "records, each with random numbers (noise) added to it, reduced the influence of what was removed, to the "
+            "limit that is stated below."
         )
+
+    def with_earlier_versions(self) -> str:
+        """Return how often a guess is right at most for somebody who has all versions, as a sentence without terms."""
+        if self.epsilon_all_published is None:
+            return super().with_earlier_versions()
+        often = so_many_are_right(right_guesses(epsilon=self.epsilon_all_published, delta=self.delta))
+        return f"For someone who has all versions, including those from before the removal, {often}."
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible; see `limits_of`."""

@@ -90,15 +90,15 @@ class Criterion(NamedTuple):
     least: float | None = None
 
     @classmethod
-    def read(cls, text: str) -> "Criterion":
-        """Read one of `CRITERIA`.
+    def read(cls, text: str, name_of_option: str = "choose_threshold") -> "Criterion":
+        """Read one of `CRITERIA`, which messages say was given as ``name_of_option``.
 
         Raises:
             ParameterError: It is none of them.
         """
         name, separator, number = text.partition("=")
         if name not in _CHOICES or bool(separator) != (name in ("recall", "precision")):
-            raise ParameterError(f"choose_threshold must be {CRITERIA}, got {text!r}")
+            raise ParameterError(f"{name_of_option} must be {CRITERIA}, got {text!r}")
         if not separator:
             return cls(name)
         try:
@@ -107,7 +107,7 @@ class Criterion(NamedTuple):
             least = math.nan
         if not 0 < least <= 1:
             raise ParameterError(
-                f"choose_threshold is {text!r}, but {name} must be a number above 0 and at most 1, such as {name}=0.8"
+                f"{name_of_option} is {text!r}, but {name} must be a number above 0 and at most 1, such as {name}=0.8"
             )
         return cls(name, least)
 

@@ -45,6 +45,18 @@ TARGET = Remedies(
 """Of a label that is a number to predict."""
 
 
+class UnfitRowError(DataError):
+    """A row holds what was not declared.
+
+    Attributes:
+        fact: What it holds, without the advice for those who can still change the declaration.
+    """
+
+    def __init__(self, fact: str, advice: str) -> None:
+        super().__init__(f"{fact}; {advice}")
+        self.fact = fact
+
+
 class Rows:
     """Consecutive rows of a file. Its methods raise DataError; the message names row and column.
 
@@ -104,7 +116,7 @@ class Rows:
             self._refuse_truth_among_numbers(lower, absent, column)
             values = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", values))
         elif not (pa.types.is_null(values.type) or _is_number(values.type)):
-            raise DataError(f"{self.path}: column {column} holds {values.type}, expected numbers; {remedies.stored}")
+            raise UnfitRowError(f"{self.path}: column {column} holds {values.type}, expected numbers", remedies.stored)
         elif pa.types.is_boolean(values.type):
             values = values.cast(pa.uint8())
         try:
@@ -113,8 +125,8 @@ class Rows:
             wrong, text = next(
                 (index, text) for index, text in enumerate(values.to_pylist()) if text and not parses(text)
             )
-            raise DataError(
-                f"{self.where(wrong)}: {column} is {text!r}, expected a number; {remedies.word.format(column=column)}"
+            raise UnfitRowError(
+                f"{self.where(wrong)}: {column} is {text!r}, expected a number", remedies.word.format(column=column)
             ) from error
         absent = pc.is_null(numbers, nan_is_null=True)
         if missing is None:
@@ -123,7 +135,8 @@ class Rows:
             numbers = pc.if_else(absent, pa.scalar(missing, pa.float64()), numbers)
         array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
         if (index := _first(~np.isfinite(array))) is not None:
-            raise DataError(f"{self.where(index)}: {column} is {array[index]}, expected a finite number")
+            found = values[index].as_py()  # As the file has it: 1e400 is infinite in float64 only.
+            raise DataError(f"{self.where(index)}: {column} is {found}, expected a finite number")
         return array
 
     def positions(self, column: str, declared: Sequence[str | None], kind: str, remedy: str) -> NDArray[np.int64]:
@@ -144,7 +157,7 @@ class Rows:
         if (index := _first(mask_of(found.is_null()))) is not None:
             text = texts[index].as_py()
             if text is None or text.lower() in MISSING:
-                raise DataError(f"{self.where(index)}: {column} is missing; {remedy}")
+                raise UnfitRowError(f"{self.where(index)}: {column} is missing", remedy)
             raise DataError(
                 f"{self.where(index)}: {column} is {text!r}, which is none of its {kind} {listed(declared)}"
             )
@@ -218,7 +231,7 @@ class Rows:
 
     def _refuse_missing(self, missing: pa.BooleanArray, column: str, remedy: str) -> None:
         if (index := _first(mask_of(missing))) is not None:
-            raise DataError(f"{self.where(index)}: {column} is missing; {remedy}")
+            raise UnfitRowError(f"{self.where(index)}: {column} is missing", remedy)
 
 
 def listed(names: Sequence[str | None], most: int = 12) -> str:

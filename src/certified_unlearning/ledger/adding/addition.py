@@ -42,12 +42,14 @@ class Extended:
         versions: The versions that it made: two where it first finished what an interrupted command had begun.
         known: Whether the file's records had been added before, by an interrupted `add` of the same file.
         deleted: Files that an interrupted command had left behind.
+        pending: Requests that still wait: only where nothing was added.
         head: The ledger's last hash.
     """
 
     versions: tuple[Version, ...]
     known: bool
     deleted: tuple[Path, ...]
+    pending: int
     head: str
 
 
@@ -100,7 +102,7 @@ def add(
                 except BaseException:
                     _delete_what_does_not_count(directory, ledger)
                     raise
-        return Extended(tuple(made), known, deleted, ledger.head())
+        return Extended(tuple(made), known, deleted, read_state(ledger).pending, ledger.head())
 
 
 def _plan(

@@ -16,6 +16,7 @@ import numpy as np
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known
 from certified_unlearning.data.tables.table_file import column_names
+from certified_unlearning.data.tables.table_values import UnfitRowError
 from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import synchronise
@@ -25,8 +26,7 @@ from certified_unlearning.ledger.state import State
 from certified_unlearning.ledger.store import Ledger
 
 UNCHANGED = (
-    "nothing was added: columns, classes, categories and ranges stay as `unlearn init` declared them, so correct the "
-    "file, leave such rows out, or make a new model"
+    "nothing was added: correct the file, or leave such rows out, for what `unlearn init` declared stays as it is"
 )
 
 
@@ -116,7 +116,9 @@ def read_new_records(
             rows_of.update(identifiers)
             require_known(table, {each: count for each, count in rows_of.items() if is_absent(each)})
         except DataError as error:
-            raise DataError(f"{error}; {UNCHANGED}") from error
+            # Nothing can be declared any more.
+            found = error.fact if isinstance(error, UnfitRowError) else str(error)
+            raise DataError(f"{found}; {UNCHANGED}") from error
         _require_new(rows_of, known, requested, ledger, state)
         # Everybody's, for a new spelling may be like an old one.
         spellings.add(known | requested)
@@ -156,10 +158,11 @@ def _require_new(
     again = [each for each in rows_of if each in known]
     if again:
         version = state.added_with(ledger.row_of(again[0]) or 0)
+        since = f"since version {version}" if len(again) == 1 else f"{again[0]!r} since version {version}"
         _refuse(
             again,
-            f"{'is' if len(again) == 1 else 'are'} in the model already ({again[0]!r} since version {version}): `add` "
-            "takes people who are not in it, with all their rows; leave these rows out",
+            f"{'is' if len(again) == 1 else 'are'} in the model already ({since}): `add` takes people who are not in "
+            "it, with all their rows; leave these rows out",
         )
 
 

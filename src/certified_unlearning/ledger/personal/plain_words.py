@@ -5,24 +5,31 @@ Certificates keep their own words, which `unlearn verify` compares. A sentence w
 
 from collections.abc import Iterable
 
-_REACTIONS = "Where a removal was asked for because of something that a model said, the result does not hold."
-_REACTIONS_OR_TIME = (
-    "Where a removal was asked for because of something that a model said, or of how long a removal took, the result "
-    "does not hold."
+_KNOWN_TO = "Only the people who asked, and the operator, can know this."
+_NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_KNOWN_TO}"
+_NO_REACTIONS_OR_RECORDS = (
+    "Nobody asked for a removal, and no new record came about, because of something that the model had said. "
+    f"{_KNOWN_TO}"
 )
-NEW_REACTIONS = (
-    "New records were added to the model. Where these came about because of something that an earlier model said, the "
-    "result does not hold."
+_NO_REACTIONS_OR_TIME = (
+    "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
+    f"of something that its files had shown, or because of how long a removal had taken. {_KNOWN_TO}"
 )
-_OTHERS = "The page is about removed records only. It says nothing about how well the remaining records are protected."
+_OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = (
-    "Copies of earlier versions of the model that learned from the records, wherever they are, still contain "
-    "information from them."
+    "Earlier versions of the model that were made with the removed records still contain information from them. This "
+    "concerns every copy of such a version, wherever it is."
 )
-_COLUMNS = "The list of columns, value ranges and categories was fixed without looking at the removed records."
-_NOISE = "Nobody knows the random numbers that were drawn."
-_ROUNDING = "The calculation treats numbers as exact. It does not cover what a computer's rounding may tell."
-_SECRET = "The model's folder is kept secret, and no older copy of it exists, in backups either."
+_COLUMNS = (
+    "It was decided without looking at the removed records which details of a person the model uses, and which values "
+    "these can have."
+)
+_NOISE = "Nobody who sees the model knows the random numbers that it was made with."
+_ROUNDING = (
+    "The calculation treats all numbers as exact. It does not cover what somebody may learn from how a computer rounds "
+    "them."
+)
+_SECRET = "The files in the model's folder are kept secret, and no older copy of them exists, not even in a backup."
 
 SECRET_STATE = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
@@ -33,19 +40,25 @@ SECRET_STATE_BY_PASSES = (
     "the model is learned anew: passes only correct the weights"
 )
 
-LEFT_OUT = {
-    "requests are fixed in advance and do not depend on published models": _REACTIONS,
+REACTIONS = {
+    "requests are fixed in advance and do not depend on published models": _NO_REACTIONS,
     "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models": (
-        _REACTIONS
+        _NO_REACTIONS
     ),
     "for epsilon, not for epsilon_all_releases: requests and added records are fixed in advance and do not depend on "
-    "published models": _REACTIONS,
-    "requests are oblivious: chosen without looking at models, states, or the time of requests": _REACTIONS_OR_TIME,
+    "published models": _NO_REACTIONS_OR_RECORDS,
+    "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
+}
+"""Assumptions that requests depend on nothing; `Certificate.with_reactions` says what holds where they do."""
+
+LEFT_OUT = {
     "nobody concludes anything from when data were read again": (
-        "The dates on which the model was learned anew may tell something. The calculation leaves that out."
+        "How soon the model had to be calculated anew may depend on people's records. What somebody may learn from the "
+        "dates on which this happened is not covered."
     ),
     "nobody concludes anything from the last bits of the published weights' noise": (
-        "The last digits of the random noise in the model may tell something. The calculation leaves that out."
+        "The calculation treats the noise as perfectly random. A computer makes it with a very small error. What an "
+        "expert may learn from this error is not covered."
     ),
     "numbers are real numbers": _ROUNDING,
     "arithmetic and Gaussian noise are exact": _ROUNDING,
@@ -53,17 +66,20 @@ LEFT_OUT = {
 """Assumptions that a reader takes for gaps rather than for conditions."""
 
 PLAIN_WORDS = {
+    **REACTIONS,
     **LEFT_OUT,
     # What guarantees rest on.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
     "preprocessing, but for the list of classes, does not depend on records that may be removed": (
-        f"{_COLUMNS} The list of classes was taken from the records, and stays as it was."
+        f"{_COLUMNS} The list of possible answers of the model was taken from the records, and stays as it was."
     ),
     "class weights are constants that do not depend on the records": (
-        "How much each class counts was not chosen by looking at the records."
+        "The model was told to give more importance to some kinds of records than to others, for example to rare ones. "
+        "How much more was decided without looking at the records."
     ),
     "the range of targets does not depend on the records": (
-        "The range of the predicted number was not chosen by looking at the records."
+        "The model predicts a number. The smallest and the largest possible number were fixed without looking at the "
+        "records."
     ),
     "nobody who sees the model knows the noise": _NOISE,
     "nobody knows the randomness": _NOISE,
@@ -73,14 +89,16 @@ PLAIN_WORDS = {
     "the state is secret, and no older copy of it is kept": _SECRET,
     "parameters, boxes and checkpoints are secret, and no older copy of them is kept": _SECRET,
     "boxes and checkpoints follow from the records by the constants named here": (
-        "The model was made from the records as the certificate says."
+        "The model was made from the records as its certificate says."
     ),
     "constants, starts, slices and the moment of stopping were not chosen by the records": (
-        "The settings of training were not chosen by looking at the records."
+        "The settings of training were decided without looking at the records."
     ),
     # What is not promised.
-    "nothing about requests that were made because of what a model said": _REACTIONS,
-    "nothing where requests were chosen after seeing a model, a state, or how long a request took": _REACTIONS_OR_TIME,
+    "nothing about requests that were made because of what a model said": _NO_REACTIONS,
+    "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
+        _NO_REACTIONS_OR_TIME
+    ),
     "nothing towards the people whose records stay": _OTHERS,
     "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training": (
         _OTHERS
@@ -89,44 +107,48 @@ PLAIN_WORDS = {
     "nothing about what was published before a deletion: whoever kept it has a model of the removed records": EARLIER,
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a request "
     "give the removed record away": (
-        "Two copies of the model's folder, from before and after the removal, show the records."
+        "Two copies of the model's folder, one from before and one from after the removal, show the removed records."
     ),
     **dict.fromkeys(
         (SECRET_STATE, SECRET_STATE_BY_PASSES),
-        "Secret files in the model's folder may contain information from removed records until it is learned anew.",
+        "The result is about the model itself. The secret files in the model's folder may still contain information "
+        "from the removed records, until the model is next calculated anew from the remaining records.",
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret": (
-        "The model's inner numbers may still depend on the removed records, and must stay secret."
+        "The result is about the model's answers. The numbers inside the model may still depend on the removed "
+        "records, and must stay secret."
     ),
     "nothing about inputs without an answer, and no differential privacy of the answers: which inputs have none "
     "depends on the records, those that were removed included, and leaks": (
-        "The page covers the answers that are given. Which questions stay without an answer may tell something about "
-        "removed records."
+        "To some questions the model gives no answer. Which questions these are may show something about the removed "
+        "records."
     ),
     "nothing about probabilities, numbers of votes or of shards that abstain: labels only": (
-        "Answers are covered. How sure the model is of them is not."
+        "Only the answers are covered, not how sure the model is of them."
     ),
     "nothing about which shard is trained again, and when: that tells in which shards removed records lay, and so does "
     "the time that a request takes; it depends on nothing that the records said": (
-        "Which part of the model is learned again, and when, tells in which part the removed records were."
+        "The model has several parts. Which part is trained again, and when, shows in which part the removed records "
+        "were, but nothing of what they said."
     ),
     "nothing where slices are drawn anew after a removal, or what was published before one was kept": (
-        "Answers that were given before the removal, and kept, are not covered."
+        "Answers that the model gave before the removal, and that somebody kept, are not covered."
     ),
 }
+"""What a reader is told of assumptions and of what is not promised; several statements may come to one sentence."""
 _COMPARISONS = {
     "learning anew by the same noisy steps": (
-        "a model that was trained in the same way, with random noise, without the removed records from the beginning"
+        "one that was trained in the same way, with noise as well, without the removed records from the beginning"
     ),
     "an exact refit with the same noise": (
-        "the mathematically exact model of all records that are left, to which the same kind of random noise is added"
+        "one that is calculated exactly from the records that are left, with the same kind of noise"
     ),
     "the same steps from nothing on the records that are left": (
-        "a model that was trained in the same way without the removed records from the beginning"
+        "one that was trained in the same way, without the removed records from the beginning"
     ),
     "the answers of the ensemble trained from the same starts, on the same slices of the records that are left": (
-        "the answers of a model that was trained in the same way without the removed records from the beginning"
+        "one that was trained in the same way, without the removed records from the beginning"
     ),
 }
 
@@ -137,5 +159,5 @@ def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
 
 
 def comparison_in_plain_words(compared_with: str) -> str:
-    """Return what a version is compared with, for people who know no term of the field."""
+    """Return what model a version is compared with, for people who know no term of the field."""
     return _COMPARISONS.get(compared_with, compared_with)

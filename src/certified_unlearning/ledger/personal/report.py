@@ -1,5 +1,7 @@
 """What can be said to one person: what was asked, what was done, what is guaranteed, what is not, how to check it.
 
+The page is for that person and for lawyers. What the operator has to do is said beside it, and is on no page.
+
 Free of heavy imports: it reads the ledger and the current certificate, and neither data nor weights.
 """
 
@@ -17,7 +19,7 @@ from certified_unlearning.ledger.directory import ModelDirectory, shell_command
 from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
     LEFT_OUT,
-    NEW_REACTIONS,
+    REACTIONS,
     SECRET_STATE,
     SECRET_STATE_BY_PASSES,
     comparison_in_plain_words,
@@ -30,6 +32,11 @@ from certified_unlearning.text import counted, noun_of
 from certified_unlearning.version import code_version
 
 Stage = Literal["no request", "waiting", "removed"]
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+FOR_THE_OPERATOR = "For the operator of the model, and no part of the page"
 
 
 class Section(NamedTuple):
@@ -53,12 +60,13 @@ class PersonalReport:
         applied: When it was carried out, in UTC; None before.
         version: The version of the model that carried it out; None before.
         current: The version that is to be used now.
-        share: How often a bet on whether the records were in the model can be right, at most; None where the
+        share: How many guesses of whether the records were in the model can be right, at most; None where the
             certificate bounds no such share, or nothing was removed yet.
         certificate_sha256: Digest of the current certificate's file.
         receipt: The ledger's last hash.
-        sections: The text, for people.
-        commands: The commands in it.
+        sections: The page.
+        operator: What the operator can do, and needs to know.
+        commands: The commands in both.
         like: An identifier that looks alike and whose records are in the data: for the operator, and on no page.
     """
 
@@ -74,6 +82,7 @@ class PersonalReport:
     certificate_sha256: str
     receipt: str
     sections: tuple[Section, ...]
+    operator: tuple[str, ...]
     commands: tuple[str, ...]
     like: str | None
 
@@ -82,14 +91,22 @@ class PersonalReport:
         """What the report is about."""
         if self.stage == "no request":
             return f"Records of {self.identifier} in a model"
+        if self.stage == "waiting":
+            return f"Request to remove the records of {self.identifier} from a model"
         return f"Removal of the records of {self.identifier} from a model"
 
     def as_text(self) -> str:
-        """Return the report as plain text."""
-        blocks = [self.title]
-        for heading, sentences in self.sections:
-            blocks.append("\n".join([heading, *(f"  {sentence}" for sentence in sentences)]))
-        return "\n\n".join(blocks)
+        """Return the page as plain text, and what is for the operator below it."""
+        return f"{self._page}\n\n{self.for_operator}"
+
+    @property
+    def for_operator(self) -> str:
+        """What is for the operator, as plain text."""
+        return _in_lines(FOR_THE_OPERATOR, self.operator)
+
+    @property
+    def _page(self) -> str:
+        return "\n\n".join([self.title, *(_in_lines(*section) for section in self.sections)])
 
     def as_html(self) -> str:
         """Return the report as a page that can be printed and needs no network."""
@@ -160,6 +177,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         certificate_sha256=state.current.certificate_sha256,
         receipt=head,
         sections=writer.sections(),
+        operator=writer.operator(),
         commands=writer.commands,
         like=like,
     )
@@ -181,130 +199,208 @@ class _Writer:
     unfinished: bool
 
     def sections(self) -> tuple[Section, ...]:
-        scope = Section("What this page is", self._scope())
+        scope = Section("About this page", self._scope())
         if self.request is None:
-            kept = (f"The training data hold {self._records()}.", *self._added())
-            return (scope, Section("No removal was requested", (*kept, f"`{self.request_command}` requests it.")))
-        asked = Section("What was asked", (*self._added(), self._asked(self.request)))
+            holds = f"The model was made with {self._records()}." if self._is_in else ""
+            them = "it" if self.records == 1 else "them"
+            kept = (*filter(None, (holds, *self._added())), f"The log holds no request to remove {them}.")
+            return (scope, Section("No removal was requested", kept))
+        asked = Section("What was asked", (self._asked(self.request), *self._added()))
         if self.answering is None:
-            it = noun_of(self.records, "record")
-            waits = (
-                f"The request waits. The current model, version {self.state.current.version}, was made with the {it}."
+            return (
+                scope,
+                asked,
+                Section("What was done", self._waits()),
+                Section("For experts", (self._last_entry(),)),
             )
-            return (scope, asked, Section("What was done", (waits, f"`{self.apply_command}` carries it out.")))
         return (
             scope,
             asked,
             Section("What was done", self._done(self.answering)),
-            Section("What the calculation shows", self._shown()),
-            Section("What this rests on, and no software can check", self._assumed()),
-            Section("What is not covered", self._not_covered()),
-            Section("How to check it", self._checks()),
+            Section("Under which conditions the result below holds", self._assumed()),
+            Section("What the result is", self._shown()),
+            Section("What the result does not cover", self._not_covered()),
+            Section("How it can be checked", self._checks()),
+            Section("For experts", (*self._terms(), self._last_entry())),
         )
+
+    def operator(self) -> tuple[str, ...]:
+        """Return what the operator can do, and needs to know."""
+        folder = f"The model's folder is {self.path}."
+        verifies = (
+            f"`{self.verify_command}` calculates all numbers again, and shows whether an entry of the log was changed "
+            "or dropped since now."
+        )
+        if self.request is None:
+            finish = () if self._is_in else (f"`{self.apply_command}` finishes the addition.",)
+            return (folder, *finish, f"`{self.request_command}` requests the removal.")
+        kept = (
+            f"The request is entry {self.request.sequence:,} of the log, which does not say who asked. No entry can be "
+            "taken out alone: the identifier is kept as long as the folder is."
+        )
+        if self.answering is None:
+            return (folder, f"`{self.apply_command}` carries the request out.", kept, verifies)
+        unfinished = (f"`{self.apply_command}` deletes what is left of earlier versions.",) if self.unfinished else ()
+        others = "Remove the records from the original file and all other copies, and stop the use of earlier versions."
+        return (folder, *unfinished, others, kept, verifies)
 
     def _records(self) -> str:
         return f"{counted(self.records, 'record')} with the identifier {self.name}"
+
+    @property
+    def _it(self) -> str:
+        return noun_of(self.records, "record")
+
+    @property
+    def _was(self) -> str:
+        return "was" if self.records == 1 else "were"
+
+    @property
+    def _is_in(self) -> bool:
+        """Whether a finished version was made with the records."""
+        return self.state.time_of(self.came_with) is not None
 
     def _added(self) -> tuple[str, ...]:
         """Return when the records were added, if they were."""
         if self.came_with == 1:
             return ()
-        time, it = self.state.time_of(self.came_with), noun_of(self.records, "record")
+        time = self.state.time_of(self.came_with)
         if time is None:
-            begun = f"Version {self.came_with}, which adds the {it}, was begun and not finished"
-            return (f"{begun}: `{self.apply_command}` finishes it.",)
-        was = "was" if self.records == 1 else "were"
-        return (f"The {it} {was} added to the model on {_day(time)}, with version {self.came_with}.",)
+            return (f"{counted(self.records, 'record')} with the identifier {self.name} is being added to the model.",)
+        return (
+            f"The {self._it} had been added to the model on {_day(time)}, with version {self.came_with}. Earlier "
+            f"versions were made without the {self._it}.",
+        )
 
     def _scope(self) -> tuple[str, ...]:
+        name = self.path.resolve().name
         return (
-            f"This page is about the model in the folder {self.path}, and about nothing else that is stored elsewhere. "
-            "It can be attached to an answer. It is not the whole answer that a law may ask for, and no legal advice.",
-            f"It was made on {_day(datetime.now(UTC).isoformat(timespec='seconds'))} with unlearn {code_version()}.",
+            f'This page is about one model only, which its operator keeps under the name "{name}". A model is a set of '
+            "numbers, calculated from many people's records, with which a computer makes predictions. Each time that "
+            "records are removed or added, a new version of the model is made.",
+            "This page can be attached to the answer to a request. It is not the whole answer that a law may ask for, "
+            "and no legal advice.",
+            f"It was made on {_day(datetime.now(UTC).isoformat(timespec='seconds'))} by the software "
+            f"certified-unlearning, version {code_version()}.",
         )
 
     def _asked(self, request: Event) -> str:
         return (
-            f"On {_day(request.time)}, the removal of {self._records()} was recorded as entry {request.sequence:,} of "
-            "the log of requests. It may have been received earlier."
+            f"On {_day(request.time)}, the operator recorded in a log that {self._records()} {self._is_to_be} removed. "
+            "The software does not know when the operator received the request."
+        )
+
+    @property
+    def _is_to_be(self) -> str:
+        return "is to be" if self.records == 1 else "are to be"
+
+    def _waits(self) -> tuple[str, ...]:
+        made = f"was made {'with' if self._is_in else 'without'} the {self._it}"
+        return (
+            "The request has not been carried out yet. The current version of the model, version "
+            f"{self.state.current.version}, {made}.",
+            f"When the operator carries the request out, a new version is made without the {self._it}.",
         )
 
     def _done(self, answering: Version) -> tuple[str, ...]:
         current, batch = self.state.current, answering.batch
-        later = "" if answering is current else f" Version {current.version} is the current one."
-        it = noun_of(self.records, "record")
-        sentences = [
-            f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model."
-            + later,
-            f"The software's own copy of the data was overwritten where the {it} stood. The log keeps the identifier "
-            f"{self.name}, as the record that a removal was requested. It does not show who asked.",
-            self.certified.done(0 if batch is None else batch.steps, answering.reading),
-        ]
+        later = (
+            ""
+            if answering is current
+            else f" The current version is version {current.version}, made without the {self._it} as well."
+        )
         if self.unfinished:
-            sentences.append(
-                "Files of earlier versions, and where the records stood, may still be in the model's folder: "
-                f"`{self.apply_command}` deletes them."
+            files = (
+                "This work was interrupted: files of earlier versions, and notes where the records stood, may still be "
+                "in the model's folder. The operator still has to delete them."
             )
         else:
-            sentences.append(
-                f"The numbers that make up earlier versions of the model were deleted from the model's folder. The log "
-                f"no longer says where the {it} stood."
+            files = (
+                "The files with the numbers of earlier versions were deleted from the model's folder. The log no "
+                f"longer says where in the data the {self._it} stood."
             )
-        return tuple(sentences)
-
-    def _shown(self) -> tuple[str, ...]:
-        stated, meaning = self.certified.stated(), self.certified.meaning()
-        scope = self.certified.scope(stated, "the current version")
-        sentences = [] if meaning is None else [meaning]
-        if self.certified.right_guesses() is not None:
-            sentences.append(
-                "For this person both answers are equally likely beforehand. The person has seen neither this page nor "
-                "the log of requests."
-            )
-            sentences.append(
-                "The number is not the chance that somebody finds a record, nor the share of the data that remains. It "
-                "covers the current version, and all records removed from it together."
-            )
-        sentences.append(f"The comparison is with {comparison_in_plain_words(scope.compared_with)}.")
-        if stated.epsilon is not None:
-            mu = "" if stated.mu is None else f", and mu = {or_nothing(stated.mu)}, from which the number above follows"
-            sentences.append(
-                f"In the terms of the field: epsilon = {or_nothing(stated.epsilon)} at delta = "
-                f"{or_nothing(stated.whole_delta)}{mu}."
-            )
-        sentences.append("All this holds if the software ran as described, and if the points below hold.")
-        return tuple(sentences)
+        return (
+            f"On {_day(answering.time)}, the request was carried out: version {answering.version} of the model was "
+            f"made.{later}",
+            f"The software keeps its own copy of the data, from which the model is made. There, the {self._it} "
+            f"{self._was} overwritten.",
+            self.certified.done(0 if batch is None else batch.steps, answering.reading),
+            files,
+            f"The log keeps the identifier {self.name}, the number of records, and the dates. They document that the "
+            "removal was requested and carried out. They also let the software refuse records with this identifier, so "
+            "that they do not come back into the model, for example from a backup. The operator decides how long the "
+            "log is kept.",
+        )
 
     def _assumed(self) -> tuple[str, ...]:
-        return in_plain_words(each for each in self._assumptions if each not in LEFT_OUT)
+        return (
+            "No software can check the following points. The result holds if all of them are true, and if the software "
+            "ran as described.",
+            *in_plain_words(each for each in self._assumptions if each not in LEFT_OUT),
+        )
 
     @property
     def _assumptions(self) -> list[str]:
         return [each.statement for each in self.certified.unchecked]
 
-    def _not_covered(self) -> tuple[str, ...]:
-        always: tuple[str, ...] = (
-            EARLIER,
-            "The original file and other copies of the data, such as backups, are not erased by this software.",
-            "The model may still say what it learned from other people's records.",
+    def _shown(self) -> tuple[str, ...]:
+        scope = self.certified.scope(self.certified.stated(), "the current version")
+        comparison = (
+            "The result compares the current version of the model with another model: "
+            f"{comparison_in_plain_words(scope.compared_with)}."
         )
-        if self.state.people_added:
-            always += (NEW_REACTIONS,)
+        share, meaning = self.certified.right_guesses(), self.certified.meaning()
+        if share is None:
+            return tuple(filter(None, (comparison, meaning)))
+        assert meaning is not None
+        return (
+            comparison,
+            meaning,
+            "Before looking at the model, this person holds both answers for equally likely. This page and the log "
+            "count as lists of removals: the person has not seen them.",
+            *(() if share == 0.5 else (_NO_PROBABILITY,)),
+            "The result is about the current version, and about all records together that were removed up to now.",
+            *([self.certified.with_reactions()] if REACTIONS.keys() & {*self._assumptions} else []),
+        )
+
+    def _not_covered(self) -> tuple[str, ...]:
+        earlier = f"{EARLIER} {self.certified.with_earlier_versions()}"
+        always = (
+            "The original data and other copies of them, such as backups, are not erased by this software.",
+            "The model may still say of a person what it learned from other people's records.",
+        )
         left_out = [each for each in self._assumptions if each in LEFT_OUT]
         # The secret state is made anew with the model.
         anew = self.state.current.reading in ("scheduled", "unscheduled", "addition")
         made_anew = (SECRET_STATE, SECRET_STATE_BY_PASSES) if anew else ()
         promised = [each for each in self.certified.not_promised if each not in made_anew]
-        return tuple(dict.fromkeys((*always, *in_plain_words([*left_out, *promised]))))
+        said = {EARLIER, *in_plain_words(self._assumptions)} - set(in_plain_words(left_out))
+        others = [each for each in in_plain_words([*promised, *left_out]) if each not in said]
+        return (earlier, *always, *others)
 
     def _checks(self) -> tuple[str, ...]:
-        current = self.state.current
         return (
-            f"With access to the model's folder: `{self.verify_command}` computes all numbers "
-            "again, and shows whether an entry of the log was changed or dropped since this page was made. It does not "
-            "prove that the steps were carried out.",
-            f"With the certificate alone: `{self.verify_certificate_command}` computes the numbers again, but cannot "
-            f"see whether the software ran as described. The file's SHA-256 is {current.certificate_sha256}.",
+            f"The result is calculated from numbers in a file, {self._certificate}, which is called the certificate. "
+            "The operator can give this file to an expert, who can then calculate the result again.",
+            "That shows that the calculation is right. It does not show that the removal was really carried out as "
+            "described: only somebody with access to the operator's computers can examine that.",
+        )
+
+    def _terms(self) -> tuple[str, ...]:
+        """Return the numbers, for people who know their names."""
+        mu = self.certified.stated().mu
+        also = "" if mu is None else f"; mu = {or_nothing(mu)} for the current version"
+        return (
+            f"The certificate states: {self.certified.details()}{also}.",
+            f"It compares with {self.certified.comparator}.",
+            f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of this file "
+            f"is {self.state.current.certificate_sha256}.",
+        )
+
+    def _last_entry(self) -> str:
+        return (
+            f"When this page was made, the hash of the log's last entry was {self.head}. With it, the operator can "
+            "show that no entry up to then was changed or dropped later."
         )
 
     @property
@@ -330,12 +426,27 @@ class _Writer:
     @property
     def verify_certificate_command(self) -> str:
         """What checks the certificate alone."""
-        return f"unlearn verify {ModelDirectory(self.path).certificate(self.state.current.version).name}"
+        return f"unlearn verify {self._certificate}"
+
+    @property
+    def _certificate(self) -> str:
+        return ModelDirectory(self.path).certificate(self.state.current.version).name
+
+
+_NO_PROBABILITY = (
+    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. It "
+    "is an upper limit: fewer guesses may be right."
+)
 
 
 def _day(time: str) -> str:
     """Return a time of the ledger for people."""
-    return f"{time.replace('T', ' at ').removesuffix('+00:00')} UTC"
+    moment = datetime.fromisoformat(time).astimezone(UTC)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} at {moment:%H:%M} UTC"
+
+
+def _in_lines(heading: str, sentences: tuple[str, ...]) -> str:
+    return "\n".join([heading, *(f"  {sentence}" for sentence in sentences)])
 
 
 _PAGE = """<!DOCTYPE html>
