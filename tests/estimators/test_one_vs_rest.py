@@ -171,6 +171,21 @@ def test_sparse_rows_stay_sparse(columns: int, digits, tmp_path: Path, monkeypat
     assert (again.unlearn([60])._model.weights == model.unlearn([60])._model.weights).all()
 
 
+def test_public_rows_stay_in_the_models_of_all_classes(digits):
+    """They guarantee no curvature here: the budget is that of the regulariser alone."""
+    rows, labels = digits
+    model = model_of().fit(rows[:400], labels[:400], public_X=rows[400:], public_y=labels[400:])
+    for each in range(5):
+        model.unlearn([each])
+    said = model.certificate_
+    certificate.verify(said)
+    assert (said.n, said.public_records, said.public_curvature) == (600, 200, 0)
+    assert "public row" in said.comparator
+    assert "against the rest" in said.comparator
+    apart = np.linalg.norm(secret(model) - coefficients(theirs(rows[5:], labels[5:])))
+    assert apart <= said.budget / said.strong_convexity + 1e-6
+
+
 def test_most_requests_read_nothing(monkeypatch: pytest.MonkeyPatch):
     draw = np.random.default_rng(0)
     rows = normalize(draw.standard_normal((20_000, 8)))

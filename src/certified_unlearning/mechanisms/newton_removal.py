@@ -143,14 +143,14 @@ class NewtonRemoval:
     def certified(self, model: Model) -> float:
         """Return a bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less by a bound that knows curvature.
 
-        This is what the budget is for.
+        This is what the budget is for. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
         if not self.plan.by_passes:
             return model.residual
         strong_convexity = self.plan.strong_convexity
         moved = norm_above(model.weights - model.curvature.at) * rounding.OUTWARD
         away = distance(model.left, moved=moved, strong_convexity=strong_convexity)
-        return min(model.residual, strong_convexity * away * rounding.OUTWARD)
+        return min(model.residual, self.plan.least_curvature * away * rounding.OUTWARD)
 
     def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
         """Return the model after passes, as long as each halves what is certified; None if none is enough.

@@ -1,7 +1,7 @@
 """The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -13,8 +13,8 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.residual import release, schedule
-from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW, Terms
+from certified_unlearning.accounting.residual import public, release, schedule
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW, OUTWARD, Terms
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.vocabulary import Delta, Reading
@@ -46,7 +46,8 @@ class RefitPlan(BaseModel):
     """What is fixed before anything is learned; nothing in it depends on the records but their number.
 
     Attributes:
-        n: Number of records at the start; it stays what the loss is divided by (adjacency ``zero-out``).
+        n: Number of records at the start, public rows included; it stays what the loss is divided by (adjacency
+            ``zero-out``).
         features: Columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
         strong_convexity: ``m``.
@@ -62,6 +63,9 @@ class RefitPlan(BaseModel):
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
             enough, instead of learning anew. With three classes or more every request does. Plans of earlier releases
             have no passes.
+        public_records: How many of the rows are public: they are in the objective, and never leave.
+        public_curvature: ``k``, what these add to ``m`` between the exact minimiser and the weights, whatever the other
+            records are (`accounting.residual.public`); 0 where it was not found to be worth anything.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
         sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
             would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
@@ -89,6 +93,8 @@ class RefitPlan(BaseModel):
     by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    public_records: int = Field(default=0, ge=0, exclude_if=lambda records: records == 0)
+    public_curvature: float = Field(default=0.0, ge=0, allow_inf_nan=False, exclude_if=lambda more: more == 0)
 
     @field_validator("records_between_reads")
     @classmethod
@@ -122,11 +128,13 @@ class RefitPlan(BaseModel):
         sparse: bool = False,
         by_passes: bool | None = None,
         one_vs_rest: bool = False,
+        public_records: int = 0,
+        public_curvature: float = 0.0,
     ) -> Self:
         """Return the plan for a target.
 
         Args:
-            n: Number of records.
+            n: Number of records, public rows included.
             features: Columns of a row.
             classes: Number of classes; 1 for ridge regression.
             strong_convexity: ``m``.
@@ -144,6 +152,8 @@ class RefitPlan(BaseModel):
                 three classes or more in one softmax regression, where there are as many records as columns.
             one_vs_rest: Whether each class gets a model against the rest. Of two classes one model is enough, and the
                 plan is the same as without.
+            public_records: How many of the rows are public.
+            public_curvature: What `mechanisms.newton.public` found these to guarantee.
 
         Raises:
             AssumptionError: float64 cannot keep to the budget.
@@ -164,7 +174,12 @@ class RefitPlan(BaseModel):
         narrow, sparse = sparse and features <= NARROW, sparse and features > NARROW
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
-        budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=strong_convexity, sigma=sigma)
+        require_count(least=0, public_records=public_records)
+        if public_curvature and classes == 2:
+            shift = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=1.0, sigma=sigma)
+            public_curvature = public.curvature_on_the_way(public_curvature, distance=shift * OUTWARD**4)
+        least = public.least_curvature(strong_convexity, public_curvature)
+        budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=least, sigma=sigma)
         release.require_representable(
             n=n,
             features=features,
@@ -175,6 +190,7 @@ class RefitPlan(BaseModel):
             budget=budget,
             terms=FEWEST_TERMS if sparse else None,
             one_vs_rest=one_vs_rest,
+            public_curvature=public_curvature,
         )
         # Learning anew from sparse rows takes a few passes more than a correction, and washes out what was removed.
         can_pass = (
@@ -194,11 +210,14 @@ class RefitPlan(BaseModel):
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
         newton = takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=one_vs_rest)
+        private = n - public_records
         # What every model keeps to by itself, all of them keep to together.
         of_each = release.share_of_each(budget, models)
-        most = cls._most_records(n, features, classes, strong_convexity, of_each, downdate, strict) if newton else 0
-        if by_passes:
-            most = max(most, n // SHARE_LEFT, 1)
+        sizes = {"n": n, "strong_convexity": strong_convexity, "budget": of_each, "public_curvature": public_curvature}
+        most = cls._most_records(features, classes, downdate, strict, **sizes) if newton else 0
+        most = min(most, private)
+        if classes == 1 or by_passes:
+            most = max(most, private // SHARE_LEFT, 1)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and newton and records_between_reads > most:
@@ -225,19 +244,17 @@ class RefitPlan(BaseModel):
             sparse=sparse,
             by_passes=by_passes,
             one_vs_rest=one_vs_rest,
+            public_records=public_records,
+            public_curvature=public_curvature,
         )
 
     @staticmethod
-    def _most_records(
-        n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
-    ) -> int:
+    def _most_records(features: int, classes: int, downdate: bool, strict: bool, **sizes: Any) -> int:
         if classes == 1:
-            return max(1, n // SHARE_LEFT)
+            return 1
         if strict:
-            return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
-        return schedule.usual_records(
-            n=n, features=features, strong_convexity=strong_convexity, budget=budget, downdate=downdate
-        )
+            return schedule.strict_records(downdate=downdate, **sizes)
+        return schedule.usual_records(features=features, downdate=downdate, **sizes)
 
     def with_more(self, records: int) -> Self:
         """Return the plan of the same model with so many more records: ``n`` grows, ``C`` and the target stay.
@@ -250,9 +267,12 @@ class RefitPlan(BaseModel):
 
         Raises:
             AssumptionError: float64 cannot keep to the budget for so many records.
+            ParameterError: Some rows are public.
         """
         if not records:
             return self
+        if self.public_records:
+            raise ParameterError("records cannot be added to a model with public rows: what these guarantee rests on n")
         n = self.n + records
         return self.make(
             n=n,
@@ -294,6 +314,16 @@ class RefitPlan(BaseModel):
         return self.features * scores_per_record(self.classes)
 
     @property
+    def least_curvature(self) -> float:
+        """``m + k``: ``budget`` over it is how far the weights may be from the minimiser."""
+        return public.least_curvature(self.strong_convexity, self.public_curvature)
+
+    @property
+    def private_records(self) -> int:
+        """How many of the rows may be removed."""
+        return self.n - self.public_records
+
+    @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse, one_vs_rest=self.one_vs_rest)
@@ -315,6 +345,7 @@ class RefitPlan(BaseModel):
             budget=self.budget,
             terms=terms,
             one_vs_rest=self.one_vs_rest,
+            public_curvature=self.public_curvature,
         )
 
 

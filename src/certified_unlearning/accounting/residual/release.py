@@ -30,6 +30,7 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import FAILURE, UNIT_ROUNDOFF, longest_noise, resolution
+from certified_unlearning.accounting.residual.public import least_curvature
 from certified_unlearning.accounting.residual.rounding import OUTWARD, Terms, gradient_error
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
@@ -119,6 +120,7 @@ def require_representable(
     budget: float,
     terms: Terms | None = None,
     one_vs_rest: bool = False,
+    public_curvature: float = 0.0,
 ) -> None:
     """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
 
@@ -135,6 +137,7 @@ def require_representable(
         budget: ``tau``.
         terms: How many numbers the sums of a gradient have; None for those of dense rows.
         one_vs_rest: Whether there is a model of two classes for each class against the rest, all released as one.
+        public_curvature: What public rows add to ``m`` between the minimiser and the weights (`public`).
 
     Raises:
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
@@ -144,7 +147,10 @@ def require_representable(
     require_positive(sigma=sigma, budget=budget)
     require_probability(delta=delta)
     models, of_each = (classes, 2) if one_vs_rest else (1, classes)
-    weights = largest_weights(classes=of_each, strong_convexity=strong_convexity, residual=budget)
+    least = least_curvature(strong_convexity, public_curvature)
+    # Of ridge regression it is the same everywhere, so that it bounds all weights.
+    everywhere = least if classes == 1 else strong_convexity
+    weights = largest_weights(classes=of_each, strong_convexity=everywhere, residual=budget)
     unavoidable = math.sqrt(models) * gradient_error(
         records=n,
         n=n,
@@ -163,14 +169,14 @@ def require_representable(
             f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
         )
     dimension = features * (1 if classes == 2 else classes)
-    epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=strong_convexity, sigma=sigma), delta)
+    epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=least, sigma=sigma), delta)
     left_out = noise_delta(epsilon, dimension=dimension, releases=1)
     if left_out > delta:
         raise AssumptionError(
             f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: what the sampler of noise leaves out "
             f"would add {left_out:.2g} to delta = {delta:.3g}; ask for a smaller epsilon"
         )
-    shift = budget / strong_convexity
+    shift = budget / least
     published = UNIT_ROUNDOFF["float64"] * weights + noise_resolution(sigma, dimension)
     published += UNIT_ROUNDOFF["float64"] * sigma * longest_noise(dimension)
     if published > RESOLUTION_SHARE * shift:

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from numpy.typing import NDArray
 from scipy.special import log_expit
 
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.refit.model import RefitModel
+from certified_unlearning.estimators.refit.public import class_numbers
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
@@ -41,6 +43,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     ``C``, but that the intercept is in the regulariser, as in its solver ``liblinear``; scikit-learn's ``C = 1`` is a
     good first choice here, too. A smaller ``C`` lets more records leave before data are read again.
 
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. Of two classes they allow a larger
+    budget where they outnumber the records by far; on wide rows, and with three classes, they change the model only.
+
     A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
     place, so a copy must be a deep one.
 
@@ -64,14 +69,16 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     strategy: Strategy = field(default="softmax", kw_only=True)
 
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> RefitPlan:
+        strong_convexity = n * regularisation_of(C=C, n=n, intercept=self.fit_intercept)
         return RefitPlan.make(
             n=n,
-            strong_convexity=n * regularisation_of(C=C, n=n, intercept=self.fit_intercept),
+            strong_convexity=strong_convexity,
             strict=self.strict_timing,
             downdate=self.downdate,
             one_vs_rest=self._is_one_vs_rest,
             **sizes,
             **self._asked(),
+            **self._guaranteed_by_public_rows(n, strong_convexity, sizes["classes"], sizes["class_weights"]),
         )
 
     @property
@@ -83,6 +90,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     def _log_weights(self, scores: Array) -> Array:
         # As scikit-learn's OneVsRestClassifier: each class' probability against the rest, over their sum.
         return log_expit(scores) if self._is_one_vs_rest else scores
+
+    def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
+        return self._labels_of(class_numbers(public_y, self.classes_))
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         return plan.sigma, plan.strong_convexity
