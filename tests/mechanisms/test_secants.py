@@ -59,14 +59,20 @@ def test_learning_makes_one_hessian_over_all_rows(monkeypatch: pytest.MonkeyPatc
     assert made.count(9000) > 1
 
 
-def test_a_first_matrix_that_is_far_too_small_is_scaled_by_the_last_step():
+@pytest.mark.parametrize(("share", "right_along_the_step"), [(1 / 1000, True), (0.8, False)])
+def test_a_first_matrix_that_is_far_too_large_is_scaled_by_the_last_step(share: float, right_along_the_step: bool):
+    """Then a gradient of which nothing is known is solved about right, too; a matrix that is nearly right stays."""
     draw = np.random.default_rng(3)
     matrix = hessian(draw, 5)
-    factor = factor_of(matrix / 1000)
+    factor = factor_of(share * matrix)
+    step, gradient = draw.standard_normal((2, 5))
     plain, scaled = (Secants(functools.partial(solve, factor), scaled=scaled) for scaled in (False, True))
     for each in (plain, scaled):
-        each.add(*(lambda step: (step, matrix @ step))(draw.standard_normal(5)))
-    gradient = draw.standard_normal(5)
+        each.add(step, matrix @ step)
+        assert each.solved(matrix @ step) == pytest.approx(step)
     right = np.linalg.solve(matrix, gradient)
-    assert scaled.solved(gradient) == pytest.approx(right)
-    assert np.linalg.norm(plain.solved(gradient) - right) > 100 * np.linalg.norm(right)
+    if right_along_the_step:
+        assert scaled.solved(gradient) == pytest.approx(right)
+        assert np.linalg.norm(plain.solved(gradient) - right) > 100 * np.linalg.norm(right)
+    else:
+        assert (scaled.solved(gradient) == plain.solved(gradient)).all()

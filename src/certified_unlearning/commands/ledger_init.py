@@ -149,7 +149,7 @@ def init(
     with interruptible(lambda: _what_init_left(model_dir)):
         made = learn()
         start = made.state.start
-        with after(f"{model_dir} was made (receipt: {made.head})"):
+        with after(f"{model_dir} was made (head: {made.head})"):
             print(
                 f"{model_dir}: version 1 learned from {counted(start.records, 'record')} of "
                 f"{counted(start.people, 'person')}"
@@ -157,7 +157,7 @@ def init(
             if quality:
                 print_quality(model_dir, names_columns=False)  # They were named before the model was learned.
             print(f"{start.source} is still there: what is removed from the model must be removed there too")
-            print(f"receipt: {made.head}")
+            print(f"head: {made.head}")
 
 
 class InitCommand(TyperCommand):
@@ -192,7 +192,7 @@ def _what_init_left(model_dir: Path) -> str:
     from certified_unlearning.ledger.initialisation import unfinished
 
     if ModelDirectory(model_dir).ledger.exists():
-        return f"{model_dir} was made; `unlearn status {model_dir}` prints its receipt"
+        return f"{model_dir} was made; `unlearn status {model_dir}` prints the head of its log"
     left = unfinished(model_dir)
     return f"nothing was made, but {left} is left; the next `init` deletes it" if left.exists() else "nothing was made"
 

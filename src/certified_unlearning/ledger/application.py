@@ -28,6 +28,7 @@ from certified_unlearning.ledger.model import (
     read_weights,
     write_version,
 )
+from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
@@ -42,7 +43,7 @@ class Applied:
         versions: The versions that it made: none where nothing was pending, two where it first finished what an
             interrupted one, or an interrupted `add`, had begun.
         deleted: Files that an interrupted command had left behind.
-        head: The ledger's last hash.
+        head: The head of the log.
         source: What is to be said of the file that the data came from, if anything.
         interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
     """
@@ -85,7 +86,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                     state = read_state(ledger)
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
-        return Applied(tuple(made), deleted, ledger.head(), source.result(), interruption)
+        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption)
 
 
 @contextmanager

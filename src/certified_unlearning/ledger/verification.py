@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.method import Secret, answered_of
@@ -24,6 +24,7 @@ from certified_unlearning.ledger.model import (
     read_weights,
     stated_by,
 )
+from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
@@ -37,7 +38,7 @@ class Verified:
     Attributes:
         state: What the ledger says.
         events: How many events it has.
-        head: Its last hash.
+        head: The head of its log.
         current: The current version's certificate.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
@@ -61,25 +62,29 @@ def verify(path: Path, head: str | None = None) -> Verified:
 
     Args:
         path: The model directory.
-        head: A receipt: the hash that a command printed earlier.
+        head: A head that a command printed earlier: the log must begin with the events of then.
 
     Raises:
         LedgerError: Something was tampered with, or an `apply` or an `add` was interrupted.
-        ParameterError: ``head`` is no receipt.
+        ParameterError: ``head`` is none.
         CertificateError: A certificate states something else than its constants give.
         DataError: A file cannot be read.
         StorageError: An `apply` or an `add` is at work.
     """
-    if head is not None and not re.fullmatch(r"[0-9a-f]{64}", head):
-        raise ParameterError(f"the receipt {head!r} is none: a receipt has 64 characters from 0 to 9 and a to f")
+    # Earlier versions printed the hash that chains the last event to all before.
+    of_chain = head is not None and re.fullmatch(r"[0-9a-f]{64}", head) is not None
+    earlier = None if head is None or of_chain else Head.parse(head)
     directory = ModelDirectory(path)
     with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
         events = ledger.verify_chain()
-        if head is not None and ledger.sequence_of(head) is None:
+        if head is not None and of_chain and ledger.sequence_of(head) is None:
             raise LedgerError(
-                f"{directory.ledger} was tampered with: the receipt {head} is of no event in it, so events were "
-                "dropped from its end or all were made again (or the receipt is another ledger's)"
+                f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
+                "from its end or all were made again (or the head is another ledger's)"
             )
+        hashes = hashes_of(directory, ledger)
+        if earlier is not None:
+            require_prefix(earlier, hashes, directory.ledger)
         state = read_state(ledger)
         model = read_stored(directory, state)
         check_data(directory, ledger, model, state)
@@ -102,7 +107,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
-        return Verified(state, events, ledger.head(), current, source, *labels, strangers)
+        return Verified(state, events, str(Head.over(hashes)), current, source, *labels, strangers)
 
 
 def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:

@@ -54,7 +54,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             intercept). The more, the more records leave before data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed
             since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
-            where every request reads them.
+            where every request learns anew.
         strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
             nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
         downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records

@@ -49,7 +49,7 @@ class RefitModel(LinearModel):
             ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned. It has no effect where every request reads them.
+            since they were read last. None: planned. It has no effect where every request learns anew.
     """
 
     epsilon: float = 1.0

@@ -29,6 +29,7 @@ from certified_unlearning.ledger.application import (
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, read_key
 from certified_unlearning.ledger.method import Answered, answered_of
 from certified_unlearning.ledger.model import StoredModel, method_of
+from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
@@ -43,7 +44,7 @@ class Extended:
         known: Whether the file's records had been added before, by an interrupted `add` of the same file.
         deleted: Files that an interrupted command had left behind.
         pending: Requests that still wait: only where nothing was added.
-        head: The ledger's last hash.
+        head: The head of the log.
     """
 
     versions: tuple[Version, ...]
@@ -102,7 +103,7 @@ def add(
                 except BaseException:
                     _delete_what_does_not_count(directory, ledger)
                     raise
-        return Extended(tuple(made), known, deleted, read_state(ledger).pending, ledger.head())
+        return Extended(tuple(made), known, deleted, read_state(ledger).pending, head_of(directory, ledger))
 
 
 def _plan(

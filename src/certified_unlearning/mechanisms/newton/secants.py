@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from certified_unlearning.mechanisms.newton.state import Array
 
+FAR = 0.5
+"""A first matrix is scaled where the one that is right along the last step is less than this share of it."""
+
 
 @dataclass
 class Secants:
@@ -12,7 +15,7 @@ class Secants:
 
     Attributes:
         first: Multiplies by the first matrix: an inverse Hessian's, or one like it.
-        scaled: Whether the first matrix is multiplied by what makes it right along the last step: where it is far off.
+        scaled: Whether the first matrix is made right along the last step where it is far too large there (`FAR`).
         pairs: Steps, changes of the gradient along them, and their products' inverses.
     """
 
@@ -35,7 +38,8 @@ class Secants:
         solution = self.first(right)
         if self.scaled and self.pairs:
             _, change, inverse = self.pairs[-1]
-            solution = solution / (inverse * float(change @ self.first(change)))
+            right_share = 1 / (inverse * float(change @ self.first(change)))
+            solution = solution * right_share if right_share < FAR else solution
         for (step, change, inverse), share in zip(self.pairs, reversed(shares), strict=True):
             solution = solution + (share - inverse * float(change @ solution)) * step
         return solution

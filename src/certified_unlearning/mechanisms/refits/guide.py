@@ -62,7 +62,8 @@ def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
 def secants_of(factor: Array, *, classes: int, strong_convexity: float) -> Secants:
     """Return L-BFGS that knows no step yet, only the factor of ``P``.
 
-    Of many classes a record often decides between a few: then ``P`` is too small, and is scaled by the last step.
+    Of many classes a record often decides between a few: then ``P`` is too small, and its inverse is scaled by the last
+    step.
     """
     return Secants(inverse(factor, classes=classes, strong_convexity=strong_convexity), scaled=True)
 

@@ -13,7 +13,8 @@ they were. They do not depend on any noise that was published, but through the r
 and of the requests so far. So given the past releases, and with them the requests, the next release is Gaussian about
 weights that are fixed, at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the
 possible weights these are. That is all that `accounting.residual.release` asks for: one shift of at most
-``budget / m`` a release, given the past.
+``budget / m`` a release, given the past. How many passes a request took is no part of a release; that nobody concludes
+anything from it is an assumption that certificates state.
 
 *The secret state* depends on removed records until the model is learned anew: passes wash nothing out, for the old
 weights may be within the budget as they are, and the guide was made with the removed records. A reading starts from
