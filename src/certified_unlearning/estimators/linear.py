@@ -164,16 +164,16 @@ class LinearModel(UnlearningEstimator):
         return np.array(features, dtype=self._dtype, order="C")
 
 
-def require_short_rows(features: Any, why: str) -> None:
+def require_short_rows(features: Any, why: str, name: str = "X") -> None:
     """Raise `DataError` if a row is longer than 1: the message names the longest, and says why it must not be."""
     norms = sparse.norms(features) if issparse(features) else _norms(features)
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
-            f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
+            f"row {worst} of {name} has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
             f"{why}; "
             "give feature_ranges, a pair (low, high) for each column, known without these "
-            "records; or divide X by a public constant, or say normalize=True to divide every row by its own norm"
+            f"records; or divide {name} by a public constant, or say normalize=True to divide every row by its own norm"
         )
 
 
