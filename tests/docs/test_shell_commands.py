@@ -108,7 +108,7 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
     assert "C = 0.0025, C n = 100: learning takes" in run(here(block_with(LEDGER, "--mechanism langevin")), tmp_path)
     assert "removing one record takes steps again" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
-    receipt = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
+    head = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
     printed = run(here(weekly.split(maxsplit=5)[5]), tmp_path)
     assert "removed 2 records of 2 people" in printed
@@ -121,8 +121,12 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "predicted.csv")) == 50
     table.assign(customer=table["customer"] + records).head(50).to_parquet(tmp_path / "joined.parquet")
     assert "added 50 records of 50 people by reading" in run(here(block_with(LEDGER, "unlearn add")), tmp_path)
-    verify = re.sub(r"[0-9a-f]{64}", receipt, here(block_with(LEDGER, "unlearn verify")))
-    assert "the receipt is in the chain" in run(verify, tmp_path)
+    assert "released: 1 request, 1 record" in run(here(block_with(LEDGER, "unlearn release")), tmp_path)
+    assert "is recorded as the copy 'website', and was written to served" in run(
+        here(block_with(LEDGER, "unlearn export")), tmp_path
+    )
+    verify = re.sub(r"\d+:[0-9a-f]{64}", head, here(block_with(LEDGER, "unlearn verify")))
+    assert "begins with the events of the head" in run(verify, tmp_path)
 
 
 def test_a_declaration_is_drafted_as_the_page_of_own_data_says(tmp_path: Path) -> None:
@@ -184,3 +188,37 @@ def test_small_commands_of_the_how_tos(tmp_path: Path, page: str, text: str) -> 
     block = block_with(ROOT / "docs" / "howto" / page, text)
     (command,) = (line for line in block.splitlines() if text in line)
     assert run(command, tmp_path).strip()
+
+
+def test_the_page_of_receipts(tmp_path: Path) -> None:
+    table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
+        columns={"older": "churned"}
+    )
+    table.loc[0, "customer_id"] = 5678
+    table.to_parquet(tmp_path / "customers.parquet")
+    run(block_with(README, "unlearn init model").splitlines()[0], tmp_path)
+    run("unlearn request model --id 1234; unlearn apply model --no-quality", tmp_path)
+    first, known, growth, signed = (block.text for block in blocks(ROOT / "docs" / "howto" / "receipts.md"))
+    assert "answered by version 2 of the model" in run(first, tmp_path)
+    assert "receipt.json: head: 4:" in run(known, tmp_path)
+    assert "begins with that of 5:" in run(growth, tmp_path)
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed, so no key can be made as the page says")
+    assert "signed.json: the head is signed with the Ed25519 key" in run(signed, tmp_path)
+
+
+def test_the_script_for_every_night_prints_only_what_went_wrong(tmp_path: Path) -> None:
+    script, heads = (b.text for b in blocks(ROOT / "docs" / "howto" / "every-night.md") if b.language == "sh")
+    (tmp_path / "nightly.sh").write_text(script)
+    table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
+        columns={"older": "churned"}
+    )
+    table.to_parquet(tmp_path / "customers.parquet")
+    run(block_with(README, "unlearn init model").splitlines()[0], tmp_path)
+    run("unlearn request model --id 1234 --received 2026-01-01 --due 30", tmp_path)
+    assert run("sh nightly.sh model", tmp_path) == ""
+    run(heads.replace("/srv/models/churn", "model"), tmp_path)
+    assert (tmp_path / "heads.txt").read_text().startswith("4:")
+    run("unlearn request model --id 1235 --received 2026-01-01 --due 30 --hold 'case 12'", tmp_path)
+    printed = run("sh nightly.sh model || test $? = 3", tmp_path)
+    assert "late: request 5 was due 2026-01-31" in printed

@@ -1,10 +1,10 @@
 """A process with everything imported that forks a child for each job: a line of JSON in, the child's exit status out.
 
-A job names what the child does (``apply``, ``add``, ``request``, ``init``), and what happens to it: SIGKILL before its
-``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds, or as soon as exact
-unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full disk at its ``fail_at``-th such
-call; no file may grow beyond ``most_bytes``. With ``numbers``, ``init`` makes a model that predicts them. ``new_seed``
-plants a fault: exact unlearning draws by this seed, not by the one that is kept.
+A job names what the child does (``apply``, ``add``, ``request``, ``release``, ``init``), and what happens to it:
+SIGKILL before its ``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after``
+seconds, or as soon as exact unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full
+disk at its ``fail_at``-th such call; no file may grow beyond ``most_bytes``. With ``numbers``, ``init`` makes a model
+that predicts them. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by the one that is kept.
 """
 
 import contextlib
@@ -27,8 +27,17 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
+from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from tests.ledger.tables import make_model, make_refit, make_regression, write_new, write_table
+from tests.ledger.tables import (
+    make_model,
+    make_refit,
+    make_regression,
+    make_text,
+    write_new,
+    write_table,
+    write_tickets,
+)
 
 CHANGES = {
     "posix": {"fsync", "pwrite", "rename", "replace", "unlink"},
@@ -93,8 +102,11 @@ def work(job: dict[str, Any]) -> None:
         add(path, Path(job["data"]))
     elif job["do"] == "request":
         requests.request(path, job["identifiers"])
+    elif job["do"] == "release":
+        release(path, job["identifiers"])
     else:
-        make = make_regression if job.get("numbers") else make_model
+        make: Callable[..., Any] = make_regression if job.get("numbers") else make_model
+        make = make_text if job.get("text") else make
         make(path, Path(job["data"]))
 
 
@@ -116,6 +128,8 @@ def main() -> None:
         make_refit(path / "refit", path / "people.csv")
         write_new(path / "new.csv")
         add(path / "refit", path / "new.csv")
+        write_tickets(path / "tickets.csv", 20)
+        make_text(path / "text", path / "tickets.csv")
     for line in sys.stdin:
         job = json.loads(line)
         child = os.fork()

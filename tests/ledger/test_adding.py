@@ -597,7 +597,7 @@ def test_after_its_removal_no_file_has_a_feature_of_an_added_record(original: Or
     assert found(model, of("p302")) == {"features.float32"}
 
 
-def test_a_receipt_from_before_an_addition_is_in_the_chain(model: Path, new: Path) -> None:
+def test_a_log_after_an_addition_begins_with_the_one_before(model: Path, new: Path) -> None:
     head = requests.status(model).head
     add(model, new)
     verify(model, head)

@@ -199,7 +199,7 @@ def test_nothing_that_is_shown_or_recorded_tells_what_a_request_cost(
         requests.request(path, [person])
         printed = unlearn("apply", path, "--no-quality").stdout
         assert same_bits(state_of(path), before | {"alive": state_of(path)["alive"]}) == (person == missed)
-        shown.append(printed.split("receipt")[0].split("):")[1])
+        shown.append(printed.split("head")[0].split("):")[1])
         with Ledger.opened(ModelDirectory(path).ledger) as ledger:
             events = ledger.events("planned", "applied")
         recorded.append([sorted(event.payload) for event in events])

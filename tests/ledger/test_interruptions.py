@@ -103,7 +103,7 @@ def test_apply_goes_on_after_it_was_interrupted_at_any_moment(model: Path, tmp_p
         return ["apply", shutil.copytree(model, tmp_path / f"copy-{number}"), "--no-quality"]
 
     def check(number: int, ended: Ended) -> None:
-        known = ("nothing is lost; `unlearn apply", "version 2 was made (receipt: ", "interrupted\n")
+        known = ("nothing is lost; `unlearn apply", "version 2 was made (head: ", "interrupted\n")
         assert ended.status == 0 or any(each in ended.errors for each in known)
         apply(tmp_path / f"copy-{number}")
         assert [batch.requests for batch in verify(tmp_path / f"copy-{number}").state.batches] == [2]
@@ -122,7 +122,7 @@ def test_init_that_was_interrupted_at_any_moment_made_a_whole_model_or_nothing(
 
     def check(number: int, ended: Ended) -> None:
         made = (tmp_path / f"model-{number}").exists()
-        said = "receipt: " in ended.printed or " was made" in ended.errors.replace("nothing was made", "")
+        said = "head: " in ended.printed or " was made" in ended.errors.replace("nothing was made", "")
         assert made == said
         assert not list(tmp_path.glob(".*"))
         if made:
@@ -141,21 +141,23 @@ def test_a_request_that_was_interrupted_says_whether_it_was_recorded_or_how_to_s
     def check(number: int, ended: Ended) -> None:
         recorded = requests.status(tmp_path / f"copy-{number}").state.pending == 1
         if "says whether" not in ended.errors:
-            assert recorded == ("receipt: " in ended.printed or "the request was recorded" in ended.errors)
+            assert recorded == ("head: " in ended.printed or "the request was recorded" in ended.errors)
 
     interrupt(count, arguments, check)
 
 
 @pytest.mark.parametrize(
     "command",
-    ["status", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("predict", "evaluate"))],
+    ["status", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("predict", "evaluate", "audit"))],
 )
 def test_commands_that_only_read_say_in_one_line_that_they_were_interrupted(
     original: Original, model: Path, tmp_path: Path, command: str
 ) -> None:
     """Three interruptions at random moments, between which the program starts anew each time."""
     arguments: list[object] = [command, model]
-    if command != "status":
+    if command == "audit":
+        arguments += ["--runs", 5, "--canaries", 20]
+    elif command != "status":
         arguments.append(original.data)
     if command == "predict":
         arguments += ["--output", tmp_path / "predictions.csv"]

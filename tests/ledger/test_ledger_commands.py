@@ -31,7 +31,7 @@ def test_init_request_apply_status_verify(original: Original, tmp_path: Path, un
     assert f"{model}: version 1 learned from 450 records of 300 people\n" in printed
     printed = unlearn("request", model, "--id", "p3", "--id", "p4").stdout
     assert "recorded: 2 requests, 3 records; 2 pending, `unlearn apply" in printed
-    receipt = printed.splitlines()[-1].removeprefix("receipt: ")
+    head = printed.splitlines()[-1].removeprefix("head: ")
     printed = unlearn("status", model).stdout
     assert "requests: 2 pending, 0 applied (0 records removed)" in printed
     assert "nothing was removed yet, so there is nothing to guarantee" in printed
@@ -45,9 +45,9 @@ def test_init_request_apply_status_verify(original: Original, tmp_path: Path, un
     assert f"epsilon = 1 at delta = 0.00222223 for whoever sees version 2 only; epsilon = {everything} at" in printed
     assert f"weights: {model}/weights-2.safetensors" in printed
     assert "no request is pending" in unlearn("apply", model).stdout
-    printed = unlearn("verify", model, "--head", receipt).stdout
+    printed = unlearn("verify", model, "--head", head).stdout
     assert f"{model}: 5 events in one chain, version 2 of the model, 2 certificates" in printed
-    assert "the receipt is in the chain" in printed
+    assert "the log begins with the events of the head that you named" in printed
     assert unlearn("verify", model / "certificate-1.json", model / "certificate-2.json", model).exit_code == 0
 
 
@@ -56,14 +56,16 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
     result = unlearn("verify", tmp_path / "empty", model, "--head", "0" * 64)
     assert result.exit_code == 1
     assert "empty is no model directory" in result.stderr
-    assert "ledger.sqlite was tampered with: the receipt 000" in result.stderr
+    assert "ledger.sqlite was tampered with: the head 000" in result.stderr
 
 
-def test_a_mistyped_receipt_is_no_tampering(model: Path, unlearn: Unlearn) -> None:
+def test_a_mistyped_head_is_no_tampering(model: Path, unlearn: Unlearn) -> None:
     for head in ("6ef1", "0" * 63 + "O", "0" * 65):
         result = unlearn("verify", model, "--head", head)
         assert result.exit_code == 1
-        assert f"the receipt {head!r} is none: a receipt has 64 characters from 0 to 9 and a to f" in result.stderr
+        assert (
+            f"{head!r} is no head of a log: a head is a number, a colon and 64 characters from 0 to 9" in result.stderr
+        )
 
 
 def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: Unlearn) -> None:
@@ -111,7 +113,7 @@ def test_one_of_anything_is_singular_wherever_it_is_printed(
 
 
 def test_a_certificate_has_no_head(model: Path, unlearn: Unlearn) -> None:
-    with pytest.raises(UnlearningError, match="--head is a receipt of a model directory; a certificate has none"):
+    with pytest.raises(UnlearningError, match="--head is of a model directory or a receipt; a certificate has none"):
         unlearn("verify", model / "certificate-1.json", "--head", "0" * 64)
 
 

@@ -47,12 +47,12 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/
         (">&-", "Bad file descriptor"),
     ],
 )
-def test_a_recorded_request_whose_receipt_cannot_be_printed_is_said_on_standard_error(
+def test_a_recorded_request_whose_head_cannot_be_printed_is_said_on_standard_error(
     model: Path, redirection: str, reason: str
 ) -> None:
     status, errors = run_with(redirection, "request", model, "--id", "p3")
     found = re.fullmatch(
-        rf"error: cannot write to standard output: {reason}; the request was recorded \(receipt: ([0-9a-f]{{64}})\)\n",
+        rf"error: cannot write to standard output: {reason}; the request was recorded \(head: (\d+:[0-9a-f]{{64}})\)\n",
         errors,
     )
     assert status == 1
@@ -70,7 +70,7 @@ def test_whatever_was_done_is_said_where_standard_output_is_full(
     output, draft, schema = tmp_path / "predictions.csv", tmp_path / "draft.yaml", tmp_path / "schema.json"
     of_a_draft = ["--label", "ill", "--id", "person", "--output", draft]
     for arguments, said in (
-        (["apply", model], r"version 2 was made \(receipt: [0-9a-f]{64}\)"),
+        (["apply", model], r"version 2 was made \(head: \d+:[0-9a-f]{64}\)"),
         (["predict", model, original.data, "--output", output], f"{output} was written"),
         (["declare", original.data, *of_a_draft], f"{draft} was written"),
         (["schema", "--output", schema], f"{schema} was written"),

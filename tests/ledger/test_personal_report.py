@@ -24,6 +24,8 @@ from certified_unlearning.ledger.personal.plain_words import PLAIN_WORDS, compar
 from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, report_on
 from certified_unlearning.ledger.requests import request
 from certified_unlearning.ledger.store import LedgerError
+from certified_unlearning.ledger.terms.deadlines import Terms
+from certified_unlearning.ledger.terms.release import release
 from tests.ledger.conftest import Original, Unlearn
 
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -216,7 +218,7 @@ def test_an_identifier_with_angle_brackets_is_text_on_the_page(original: Origina
 def test_json_has_the_same_facts(removed: Path, unlearn: Unlearn) -> None:
     report = report_on(removed, "p1")
     found = json.loads(unlearn("show", removed, "--id", "p1", "--json").stdout)
-    assert (found["stage"], found["share"], found["receipt"]) == (report.stage, report.share, report.receipt)
+    assert (found["stage"], found["share"], found["head"]) == (report.stage, report.share, report.head)
     assert found["sections"][1][1] == list(report.sections[1].sentences)
 
 
@@ -326,3 +328,21 @@ def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_ho
     assert "document that the removal was requested and carried out" in kept
     assert "so that they do not come back into the model, for example from a backup" in kept
     assert kept.endswith("The operator decides how long the log is kept.")
+
+
+def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(model: Path) -> None:
+    request(model, ["p1"], terms=Terms.of("2026-11-02", 30, "case 12"))
+    report = report_on(model, "p1")
+    assert (report.stage, report.share, report.applied) == ("on hold", None, None)
+    page = report.as_html()
+    assert "the request was received on 2 November 2026." in page
+    assert "the operator has put it on hold, and can give the reason" in page
+    assert "case 12" not in page
+    assert "The request is on hold (case 12): `unlearn release" in str(report.operator)
+    release(model, ["p1"])
+    assert report_on(model, "p1").stage == "waiting"
+    apply(model)
+    report = report_on(model, "p1")
+    assert report.stage == "removed"
+    assert report.requested is not None
+    assert "2 November 2026." in report.as_html()

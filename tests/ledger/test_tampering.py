@@ -10,10 +10,11 @@ import pytest
 
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key
-from certified_unlearning.ledger import requests, training
+from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.store import GENESIS, Ledger
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import verify
 
 
@@ -49,6 +50,14 @@ def make_chain_again(model: Path) -> None:
         )
     connection.commit()
     connection.close()
+
+
+def chain_head(model: Path) -> str:
+    """The hash of the last event, which earlier versions printed."""
+    connection = sqlite3.connect(ModelDirectory(model).ledger)
+    (found,) = connection.execute("SELECT hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
+    connection.close()
+    return str(found)
 
 
 def flip(path: Path, offset: int = -1) -> None:
@@ -131,22 +140,27 @@ def test_apply_refuses_and_changes_nothing(used: Path, name: str) -> None:
     assert ModelDirectory(used).ledger.read_bytes() == ledger
 
 
-def test_events_dropped_from_the_end_are_found_with_a_receipt(used: Path) -> None:
-    receipt = requests.status(used).head
-    verify(used, receipt)
+def test_events_dropped_from_the_end_are_found_with_a_head(used: Path) -> None:
+    head, chained = requests.status(used).head, chain_head(used)
+    verify(used, head)
+    verify(used, chained)
     sql(used, "DELETE FROM events WHERE sequence = (SELECT max(sequence) FROM events)")
     verify(used)
+    with pytest.raises(UnlearningError, match=r"is behind: the head .* is of 6 events, and there are 5"):
+        verify(used, head)
     with pytest.raises(UnlearningError, match="events were dropped from its end or all were made again"):
-        verify(used, receipt)
+        verify(used, chained)
 
 
-def test_a_chain_that_was_made_again_is_found_with_a_receipt(used: Path) -> None:
-    receipt = requests.status(used).head
+def test_a_chain_that_was_made_again_is_found_with_a_head(used: Path) -> None:
+    head, chained = requests.status(used).head, chain_head(used)
     sql(used, "UPDATE events SET time = '2020-01-01T00:00:00+00:00'")
     make_chain_again(used)
     verify(used)
+    with pytest.raises(UnlearningError, match="its first 6 events are not those of the head"):
+        verify(used, head)
     with pytest.raises(UnlearningError, match="events were dropped from its end or all were made again"):
-        verify(used, receipt)
+        verify(used, chained)
 
 
 def test_a_replaced_event_with_a_hash_of_its_own_does_not_fit_the_event_after_it(used: Path) -> None:
@@ -183,7 +197,7 @@ def test_a_person_cannot_be_requested_twice_even_by_sql(used: Path) -> None:
         Ledger.opened(ModelDirectory(used).ledger) as ledger,
         ledger.transaction(),
     ):
-        ledger.append_requests({"p3": 2})
+        ledger.append_requests("requested", {"p3": {"records": 2}})
 
 
 def test_verify_says_that_an_interrupted_apply_is_to_be_finished(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,8 +312,9 @@ def test_a_row_that_is_nobodys_but_still_there_is_found(model: Path) -> None:
     directory = ModelDirectory(model)
     with Ledger.opened(directory.ledger) as ledger:
         rows = sorted(record.row for record in ledger.records())
-        assert training.first_row_left(directory, read_features(model), rows, 450) is None
-        assert training.first_row_left(directory, read_features(model), rows[1:], 450) == rows[0]
+        copy = copy_of(directory, read_features(model), 2)
+        assert copy.first_row_left(rows, 450) is None
+        assert copy.first_row_left(rows[1:], 450) == rows[0]
 
 
 def read_features(model: Path) -> int:

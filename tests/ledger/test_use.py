@@ -375,7 +375,7 @@ def test_a_damaged_training_copy_does_not_keep_status_from_speaking(model: Path,
     path.write_bytes(path.read_bytes()[:-4])
     printed = unlearn("status", model).stdout
     assert "is damaged: it" in printed
-    assert "receipt: " in printed
+    assert "head: " in printed
     path.unlink()
     assert f"not computed, for cannot read {path}" in unlearn("status", model).stdout
 
@@ -396,16 +396,16 @@ def test_status_and_verify_as_json(model: Path, unlearn: Unlearn) -> None:
     assert found["quality"].pop("computed").endswith("without noise: not for publication")
     by_class = tuple(ClassQuality(**each) for each in found["quality"].pop("by_class"))
     assert Quality(**found["quality"], by_class=by_class) == quality_left(model)
-    receipt = found["receipt"]
-    verified = json.loads(unlearn("verify", model, "--json", "--head", receipt).stdout)
+    head = found["head"]
+    verified = json.loads(unlearn("verify", model, "--json", "--head", head).stdout)
     assert verified["verified"]
-    assert verified["receipt_in_chain"]
+    assert verified["head_in_log"]
     assert verified["guarantee"] == found["guarantee"]
     wrong = unlearn("verify", model, "--json", "--head", "0" * 64)
     assert wrong.exit_code == 1
     assert json.loads(wrong.stdout)["verified"] is False
     assert "of no event in it" in json.loads(wrong.stdout)["error"]
-    with pytest.raises(ParameterError, match="--json is for one certificate or model directory"):
+    with pytest.raises(ParameterError, match="--json is for one certificate, receipt or model directory"):
         unlearn("verify", model, model / "certificate-1.json", "--json")
     certificate = json.loads(unlearn("verify", model / "certificate-2.json", "--json").stdout)
     assert (certificate["verified"], certificate["epsilon"]) == (True, found["guarantee"]["epsilon"])
@@ -552,7 +552,8 @@ def test_three_classes_have_no_threshold(original: Original, tmp_path: Path, fre
     for flags in (["--threshold", "0.3"], ["--choose-threshold", "balanced"]):
         with pytest.raises(ParameterError, match="a threshold is for two classes, but the model has 3: '0', '1', '2'"):
             unlearn("evaluate", tmp_path / "three", fresh, *flags)
-    assert "class '2': precision" in unlearn("evaluate", tmp_path / "three", fresh).stdout
+    # Labels are drawn at random, so a class may never be predicted, and then has no precision.
+    assert "class '2': " in unlearn("evaluate", tmp_path / "three", fresh).stdout
 
 
 def test_an_ensemble_has_no_threshold(original: Original, tmp_path: Path, fresh: Path, unlearn: Unlearn) -> None:

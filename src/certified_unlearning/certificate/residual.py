@@ -29,8 +29,10 @@ from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
     possible_features,
+    possible_text,
     preprocessing,
 )
+from certified_unlearning.data.tables.declaration import Text
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, takes_newton_steps
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
@@ -85,6 +87,7 @@ class ResidualCertificate(Certificate):
         dataset: Name of the data set.
         sparse: Whether rows were sparse and every request refitted: then rounding was bounded by their entries.
         features: How features were made; ``given`` by an estimator's user.
+        hashed: How each column of text became numbers, without a vocabulary; left out where there was none.
         code_version: Which code ran.
     """
 
@@ -129,6 +132,7 @@ class ResidualCertificate(Certificate):
     dataset: str
     sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     features: str
+    hashed: tuple[Text, ...] = Field(default=(), exclude_if=lambda columns: not columns)
     code_version: str
 
     def stated(self) -> Stated:
@@ -239,6 +243,7 @@ class ResidualCertificate(Certificate):
                 "that need not be strict",
             ),
             "features": possible_features(self.features),
+            "hashed": possible_text(self.hashed, self.features, self.d // scores),
         }
 
     def recomputed(self) -> dict[str, Any]:
@@ -281,7 +286,7 @@ class ResidualCertificate(Certificate):
                 by_passes=self.passes is not None, public_records=self.public_records
             ),
             "assumptions": statements.assumptions(
-                preprocessing=preprocessing(self.dataset, self.features),
+                preprocessing=preprocessing(self.dataset, self.features, self.hashed),
                 noise_source=self.noise_source,
                 noise_resolution=release.noise_resolution(self.sigma, self.d),
                 strict=self.strict,
@@ -405,7 +410,13 @@ def _loss(classes: int) -> Loss:
 
 
 def of(
-    plan: RefitPlan, counts: Counts, *, noise_source: NoiseSource, dataset: str = "own", features: str = GIVEN
+    plan: RefitPlan,
+    counts: Counts,
+    *,
+    noise_source: NoiseSource,
+    dataset: str = "own",
+    features: str = GIVEN,
+    hashed: tuple[Text, ...] = (),
 ) -> ResidualCertificate:
     """Return what is guaranteed of a model after some requests.
 
@@ -415,9 +426,10 @@ def of(
         noise_source: Where the noise came from.
         dataset: Name of the data set.
         features: How features were made.
+        hashed: How each column of text became numbers.
     """
     # A copy, for a certificate is made in a small part of a millisecond, as removals are.
-    after = _before_removals(plan, noise_source, dataset, features).model_copy(
+    after = _before_removals(plan, noise_source, dataset, features, hashed).model_copy(
         update={
             "releases": counts.requests + 1,
             "removed": counts.removed,
@@ -432,7 +444,9 @@ def of(
 
 
 @functools.lru_cache(maxsize=64)
-def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str) -> ResidualCertificate:
+def _before_removals(
+    plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str, hashed: tuple[Text, ...]
+) -> ResidualCertificate:
     """Return the certificate of the first release."""
     return ResidualCertificate.made(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
@@ -447,4 +461,5 @@ def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, f
         noise_source=noise_source,
         dataset=dataset,
         features=features,
+        hashed=hashed,
     )

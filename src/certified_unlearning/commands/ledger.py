@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certified_unlearning.commands import ledger_init
+from certified_unlearning.commands.keeping.copies import export, lines_about
+from certified_unlearning.commands.keeping.holds import release
+from certified_unlearning.commands.keeping.receipts import receipt
 from certified_unlearning.commands.ledger_use import (
     NOT_FOR_PUBLICATION,
     evaluate,
@@ -28,6 +31,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
+from certified_unlearning.ledger.terms.deadlines import OpenRequest, Terms, late, today
 from certified_unlearning.text import counted, seconds_in_words, with_commas
 from certified_unlearning.vocabulary import ClassesFrom
 
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
     ledger_init.register(app)
-    for command in (request, apply, add, status, show, predict, evaluate):
+    for command in (request, release, apply, add, status, show, receipt, export, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -59,17 +63,30 @@ def request(
             help="Other people have the identifiers that differ from the named ones in blanks, case or encoding only.",
         ),
     ] = False,
+    received: Annotated[
+        str | None, typer.Option(metavar="DATE", help="When the people asked, such as 2026-11-26.")
+    ] = None,
+    due: Annotated[
+        int | None,
+        typer.Option(metavar="DAYS", help="In how many days after that, or after today, the request must be answered."),
+    ] = None,
+    hold: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Keep the request waiting until `release` names it: a legal hold."),
+    ] = None,
 ) -> None:
     """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
     with interruptible(lambda: f"{_command('status', model_dir)} says whether the request was recorded"):
-        receipt = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling)
-        said = "the request was" if receipt.people == 1 else f"all {receipt.people:,} requests were"
-        with after(f"{said} recorded (receipt: {receipt.head})"):
+        terms = Terms.of(received, due, hold)
+        recorded = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling, terms=terms)
+        said = "the request was" if recorded.people == 1 else f"all {recorded.people:,} requests were"
+        with after(f"{said} recorded (head: {recorded.head})"):
             print(
-                f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
-                f"{receipt.pending:,} pending, {_command('apply', model_dir)} answers them"
+                f"recorded: {counted(recorded.people, 'request')}, {counted(recorded.records, 'record')}"
+                + ("" if hold is None else f", on hold until {_command('release', model_dir)} names them")
+                + f"; {recorded.pending:,} pending, {_command('apply', model_dir)} answers them"
             )
-            _print_receipt(receipt.head)
+            _print_head(recorded.head)
 
 
 def apply(
@@ -86,7 +103,7 @@ def apply(
     with interruptible(lambda: f"nothing is lost; {_command('apply', model_dir)} goes on"):
         applied = apply_requests(model_dir, device=device)
         made = f"version {applied.versions[-1].version} was made" if applied.versions else "no request is pending"
-        with after(f"{made} (receipt: {applied.head})"):
+        with after(f"{made} (head: {applied.head})"):
             _print_applied(applied, model_dir, quality)
 
 
@@ -113,7 +130,7 @@ def add(
     with interruptible(lambda: f"{_command('status', model_dir)} says whether the records were added"):
         added = add_records(model_dir, data, one_spelling=one_spelling, announce=functools.partial(_announce_new, data))
         said = f"version {added.versions[-1].version} was made" if added.versions else "nothing was added"
-        with after(f"{said} (receipt: {added.head})"):
+        with after(f"{said} (head: {added.head})"):
             _print_deleted(added.deleted)
             for version in added.versions:
                 _print_version(version)
@@ -128,7 +145,7 @@ def add(
                 if quality:
                     print_quality(model_dir)
                 print(f"{data} is still there: what is removed from the model must be removed there too")
-            _print_receipt(added.head)
+            _print_head(added.head)
 
 
 def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
@@ -174,7 +191,7 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
         print("The file that the data came from is yours: remove the records there too.")
     else:
         print("no request is pending")
-    _print_receipt(applied.head)
+    _print_head(applied.head)
 
 
 def _print_deleted(paths: Sequence[Path]) -> None:
@@ -194,12 +211,30 @@ def _print_version(version: Version) -> None:
         )
 
 
-def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = False) -> None:
+LATE = 3
+"""Exit status of `status --fail-when-late` when a request is late: 1 and 2 are mistakes of the user's."""
+
+
+def status(
+    model_dir: ModelDir,
+    quality: WithQuality = True,
+    as_json: AsJson = False,
+    fail_when_late: Annotated[
+        bool,
+        typer.Option("--fail-when-late", help=f"End with the exit status {LATE} when a request is late: for cron."),
+    ] = False,
+) -> None:
     """Say where a model stands: requests, versions, what is guaranteed, how good it is, where its weights lie."""
     found = requests.status(model_dir)
     if as_json:
         print(json.dumps(_status_as_json(found, model_dir, quality), indent=2))
-        return
+    else:
+        _print_status(found, model_dir, quality)
+    if fail_when_late and late(found.open_requests):
+        raise typer.Exit(LATE)
+
+
+def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     state = found.state
     people, records = _removed(state)
     if found.meaning is not None:
@@ -213,6 +248,8 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         weights = in_words(found.class_weight)
         print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
+    _print_open(found.open_requests)
+    print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
         print(_version(version))
     print(_epsilon(state.current))
@@ -220,7 +257,31 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     if quality:
         print_quality(model_dir)
     _print_notes(found, model_dir)
-    _print_receipt(found.head)
+    _print_head(found.head)
+
+
+def _print_open(open_requests: Sequence[OpenRequest]) -> None:
+    """Print which requests are late, and which are on hold."""
+    day = today()
+    for each in late(open_requests, day):
+        why = "" if each.terms.hold is None else f", on hold: {each.terms.hold}"
+        print(f"late: request {each.event} was due {each.terms.due} ({counted(each.days_late(day), 'day')} ago{why})")
+    for each in open_requests:
+        if each.terms.hold is not None and not each.days_late(day):
+            due = "" if each.terms.due is None else f", due {each.terms.due}"
+            print(f"on hold: request {each.event} since {each.recorded}{due}: {each.terms.hold}")
+
+
+def _open_as_json(request: OpenRequest) -> dict[str, Any]:
+    terms = request.terms
+    return {
+        "event": request.event,
+        "recorded": request.recorded,
+        "received": None if terms.received is None else str(terms.received),
+        "due": None if terms.due is None else str(terms.due),
+        "days_late": request.days_late(today()),
+        "hold": terms.hold,
+    }
 
 
 def _labels(origin: ClassesFrom | None, target_range: tuple[float, float] | None) -> str:
@@ -270,7 +331,13 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "interrupted": found.interruption is not None,
         "source": found.source,
         "warnings": [] if known is None else warnings_about(known, model_dir),
-        "receipt": found.head,
+        "open": [_open_as_json(each) for each in found.open_requests],
+        "late": len(late(found.open_requests)),
+        "copies": [
+            {"name": each.name, "version": each.version, "time": each.time, "outdated": each.is_outdated(state)}
+            for each in found.copies
+        ],
+        "head": found.head,
     }
 
 
@@ -322,13 +389,14 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "events": verified.events,
         "version": state.current.version,
         "certificates": len(state.versions),
-        "receipt_in_chain": True if head else None,
+        "head_in_log": True if head else None,
         "classes_from": verified.classes_from,
         "target_range": verified.target_range,
+        "text": verified.text,
         "guarantee": _guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
-        "receipt": verified.head,
+        "head": verified.head,
     }
     print(json.dumps(found, indent=2))
     return True
@@ -349,15 +417,17 @@ def verify(model_dir: Path, head: str | None) -> None:
     print(
         f"{model_dir}: {counted(verified.events, 'event')} in one chain, version {state.current.version} of the model, "
         f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
-        + ("; the receipt is in the chain" if head else "")
+        + ("; the log begins with the events of the head that you named" if head else "")
     )
     print(_labels(verified.classes_from, verified.target_range))
+    for column, width in verified.text.items():
+        print(f"text: {column!r}, hashed into {width:,} columns, without a vocabulary")
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")
     for path in verified.strangers:
         print(f"note: {path} is no part of the model; what it holds was not checked")
-    _print_receipt(verified.head)
+    _print_head(verified.head)
 
 
 def _version(version: Version) -> str:
@@ -400,5 +470,5 @@ def _print_notes(found: Status, model_dir: Path) -> None:
         print(f"note: {found.source}")
 
 
-def _print_receipt(head: str) -> None:
-    print(f"receipt: {head}")
+def _print_head(head: str) -> None:
+    print(f"head: {head}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from certified_unlearning.commands import ledger
+from certified_unlearning.commands.keeping import receipts
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import interruptible
 from certified_unlearning.errors import ParameterError, UnlearningError
@@ -18,24 +19,40 @@ VIOLATED = 3
 
 
 def verify(
-    paths: Annotated[list[Path], typer.Argument(help="Certificates, or model directories of `unlearn init`.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Certificates, receipts, or model directories of `unlearn init`.")
+    ],
     head: Annotated[
         str | None,
-        typer.Option(help="A receipt that a command on the model directory printed: it must be in the ledger."),
+        typer.Option(
+            help="A head that a command printed earlier: the directory's log must begin with it, the receipt be of it."
+        ),
+    ] = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(help="The operator's Ed25519 public key in PEM: receipts must be signed with its pair."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Of one certificate or model directory: print one JSON object.")
+        bool, typer.Option("--json", help="Of one certificate, receipt or model directory: print one JSON object.")
     ] = False,
 ) -> None:
-    """Recompute what certificates and model directories state; exit with 1 when something is not as stated."""
+    """Recompute what certificates, receipts and model directories state; exit with 1 when something is not so."""
     from certified_unlearning import certificate
 
-    if head is not None and not all(path.is_dir() for path in paths):
-        raise ParameterError("--head is a receipt of a model directory; a certificate has none")
+    of_receipts = {path for path in paths if receipts.is_receipt(path)}
+    if head is not None and not all(path.is_dir() or path in of_receipts for path in paths):
+        raise ParameterError("--head is of a model directory or a receipt; a certificate has none")
+    if public_key is not None and len(of_receipts) < len(paths):
+        raise ParameterError("--public-key is for receipts; nothing else is signed")
     if as_json:
         if len(paths) != 1:
-            raise ParameterError(f"--json is for one certificate or model directory, got {len(paths)}")
-        verified = ledger.verify_as_json(paths[0], head) if paths[0].is_dir() else _verify_as_json(paths[0])
+            raise ParameterError(f"--json is for one certificate, receipt or model directory, got {len(paths)}")
+        if paths[0] in of_receipts:
+            verified = receipts.verify_receipt_as_json(paths[0], head, public_key)
+        elif paths[0].is_dir():
+            verified = ledger.verify_as_json(paths[0], head)
+        else:
+            verified = _verify_as_json(paths[0])
         if not verified:
             raise typer.Exit(1)
         return
@@ -44,6 +61,9 @@ def verify(
         try:
             if path.is_dir():
                 ledger.verify(path, head)
+                continue
+            if path in of_receipts:
+                receipts.verify_receipt(path, head, public_key)
                 continue
             certified = certificate.read_any(path)
             certificate.verify(certified)

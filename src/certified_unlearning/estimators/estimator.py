@@ -113,6 +113,10 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             "needs a certificate of the model's law"
         )
 
+    def _range(self) -> tuple[float, float] | None:
+        """Return the range that targets are clipped to; None of classes."""
+        return None
+
     def _long_rows(self, directions: Array) -> Array:
         """Return features that the model sees in these directions, as long as its guarantee allows.
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,17 @@ class LinearModel(UnlearningEstimator):
             f"what the certificate of {type(self).__name__} compares with cannot be drawn: LangevinLogisticRegression "
             "(with batch_size=None), LangevinRidge, CertifiedLogisticRegression and CertifiedRidge can be audited so; "
             "or give weights of your own to compare_laws"
+        )
+
+    def _secret(self) -> Self:
+        """Return this model with its secret weights in the place of the published ones, for audits alone.
+
+        Raises:
+            AssumptionError: There are none: noise is added elsewhere.
+        """
+        raise AssumptionError(
+            f"{type(self).__name__} has no secret weights to which noise is added on publication alone: "
+            "CertifiedLogisticRegression and CertifiedRidge can be audited by white_box"
         )
 
     def _noise_of_coefficients(self) -> dict[str, Any]:

@@ -3,20 +3,24 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
+from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
+from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
-from certified_unlearning.ledger.training import digest_of_file
+from certified_unlearning.ledger.terms.deadlines import NO_TERMS, OpenRequest, Terms, open_requests
+from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 
@@ -27,14 +31,14 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """Receipt of a recorded removal request.
+class Recorded:
+    """What was recorded of removal requests.
 
     Attributes:
         people: How many people's removal was requested.
         records: How many rows are theirs.
-        pending: How many requests wait now.
-        head: The ledger's last hash: with it anybody can prove that the request was recorded.
+        pending: How many requests wait for `apply` now.
+        head: The log's head: with it anybody can prove that the request was recorded.
     """
 
     people: int
@@ -43,7 +47,14 @@ class Receipt:
     head: str
 
 
-def request(path: Path, identifiers: Sequence[str], file: Path | None = None, *, one_spelling: bool = False) -> Receipt:
+def request(
+    path: Path,
+    identifiers: Sequence[str],
+    file: Path | None = None,
+    *,
+    one_spelling: bool = False,
+    terms: Terms = NO_TERMS,
+) -> Recorded:
     """Record that people's records are to be removed: all of them or, when one is wrong, none.
 
     Args:
@@ -52,6 +63,7 @@ def request(path: Path, identifiers: Sequence[str], file: Path | None = None, *,
         file: More identifiers: a CSV file of one column, or with the data's identifier column by name.
         one_spelling: Whether identifiers that a person would take for the named ones, but that differ in blanks, case
             or encoding, are other people's. Otherwise a request that leaves one out is refused.
+        terms: When the requests were received and are due, and why they have to wait, if they do.
 
     Raises:
         ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before; or another
@@ -60,34 +72,58 @@ def request(path: Path, identifiers: Sequence[str], file: Path | None = None, *,
         StorageError: The ledger cannot be written.
     """
     directory = ModelDirectory(path)
+    kind: Literal["held", "requested"] = "requested" if terms.hold is None else "held"
     with Ledger.opened(directory.ledger) as ledger:
-        state = read_state(ledger)
-        given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
-        rounded = next((identifier for identifier in given if ROUNDED.fullmatch(identifier)), None)
-        if rounded is not None:
-            raise ParameterError(
-                f"identifier {rounded!r} is a number that a program has rounded, so it may be somebody else's; export "
-                "identifiers as text; nothing was recorded"
-            )
-        named = [str(text_of(identifier)) for identifier in given]
-        if not named:
-            raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
-        twice = [identifier for identifier, count in Counter(named).items() if count > 1]
-        if twice:
-            raise ParameterError(f"{_shown(twice)} named more than once; nothing was recorded")
+        named = named_people(read_state(ledger), identifiers, file)
         # Another request may come between two looks, not into a transaction.
-        try:
-            with ledger.transaction():
-                state = read_state(ledger)
-                records = _count_records(ledger, state, named)
-                if not one_spelling:
-                    _require_all_spellings(ledger, named)
-                added_with = {each: state.added_with(ledger.row_of(each) or 0) for each in records}
-                ledger.append_requests(records, {each: version for each, version in added_with.items() if version > 1})
-                head = ledger.head()
-        except UnicodeEncodeError as error:
-            raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
-    return Receipt(len(named), sum(records.values()), state.pending + len(named), head)
+        with recorded_in_utf8(), ledger.transaction():
+            state = read_state(ledger)
+            records = _count_records(ledger, state, named)
+            if not one_spelling:
+                _require_all_spellings(ledger, named)
+            ledger.append_requests(kind, {each: _payload(ledger, state, each, records[each], terms) for each in named})
+            head = head_of(directory, ledger)
+    pending = state.pending + (len(named) if kind == "requested" else 0)
+    return Recorded(len(named), sum(records.values()), pending, head)
+
+
+def named_people(state: State, identifiers: Sequence[str], file: Path | None) -> list[str]:
+    """Return whom options and a file name, as the table's rules write them.
+
+    Raises:
+        ParameterError: Nobody is named, somebody twice, or by a number that a program has rounded.
+        DataError: The file cannot be read.
+    """
+    given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
+    rounded = next((identifier for identifier in given if ROUNDED.fullmatch(identifier)), None)
+    if rounded is not None:
+        raise ParameterError(
+            f"identifier {rounded!r} is a number that a program has rounded, so it may be somebody else's; export "
+            "identifiers as text; nothing was recorded"
+        )
+    named = [str(text_of(identifier)) for identifier in given]
+    if not named:
+        raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
+    twice = [identifier for identifier, count in Counter(named).items() if count > 1]
+    if twice:
+        raise ParameterError(f"{_shown(twice)} named more than once; nothing was recorded")
+    return named
+
+
+@contextmanager
+def recorded_in_utf8() -> Iterator[None]:
+    """Refuse in one sentence what SQLite cannot keep as text."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
+
+
+def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
+    """Return what the event of a request records."""
+    version = state.added_with(ledger.row_of(identifier) or 0)
+    added = {"added_with": version} if version > 1 else {}
+    return {"records": records} | added | terms.as_payload()
 
 
 def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[str, int]:
@@ -100,6 +136,12 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
             answer = "not applied yet" if version is None else f"applied with version {version.version}, {version.time}"
             raise ParameterError(
                 f"the removal of {identifier!r} was requested before ({earlier.time}; {answer}); nothing was recorded"
+            )
+        hold = ledger.hold_of(identifier)
+        if hold is not None:
+            raise ParameterError(
+                f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
+                "release` ends that; nothing was recorded"
             )
         records[identifier] = ledger.count_records_of(identifier)
     unknown = [identifier for identifier, count in records.items() if not count]
@@ -173,7 +215,9 @@ class Status:
 
     Attributes:
         state: What the ledger says.
-        head: Its last hash.
+        head: The head of its log.
+        open_requests: The requests that wait or are on hold.
+        copies: The copies of the model elsewhere.
         is_busy: Whether an `apply` or an `add` is at work.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
@@ -187,6 +231,8 @@ class Status:
 
     state: State
     head: str
+    open_requests: Sequence[OpenRequest]
+    copies: Sequence[Copy]
     is_busy: bool
     source: str | None
     classes_from: ClassesFrom | None
@@ -204,7 +250,8 @@ def status(path: Path) -> Status:
     """
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
-        state, head = read_state(ledger), ledger.head()
+        state = read_state(ledger)
+        head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
     try:
@@ -214,6 +261,8 @@ def status(path: Path) -> Status:
     return Status(
         state,
         head,
+        waiting,
+        elsewhere,
         is_busy,
         source,
         labels.classes_from,

@@ -18,7 +18,7 @@ from certified_unlearning.data.tables.spellings import Group, folded
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
 
-Kind = Literal["initialised", "requested", "planned", "applied"]
+Kind = Literal["initialised", "held", "requested", "planned", "applied", "exported", "withdrawn"]
 
 GENESIS = "0" * 64
 """The hash before the first event's."""
@@ -68,7 +68,7 @@ class Event:
         sequence: Its number: 1, 2, 3, ...
         time: When, in UTC.
         kind: What happened.
-        subject: Whose removal was requested; None for all other kinds.
+        subject: Whose removal was requested or is on hold; None for all other kinds.
         payload: What else is to be known.
         hash: SHA-256 of everything above and of the hash before.
     """
@@ -150,17 +150,15 @@ class Ledger:
         """Append an event."""
         self._append(kind, [(None, payload)])
 
-    def append_requests(self, records: Mapping[str, int], added_with: Mapping[str, int] | None = None) -> None:
-        """Append a request for each person.
+    def append_requests(self, kind: Literal["held", "requested"], requests: Mapping[str, dict[str, Any]]) -> None:
+        """Append a request for each person, or that it is on hold.
 
         Args:
-            records: How many records each has.
-            added_with: The version that added them, of people whose records were added after the start.
+            kind: Of all of these events.
+            requests: What is to be known of each person's: ``records``, how many there are; ``added_with``, the version
+                that added them if they came after the start; and the terms.
         """
-        payloads = {identifier: {"records": count} for identifier, count in records.items()}
-        for identifier, version in (added_with or {}).items():
-            payloads[identifier]["added_with"] = version
-        self._append("requested", payloads.items())
+        self._append(kind, requests.items())
 
     def _append(self, kind: Kind, entries: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
         last = self._connection.execute("SELECT sequence, hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
@@ -175,10 +173,9 @@ class Ledger:
             rows.append((*row, previous))
         self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def head(self) -> str:
-        """Return the hash of the last event: with it, nobody can later drop events from the end unnoticed."""
-        row = self._connection.execute("SELECT hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
-        return GENESIS if row is None else str(row[0])
+    def all_events(self) -> Iterator[Event]:
+        """Yield all events, in order."""
+        return map(_event, self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY sequence"))
 
     def events(self, *kinds: Kind) -> list[Event]:
         """Return the events of these kinds, in order."""
@@ -187,10 +184,30 @@ class Ledger:
         return [_event(row) for row in self._connection.execute(query, kinds)]
 
     def request_of(self, subject: str) -> Event | None:
-        """Return the request to remove somebody's records, if there was one."""
-        query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND subject = ?"
-        row = self._connection.execute(query, (subject,)).fetchone()
+        """Return the request to remove somebody's records, if there was one that is not on hold."""
+        return self._event_of("requested", subject)
+
+    def hold_of(self, subject: str) -> Event | None:
+        """Return when somebody's request was put on hold, if it was; it may have been released since."""
+        return self._event_of("held", subject)
+
+    def _event_of(self, kind: Kind, subject: str) -> Event | None:
+        query = f"SELECT {_COLUMNS} FROM events WHERE kind = ? AND subject = ?"
+        row = self._connection.execute(query, (kind, subject)).fetchone()
         return None if row is None else _event(row)
+
+    def requests_after(self, sequence: int) -> list[Event]:
+        """Return the requests with larger sequence numbers, in order."""
+        query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? ORDER BY sequence"
+        return [_event(row) for row in self._connection.execute(query, (sequence,))]
+
+    def holds(self) -> list[Event]:
+        """Return the requests that are on hold, in order."""
+        query = (
+            f"SELECT {_COLUMNS} FROM events AS hold WHERE kind = 'held' AND NOT EXISTS "
+            "(SELECT 1 FROM events WHERE kind = 'requested' AND subject = hold.subject) ORDER BY sequence"
+        )
+        return [_event(row) for row in self._connection.execute(query)]
 
     def count_requests(self, after: int) -> tuple[int, int]:
         """Return how many requests have a sequence number above ``after``, and the largest number of all requests."""

@@ -3,7 +3,7 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
-from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.ledger import training
+from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.method import Secret, answered_of
 from certified_unlearning.ledger.model import (
@@ -24,9 +23,13 @@ from certified_unlearning.ledger.model import (
     read_weights,
     stated_by,
 )
+from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
+from certified_unlearning.ledger.training.copies import Asked, waiting_of
+from certified_unlearning.ledger.training.forms import copy_of
+from certified_unlearning.ledger.training.keyed import tag
 from certified_unlearning.vocabulary import ClassesFrom
 
 
@@ -37,12 +40,13 @@ class Verified:
     Attributes:
         state: What the ledger says.
         events: How many events it has.
-        head: Its last hash.
+        head: The head of its log.
         current: The current version's certificate.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
         target_range: The declared range of numbers to predict; None of classes.
+        text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
     """
 
@@ -53,6 +57,7 @@ class Verified:
     source: str | None
     classes_from: ClassesFrom | None
     target_range: tuple[float, float] | None
+    text: Mapping[str, int]
     strangers: tuple[Path, ...]
 
 
@@ -61,31 +66,36 @@ def verify(path: Path, head: str | None = None) -> Verified:
 
     Args:
         path: The model directory.
-        head: A receipt: the hash that a command printed earlier.
+        head: A head that a command printed earlier: the log must begin with the events of then.
 
     Raises:
         LedgerError: Something was tampered with, or an `apply` or an `add` was interrupted.
-        ParameterError: ``head`` is no receipt.
+        ParameterError: ``head`` is none.
         CertificateError: A certificate states something else than its constants give.
         DataError: A file cannot be read.
         StorageError: An `apply` or an `add` is at work.
     """
-    if head is not None and not re.fullmatch(r"[0-9a-f]{64}", head):
-        raise ParameterError(f"the receipt {head!r} is none: a receipt has 64 characters from 0 to 9 and a to f")
+    # Earlier versions printed the hash that chains the last event to all before.
+    of_chain = head is not None and re.fullmatch(r"[0-9a-f]{64}", head) is not None
+    earlier = None if head is None or of_chain else Head.parse(head)
     directory = ModelDirectory(path)
     with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
         events = ledger.verify_chain()
-        if head is not None and ledger.sequence_of(head) is None:
+        if head is not None and of_chain and ledger.sequence_of(head) is None:
             raise LedgerError(
-                f"{directory.ledger} was tampered with: the receipt {head} is of no event in it, so events were "
-                "dropped from its end or all were made again (or the receipt is another ledger's)"
+                f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
+                "from its end or all were made again (or the head is another ledger's)"
             )
+        hashes = hashes_of(directory, ledger)
+        if earlier is not None:
+            require_prefix(earlier, hashes, directory.ledger)
         state = read_state(ledger)
         model = read_stored(directory, state)
         check_data(directory, ledger, model, state)
         owned = _check_tags(directory, ledger, ledger.records())
         _check_batches(ledger, state)
-        row = training.first_row_left(directory, model.learner.features, owned, state.rows)
+        copy = copy_of(directory, model.learner.features, state.current.version)
+        row = copy.first_row_left(owned, state.rows)
         if row is not None:
             raise LedgerError(
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
@@ -102,11 +112,24 @@ def verify(path: Path, head: str | None = None) -> Verified:
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
-        return Verified(state, events, ledger.head(), current, source, *labels, strangers)
+        text = {column: how.width for column, how in model.table.text.items()}
+        return Verified(state, events, str(Head.over(hashes)), current, source, *labels, text, strangers)
 
 
-def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:
+def check_data(
+    directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, beside: Sequence[Asked] = ()
+) -> list[str]:
     """Check the training copy, and who has the rows that are going to be removed; how many have one, of the others.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger.
+        model: What never changes of it.
+        state: What the ledger says.
+        beside: Digests to compute of the same bytes.
+
+    Returns:
+        These.
 
     Raises:
         LedgerError: They are not what was recorded.
@@ -119,10 +142,10 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         version, due = batch.version, batch.training_digest
         removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
-    if training.digest(directory, model.learner.features, key, removed, training.waiting_of(state)) != due:
-        raise LedgerError(
-            f"{directory.features.parent} was tampered with: the training copy is not what the ledger recorded"
-        )
+    copy = copy_of(directory, model.learner.features, state.current.version)
+    found, *others = copy.digests([Asked(key, removed, waiting_of(state)), *beside])
+    if found != due:
+        raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
     requested = ledger.requests(state.answered_up_to, state.last_request)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     _check_tags(directory, ledger, about_to_go)
@@ -133,14 +156,15 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         or not ledger.count_records() == ledger.count_rows() == left
     ):
         raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+    return others
 
 
 def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> list[int]:
     """Check that `init` or `add` wrote whose these rows are, and return the rows."""
     rows = []
     key = read_key(directory.identifier_key)
-    for identifier, row, tag in records:
-        if not hmac.compare_digest(tag, training.tag(key, identifier, row)):
+    for identifier, row, written in records:
+        if not hmac.compare_digest(written, tag(key, identifier, row)):
             raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
         rows.append(row)
     return rows

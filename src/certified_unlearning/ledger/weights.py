@@ -20,6 +20,16 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
         DataError: They cannot be read.
         LedgerError: They are not what was recorded.
     """
+    return safetensors.numpy.load(weights_file(directory, version))["weights"]
+
+
+def weights_file(directory: ModelDirectory, version: Version) -> bytes:
+    """Return what the file of a version's weights holds.
+
+    Raises:
+        DataError: It cannot be read.
+        LedgerError: It is not what was recorded.
+    """
     path = directory.weights(version.version)
     try:
         content = path.read_bytes()
@@ -27,7 +37,7 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     if hashlib.sha256(content).hexdigest() != version.weights_sha256:
         raise LedgerError(f"{path} was tampered with: it is not the model that the ledger recorded")
-    return safetensors.numpy.load(content)["weights"]
+    return content
 
 
 def scores_of(rows: NDArray[np.float32], weights: NDArray[Any]) -> NDArray[Any]:

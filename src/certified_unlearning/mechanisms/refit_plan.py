@@ -36,6 +36,8 @@ LARGEST_DOWNDATE = 1000
 _NEWTON_STEPS = 8
 _REFIT_STEPS = 500
 """As many as such solvers take, more or less, in passes of single precision."""
+_SPARSE_REFIT_STEPS = 60
+"""The same of sparse rows."""
 
 
 class RefitPlan(BaseModel):
@@ -270,7 +272,8 @@ class RefitPlan(BaseModel):
         if self.removes_by_newton:
             # Matrices are made of a sample where there are many records, by products that use a processor well.
             return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
-        return Work(_REFIT_STEPS * SECONDS_OF_A_STEP, _REFIT_STEPS)
+        steps = _SPARSE_REFIT_STEPS if self.sparse else _REFIT_STEPS
+        return Work(steps * SECONDS_OF_A_STEP, steps)
 
     @property
     def dimension(self) -> int:
@@ -292,8 +295,8 @@ class RefitPlan(BaseModel):
         """Whether requests may be answered without reading data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
 
-    def require_representable(self, terms: Terms) -> None:
-        """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
+    def require_representable(self, terms: Terms | None) -> None:
+        """Raise `AssumptionError` where float64 cannot keep to the budget; None: as for dense rows."""
         release.require_representable(
             n=self.n,
             features=self.features,

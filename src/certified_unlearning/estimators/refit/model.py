@@ -214,6 +214,11 @@ class RefitModel(LinearModel):
             drawn(exact.weights, "comparator"),
         )
 
+    def _secret(self) -> Self:
+        model = copy.copy(self)
+        model._weights = self._model.weights
+        return model
+
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
         plan, rows, labels = self._plan, self._store.rows, self._store.labels

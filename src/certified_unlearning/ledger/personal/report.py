@@ -25,13 +25,14 @@ from certified_unlearning.ledger.personal.plain_words import (
     comparison_in_plain_words,
     in_plain_words,
 )
+from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate, look_for_leftovers
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Event, Ledger
 from certified_unlearning.text import counted, noun_of
 from certified_unlearning.version import code_version
 
-Stage = Literal["no request", "waiting", "removed"]
+Stage = Literal["no request", "on hold", "waiting", "removed"]
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -63,7 +64,7 @@ class PersonalReport:
         share: How many guesses of whether the records were in the model can be right, at most; None where the
             certificate bounds no such share, or nothing was removed yet.
         certificate_sha256: Digest of the current certificate's file.
-        receipt: The ledger's last hash.
+        head: The head of the log.
         sections: The page.
         operator: What the operator can do, and needs to know.
         commands: The commands in both.
@@ -80,7 +81,7 @@ class PersonalReport:
     current: int
     share: float | None
     certificate_sha256: str
-    receipt: str
+    head: str
     sections: tuple[Section, ...]
     operator: tuple[str, ...]
     commands: tuple[str, ...]
@@ -145,8 +146,8 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
             ledger.verify_chain()
-            state, head = read_state(ledger), ledger.head()
-            request, present = ledger.request_of(name), ledger.count_records_of(name)
+            state, head = read_state(ledger), head_of(directory, ledger)
+            hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)
             if request is None and not present:
                 like = like or ledger.requested_like(name)
@@ -159,23 +160,28 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     leftovers, is_busy = look_for_leftovers(directory, state)
     unfinished = unfinished or is_busy or bool(leftovers)
     answering = None if request is None else state.answering(request.sequence)
-    records = present if request is None else int(request.payload["records"])
-    came_with = state.added_with(row or 0) if request is None else int(request.payload.get("added_with", 1))
-    stage: Stage = "no request" if request is None else "waiting" if answering is None else "removed"
+    is_held = request is None and hold is not None
+    # What was released from a hold was asked for when it was put there.
+    asked = hold or request
+    records = present if asked is None else int(asked.payload["records"])
+    came_with = state.added_with(row or 0) if asked is None else int(asked.payload.get("added_with", 1))
+    stage: Stage = "on hold" if is_held else "waiting" if answering is None else "removed"
+    if asked is None:
+        stage = "no request"
     certified = current_certificate(directory, state)
-    writer = _Writer(path, name, state, certified, records, came_with, request, answering, head, unfinished)
+    writer = _Writer(path, name, state, certified, records, came_with, asked, is_held, answering, head, unfinished)
     return PersonalReport(
         identifier=name,
         stage=stage,
         records=records,
         added=state.time_of(came_with) if came_with > 1 else None,
-        requested=None if request is None else request.time,
+        requested=None if asked is None else asked.time,
         applied=None if answering is None else answering.time,
         version=None if answering is None else answering.version,
         current=state.current.version,
         share=certified.right_guesses() if answering is not None else None,
         certificate_sha256=state.current.certificate_sha256,
-        receipt=head,
+        head=head,
         sections=writer.sections(),
         operator=writer.operator(),
         commands=writer.commands,
@@ -194,6 +200,7 @@ class _Writer:
     records: int
     came_with: int
     request: Event | None
+    is_held: bool
     answering: Version | None
     head: str
     unfinished: bool
@@ -238,6 +245,9 @@ class _Writer:
             f"The request is entry {self.request.sequence:,} of the log, which does not say who asked. No entry can be "
             "taken out alone: the identifier is kept as long as the folder is."
         )
+        if self.is_held:
+            why = f"The request is on hold ({self.request.payload.get('reason')}): `{self.release_command}` ends that."
+            return (folder, why, kept, verifies)
         if self.answering is None:
             return (folder, f"`{self.apply_command}` carries the request out.", kept, verifies)
         unfinished = (f"`{self.apply_command}` deletes what is left of earlier versions.",) if self.unfinished else ()
@@ -285,9 +295,15 @@ class _Writer:
         )
 
     def _asked(self, request: Event) -> str:
+        received = request.payload.get("received")
+        when = (
+            "The software does not know when the operator received the request."
+            if received is None
+            else f"As the operator recorded, the request was received on {_day(received)}."
+        )
         return (
             f"On {_day(request.time)}, the operator recorded in a log that {self._records()} {self._is_to_be} removed. "
-            "The software does not know when the operator received the request."
+            f"{when}"
         )
 
     @property
@@ -296,6 +312,13 @@ class _Writer:
 
     def _waits(self) -> tuple[str, ...]:
         made = f"was made {'with' if self._is_in else 'without'} the {self._it}"
+        if self.is_held:
+            return (
+                "The request has not been carried out yet: the operator has put it on hold, and can give the reason. "
+                f"The current version of the model, version {self.state.current.version}, {made}.",
+                f"When the hold has ended and the operator carries the request out, a new version is made without the "
+                f"{self._it}.",
+            )
         return (
             "The request has not been carried out yet. The current version of the model, version "
             f"{self.state.current.version}, {made}.",
@@ -406,12 +429,23 @@ class _Writer:
     @property
     def commands(self) -> tuple[str, ...]:
         """All commands that sentences may name."""
-        return (self.request_command, self.apply_command, self.verify_command, self.verify_certificate_command)
+        return (
+            self.request_command,
+            self.release_command,
+            self.apply_command,
+            self.verify_command,
+            self.verify_certificate_command,
+        )
 
     @property
     def request_command(self) -> str:
         """What requests the removal."""
         return f"{shell_command('request', self.path)} --id {shlex.quote(self.name)}"
+
+    @property
+    def release_command(self) -> str:
+        """What ends the hold of the request."""
+        return f"{shell_command('release', self.path)} --id {shlex.quote(self.name)}"
 
     @property
     def apply_command(self) -> str:
@@ -440,9 +474,10 @@ _NO_PROBABILITY = (
 
 
 def _day(time: str) -> str:
-    """Return a time of the ledger for people."""
-    moment = datetime.fromisoformat(time).astimezone(UTC)
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} at {moment:%H:%M} UTC"
+    """Return a time or a day of the ledger for people."""
+    moment = datetime.fromisoformat(time)
+    day = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"{day} at {moment.astimezone(UTC):%H:%M} UTC" if "T" in time else day
 
 
 def _in_lines(heading: str, sentences: tuple[str, ...]) -> str:

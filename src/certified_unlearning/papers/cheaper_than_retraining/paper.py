@@ -1,5 +1,6 @@
 """Cheaper than retraining: our own analysis, declared as papers are, so that its statements are judged, too."""
 
+from certified_unlearning.papers.cheaper_than_retraining.audits.experiment import AUDIT
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST
 from certified_unlearning.reproduction.paper import Paper
 
@@ -9,7 +10,7 @@ PAPER = Paper(
     title="Cheaper than retraining",
     citation="Our own analysis: what a request costs, beside fitting again. No paper of others",
     package=_HERE,
-    experiments=(COST,),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests")),
+    experiments=(COST, AUDIT),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests", "audited")),
     findings=f"{_HERE}.findings:findings",
 )

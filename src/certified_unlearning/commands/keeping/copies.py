@@ -1,0 +1,64 @@
+"""The command `unlearn export`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certified_unlearning.commands.options import ModelDir
+from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.copies import exports
+from certified_unlearning.ledger.copies.exports import Copy
+from certified_unlearning.ledger.directory import shell_command
+from certified_unlearning.ledger.state import State
+
+
+def export(
+    model_dir: ModelDir,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="A directory for the weights, the certificate and the columns; made or replaced."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the copy is called, such as 'mlflow: churn 3'; by default its directory.")
+    ] = None,
+    withdraw: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Record that the copy of this name is gone.")
+    ] = None,
+) -> None:
+    """Copy the current version to another place and record where, so that `status` says when the copy is too old.
+
+    With --name alone nothing is copied: it records a copy that you make yourself.
+    """
+    with interruptible(lambda: f"`{shell_command('status', model_dir)}` lists the copies that were recorded"):
+        if withdraw is not None:
+            if to is not None or name is not None:
+                raise ParameterError("--withdraw stands alone: it names a copy that is gone")
+            done = exports.withdraw(model_dir, withdraw)
+            said = f"the copy {done.name!r}, of version {done.version}, is recorded as gone"
+        else:
+            done = exports.export(model_dir, to=to, name=name)
+            said = f"version {done.version} is recorded as the copy {done.name!r}"
+            said += "" if to is None else f", and was written to {to}"
+        with after(f"{said} (head: {done.head})"):
+            print(said)
+            print(f"head: {done.head}")
+
+
+def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[str]:
+    """Return what `status` says of copies: one line each."""
+    lines = []
+    for each in copies:
+        trouble = each.trouble()
+        line = f"copy {each.name!r}: version {each.version}"
+        if each.is_outdated(state):
+            line += (
+                f", which still knows records that were removed since: replace it with version {state.current.version} "
+                f"(`{shell_command('export', model_dir)}`), or say --withdraw if it is gone"
+            )
+        elif each.version != state.current.version:
+            line += f" (the current one is {state.current.version}; nothing was removed in between)"
+        lines.append(line + ("" if trouble is None else f"; {trouble}"))
+    return lines

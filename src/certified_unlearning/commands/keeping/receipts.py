@@ -1,0 +1,130 @@
+"""The command `unlearn receipt`, and what `unlearn verify` prints of a receipt."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from certified_unlearning.commands.options import ModelDir
+from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.text import rounded_up
+
+if TYPE_CHECKING:
+    from certified_unlearning.ledger.proofs.receipt import Receipt
+
+
+def receipt(
+    model_dir: ModelDir,
+    identifier: Annotated[str | None, typer.Option("--id", help="Whose request the receipt is of.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="A head that a command printed earlier: prove that nothing was rewritten since."),
+    ] = None,
+    signing_key: Annotated[
+        Path | None, typer.Option(help="A file with an Ed25519 private key in PEM: sign the head with it.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it; without, it is printed.")
+    ] = None,
+) -> None:
+    """Write a receipt: a proof that a request was recorded and answered, for somebody without the model directory.
+
+    Example: unlearn receipt model --id 1234 -o receipt.json, and later: unlearn verify receipt.json
+    """
+    from certified_unlearning.ledger.proofs.receipt import make_receipt
+
+    if output is not None and output.resolve().is_relative_to(model_dir.resolve()):
+        raise ParameterError(f"{output} lies in the model directory, which holds only what commands put there")
+    made = make_receipt(model_dir, identifier, since=since, signing_key=signing_key)
+    if output is None:
+        print(json.dumps(made.as_json(), indent=2, sort_keys=True))
+        return
+    made.write(output)
+    for line in _lines(made):
+        print(line)
+
+
+def is_receipt(path: Path) -> bool:
+    """Return whether a file says that it is a receipt."""
+    from certified_unlearning.ledger.proofs.receipt import FORMAT
+
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("format") == FORMAT
+
+
+def verify_receipt(path: Path, head: str | None, public_key: Path | None) -> None:
+    """Check a receipt, and print what it proves.
+
+    Raises:
+        UnlearningError: It proves something else than it states.
+    """
+    from certified_unlearning.ledger.proofs.receipt import check, read_receipt
+
+    found = read_receipt(path)
+    check(found, head=head, public_key=public_key)
+    for line in _lines(found):
+        print(f"{path}: {line}")
+
+
+def verify_receipt_as_json(path: Path, head: str | None, public_key: Path | None) -> bool:
+    """Print what a receipt proves as one JSON object; return whether it does."""
+    from certified_unlearning.ledger.proofs.receipt import check, read_receipt
+
+    try:
+        found = read_receipt(path)
+        check(found, head=head, public_key=public_key)
+    except UnlearningError as error:
+        print(json.dumps({"receipt": str(path), "verified": False, "error": str(error)}, indent=2))
+        return False
+    proved: dict[str, Any] = {
+        "receipt": str(path),
+        "verified": True,
+        "error": None,
+        "head": str(found.head),
+        "pseudonym": found.pseudonym,
+        "events": {kind: each.leaf.as_json() for kind, each in found.events.items()},
+        "since": None if found.since is None else str(found.since[0]),
+        "signed_by": None if found.signed is None else found.signed.public_key.hex(),
+    }
+    print(json.dumps(proved, indent=2))
+    return True
+
+
+def _lines(found: "Receipt") -> list[str]:
+    """Return what a receipt proves, as lines."""
+    lines = [] if found.pseudonym is None else _story(found)
+    if found.since is not None:
+        lines.append(f"the log of the head {found.head} begins with that of {found.since[0]}, unchanged")
+    if found.signed is not None:
+        lines.append(f"the head is signed with the Ed25519 key {found.signed.public_key.hex()}")
+    return [*lines, f"head: {found.head}"]
+
+
+def _story(found: "Receipt") -> list[str]:
+    """Return what became of the request of a receipt."""
+    events = {kind: each.leaf for kind, each in found.events.items()}
+    lines = []
+    if "held" in events:
+        lines.append(f"put on hold {events['held'].time} (event {events['held'].sequence})")
+    if "requested" in events:
+        asked = events["requested"]
+        lines.append(f"removal requested {asked.time} (event {asked.sequence})")
+        for name in ("received", "due"):
+            if name in asked.shown:
+                lines[-1] += f", {name} {asked.shown[name]}"
+    if "applied" in events:
+        answer = events["applied"]
+        lines.append(
+            f"answered by version {answer.shown['version']} of the model {answer.time} (event {answer.sequence}), "
+            f"whose certificate has the SHA-256 {answer.shown['certificate_sha256']}"
+        )
+        epsilon, delta = answer.shown.get("epsilon"), answer.shown.get("delta")
+        if epsilon is not None and delta is not None:
+            lines[-1] += f" and states epsilon {rounded_up(epsilon)}"
+    else:
+        lines.append("not answered when the receipt was made")
+    return [f"person {found.pseudonym}: {lines[0]}", *lines[1:]]

@@ -1,0 +1,1 @@
+"""Copies of a model elsewhere: where they went, and which of them are older than the current version."""

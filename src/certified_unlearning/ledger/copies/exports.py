@@ -1,0 +1,212 @@
+"""`export`: the current version goes to another place, and the log keeps where, so that a removal reaches it, too.
+
+What serves predictions elsewhere, such as a registry, a cache or a device, keeps the old model after a removal. Only
+its operator can replace it; the ledger says which copies are due.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from certified_unlearning.errors import DataError, ParameterError, StorageError
+from certified_unlearning.files import atomic_path, write_json
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.state import State, read_state
+from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+
+WEIGHTS, CERTIFICATE, COLUMNS = "weights.safetensors", "certificate.json", "columns.json"
+_LONGEST_NAME = 500
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the model that somebody else serves.
+
+    Attributes:
+        name: What the operator calls it; a newer copy of the same name replaces it.
+        version: The version of the model that went there.
+        time: When, in UTC.
+        path: The directory that `export` wrote; None where the operator only said that a copy went somewhere.
+        weights_sha256: The SHA-256 of its weights.
+    """
+
+    name: str
+    version: int
+    time: str
+    path: Path | None
+    weights_sha256: str
+
+    def is_outdated(self, state: State) -> bool:
+        """Return whether records were removed from the model since."""
+        since = (version for version in state.versions if version.version > self.version)
+        return any(version.batch is not None and version.batch.records for version in since)
+
+    def trouble(self) -> str | None:
+        """Return what is to be said of the files that `export` wrote; None while they are as they were."""
+        if self.path is None:
+            return None
+        try:
+            found = file_sha256(self.path / WEIGHTS)
+        except DataError:
+            return f"{self.path / WEIGHTS} cannot be read"
+        return None if hmac.compare_digest(found, self.weights_sha256) else f"{self.path / WEIGHTS} holds other weights"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Result of `export` and `withdraw`.
+
+    Attributes:
+        name: The copy's name.
+        version: The version that it has, or had.
+        head: The head of the log.
+    """
+
+    name: str
+    version: int
+    head: str
+
+
+def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Exported:
+    """Record that the current version goes to another place, and write it there if that is a directory.
+
+    The record comes first: a copy that was made is always known.
+
+    Args:
+        path: The model directory.
+        to: A directory for weights, certificate and the declaration of the columns; it is made, or replaced if it holds
+            an earlier copy. None: the operator copies the files, and only says so.
+        name: The copy's name, such as ``mlflow: churn version 3``; by default the directory's absolute path.
+
+    Raises:
+        ParameterError: Neither a directory nor a name is given, the directory is the model's or holds something else,
+            or the model's weights are secret.
+        DataError: The model directory cannot be read.
+        LedgerError: The weights are not what was recorded.
+        StorageError: The directory or the ledger cannot be written, or an `apply` is at work.
+    """
+    if to is None and name is None:
+        raise ParameterError("say where the copy goes: --to with a directory, or --name for one that you make yourself")
+    name = _checked_name(str(to.resolve()) if name is None and to is not None else str(name))
+    directory = ModelDirectory(path)
+    if to is not None:
+        _require_free(to, directory)
+    from certified_unlearning.ledger.proofs.head import head_of
+    from certified_unlearning.ledger.weights import weights_file
+
+    with directory.locked(shared=True), Ledger.opened(directory.ledger) as ledger:
+        state = read_state(ledger)
+        current = state.current
+        if not current.certificate.publishes_weights:
+            raise ParameterError(
+                "this model's weights are secret: its answers are certified, and nothing may be copied"
+            )
+        content = weights_file(directory, current)
+        recorded = {
+            "name": name,
+            "version": current.version,
+            "path": None if to is None else str(to.resolve()),
+            "weights_sha256": current.weights_sha256,
+        }
+        with ledger.transaction():
+            ledger.append("exported", recorded)
+            head = head_of(directory, ledger)
+        if to is not None:
+            _write(to, directory, state, content)
+    return Exported(name, current.version, head)
+
+
+def withdraw(path: Path, name: str) -> Exported:
+    """Record that a copy is gone.
+
+    Args:
+        path: The model directory.
+        name: The copy's name.
+
+    Raises:
+        ParameterError: There is no such copy.
+        DataError: The model directory cannot be read.
+        StorageError: The ledger cannot be written.
+    """
+    from certified_unlearning.ledger.proofs.head import head_of
+
+    directory = ModelDirectory(path)
+    with Ledger.opened(directory.ledger) as ledger, ledger.transaction():
+        known = {each.name: each for each in copies(ledger)}
+        if name not in known:
+            names = ", ".join(map(repr, known)) or "there are none"
+            raise ParameterError(f"no copy is called {name!r} (copies: {names}); nothing was recorded")
+        ledger.append("withdrawn", {"name": name})
+        return Exported(name, known[name].version, head_of(directory, ledger))
+
+
+def copies(ledger: Ledger) -> list[Copy]:
+    """Return the copies that were not withdrawn, in the order in which they were made.
+
+    Raises:
+        LedgerError: An event is not what `export` records.
+    """
+    found: dict[str, Copy] = {}
+    for event in ledger.events("exported", "withdrawn"):
+        try:
+            if event.kind == "withdrawn":
+                del found[event.payload["name"]]
+            else:
+                copy = _copy_of(event)
+                found.pop(copy.name, None)
+                found[copy.name] = copy
+        except (KeyError, TypeError) as error:
+            raise LedgerError(f"event {event.sequence} of the ledger was tampered with: {error!r}") from error
+    return list(found.values())
+
+
+def _copy_of(event: Event) -> Copy:
+    payload: Mapping[str, Any] = event.payload
+    where = payload["path"]
+    return Copy(
+        payload["name"],
+        payload["version"],
+        event.time,
+        None if where is None else Path(where),
+        payload["weights_sha256"],
+    )
+
+
+def _checked_name(name: str) -> str:
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise ParameterError(
+            f"the name of a copy has from 1 to {_LONGEST_NAME} printable characters, got {name[:40]!r}"
+        )
+    return name.strip()
+
+
+def _require_free(to: Path, directory: ModelDirectory) -> None:
+    """Raise `ParameterError` unless a directory is new, empty, or holds an earlier copy."""
+    place, model = to.resolve(), directory.path.resolve()
+    if place.is_relative_to(model) or model.is_relative_to(place):
+        raise ParameterError(f"{to} must not be the model directory, lie in it or hold it")
+    if to.exists() and not to.is_dir():
+        raise ParameterError(f"{to} is no directory")
+    others = sorted(each.name for each in to.iterdir()) if to.is_dir() else []
+    strange = [each for each in others if each not in (WEIGHTS, CERTIFICATE, COLUMNS)]
+    if strange:
+        raise ParameterError(f"{to} holds something else than a copy of a model ({strange[0]}); name a new directory")
+
+
+def _write(to: Path, directory: ModelDirectory, state: State, content: bytes) -> None:
+    """Write weights, certificate and the declaration of the columns; nothing of the model's random numbers."""
+    from certified_unlearning.ledger.model import read_stored
+
+    model = read_stored(directory, state)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        certificate = directory.certificate(state.current.version).read_bytes()
+    except OSError as error:
+        raise StorageError(f"cannot make {to}: {error.strerror}; the copy is recorded, export it again") from error
+    for name, written in ((WEIGHTS, content), (CERTIFICATE, certificate)):
+        with atomic_path(to / name) as temporary:
+            temporary.write_bytes(written)
+    table = model.table.model_dump(mode="json", exclude={"path", "identifier"})
+    write_json(to / COLUMNS, {"table": table, "intercept": model.intercept, "version": state.current.version})

@@ -1,0 +1,87 @@
+"""The head of a log: how many events it has, and the root of the Merkle tree over them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.directory import ModelDirectory, read_key
+from certified_unlearning.ledger.proofs import leaves, merkle
+from certified_unlearning.ledger.store import Ledger, LedgerError
+
+_HEAD = re.compile(r"([1-9]\d{0,14}):([0-9a-f]{64})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Head:
+    """What fixes every event of a log, and their order.
+
+    Attributes:
+        size: How many events.
+        root: The root of the Merkle tree over them.
+    """
+
+    size: int
+    root: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the head that a command printed.
+
+        Raises:
+            ParameterError: The text is none.
+        """
+        match = _HEAD.fullmatch(text.strip())
+        if match is None:
+            raise ParameterError(
+                f"{text!r} is no head of a log: a head is a number, a colon and 64 characters from 0 to 9 and a to f"
+            )
+        return cls(int(match[1]), bytes.fromhex(match[2]))
+
+    @classmethod
+    def over(cls, hashes: Sequence[bytes]) -> Self:
+        """Return the head of the log whose leaves have these hashes."""
+        return cls(len(hashes), merkle.root(hashes))
+
+    def __str__(self) -> str:
+        return f"{self.size}:{self.root.hex()}"
+
+
+def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
+    """Raise `LedgerError` unless a log begins with the events of an earlier head.
+
+    Args:
+        earlier: The earlier head.
+        hashes: The hashes of the log's leaves.
+        where: The log's file, for the message.
+    """
+    if earlier.size > len(hashes):
+        raise LedgerError(
+            f"{where} is behind: the head {earlier} is of {earlier.size:,} events, and there are {len(hashes):,}. "
+            "Either the directory was restored from a backup, or events were dropped from the end"
+        )
+    if merkle.root(hashes[: earlier.size]) != earlier.root:
+        raise LedgerError(
+            f"{where} was tampered with: its first {earlier.size:,} events are not those of the head {earlier} (or the "
+            "head is another ledger's)"
+        )
+
+
+def head_of(directory: ModelDirectory, ledger: Ledger) -> str:
+    """Return the head of a model directory's log as commands print it.
+
+    Raises:
+        DataError: The key of identifiers cannot be read.
+    """
+    return str(Head.over(hashes_of(directory, ledger)))
+
+
+def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
+    """Return the hashes of all leaves of a model directory's log.
+
+    Raises:
+        DataError: The key of identifiers cannot be read.
+    """
+    return leaves.hashes(ledger.all_events(), read_key(directory.identifier_key))

@@ -1,0 +1,105 @@
+"""Events of the log as leaves of a Merkle tree: what a receipt may show of them, and nothing that names a person."""
+
+import hmac
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.proofs import merkle
+from certified_unlearning.ledger.store import Event
+
+_SHOWN: Mapping[str, frozenset[str]] = {
+    "requested": frozenset({"records", "added_with", "received", "due", "held"}),
+    "held": frozenset({"records", "added_with", "received", "due"}),
+    "planned": frozenset({"version", "after", "up_to", "requests", "records", "steps"}),
+    "applied": frozenset(
+        {
+            "version",
+            "weights_sha256",
+            "certificate_sha256",
+            "kind",
+            "epsilon",
+            "delta",
+            "extra_delta",
+            "epsilon_all_published",
+            "reading",
+        }
+    ),
+}
+"""What a receipt shows of each kind of event. Everything else enters the tree as a keyed digest."""
+
+
+def pseudonym(key: bytes, identifier: str) -> str:
+    """Return the name of a person in proofs: 32 characters that nobody without the key can guess or check.
+
+    Args:
+        key: The model directory's key of identifiers.
+        identifier: The person's identifier.
+    """
+    return hmac.digest(key, f"pseudonym\0{identifier}".encode(), "sha256")[:16].hex()
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One event of the log as it enters the tree.
+
+    Attributes:
+        sequence: Its number: 1, 2, 3, ...; its place in the tree is one less.
+        time: When it was recorded, in UTC.
+        kind: What happened.
+        subject: The pseudonym of the person whom it is about; None for other kinds.
+        shown: What a receipt shows of the rest.
+        hidden: A keyed digest of what it does not show, or None where there is nothing else.
+    """
+
+    sequence: int
+    time: str
+    kind: str
+    subject: str | None
+    shown: Mapping[str, Any]
+    hidden: str | None
+
+    @classmethod
+    def of(cls, event: Event, key: bytes) -> Self:
+        """Return the leaf of an event."""
+        names = _SHOWN.get(event.kind, frozenset())
+        shown = {name: value for name, value in event.payload.items() if name in names}
+        rest = {name: value for name, value in event.payload.items() if name not in names}
+        hidden = hmac.digest(key, f"hidden\0{_text([event.sequence, rest])}".encode(), "sha256").hex() if rest else None
+        subject = None if event.subject is None else pseudonym(key, event.subject)
+        return cls(event.sequence, event.time, event.kind, subject, shown, hidden)
+
+    @classmethod
+    def read(cls, fields: Any) -> Self:
+        """Return the leaf that `as_json` has written.
+
+        Raises:
+            DataError: It is none.
+        """
+        names = {"sequence": int, "time": str, "kind": str, "subject": str | None, "shown": dict, "hidden": str | None}
+        if not isinstance(fields, dict) or fields.keys() != names.keys():
+            raise DataError(f"an event of a receipt has the fields {', '.join(names)}")
+        for name, kind in names.items():
+            if not isinstance(fields[name], kind) or isinstance(fields[name], bool):
+                raise DataError(f"{name} of an event of a receipt cannot be {fields[name]!r}")
+        return cls(**fields)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a receipt stores."""
+        return dict(vars(self))
+
+    def hash(self) -> bytes:
+        """Return its hash in the tree."""
+        fields = [self.sequence, self.time, self.kind, self.subject, self.shown, self.hidden]
+        return merkle.leaf_hash(_text(fields).encode())
+
+
+def hashes(events: Iterable[Event], key: bytes) -> list[bytes]:
+    """Return the hashes of the leaves of events."""
+    return [Leaf.of(event, key).hash() for event in events]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

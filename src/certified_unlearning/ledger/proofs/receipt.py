@@ -1,0 +1,238 @@
+"""Receipts: that a removal was requested and answered, as anybody can check without the model directory.
+
+A receipt holds the events of one person's request, with the person under a pseudonym, and the hashes that lead from
+each of them to the head of the log. It proves that they were recorded, in this order, and which certificate the version
+has that answered the request. It does not prove that the steps of a removal were executed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from certified_unlearning.data.tables.declaration import text_of
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.files import read_json, write_json
+from certified_unlearning.ledger.directory import ModelDirectory, read_key
+from certified_unlearning.ledger.proofs import merkle, signature
+from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
+from certified_unlearning.ledger.proofs.leaves import Leaf, pseudonym
+from certified_unlearning.ledger.state import State, read_state
+from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+
+FORMAT = "certified_unlearning receipt 1"
+STAGES = ("held", "requested", "planned", "applied")
+"""Kinds of events that a receipt shows, in the order in which they happen."""
+
+
+class ReceiptError(LedgerError):
+    """A receipt does not prove what it states."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An event with its proof.
+
+    Attributes:
+        leaf: The event.
+        proof: The hashes that lead from it to the root.
+    """
+
+    leaf: Leaf
+    proof: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a receipt states; `check` recomputes it.
+
+    Attributes:
+        head: The head of the log that all proofs lead to.
+        pseudonym: Whose request it shows; None where it shows only that a log began with an earlier one.
+        events: The events of the request by their kinds: some of `STAGES`.
+        since: An earlier head, and the proof that the log begins with the one of that head; None without.
+        signed: The operator's signature of the head; None without.
+    """
+
+    head: Head
+    pseudonym: str | None
+    events: Mapping[str, Shown]
+    since: tuple[Head, Sequence[bytes]] | None
+    signed: signature.Signature | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is written to a file."""
+        found: dict[str, Any] = {"format": FORMAT, "head": str(self.head), "pseudonym": self.pseudonym}
+        found["events"] = [
+            {"event": each.leaf.as_json(), "proof": [part.hex() for part in each.proof]}
+            for each in self.events.values()
+        ]
+        found["since"] = None
+        if self.since is not None:
+            earlier, proof = self.since
+            found["since"] = {"head": str(earlier), "proof": [part.hex() for part in proof]}
+        found["signature"] = None if self.signed is None else self.signed.as_json()
+        return found
+
+    def write(self, path: Path) -> None:
+        """Write it to a file, atomically."""
+        write_json(path, self.as_json())
+
+
+def make_receipt(
+    path: Path,
+    identifier: str | None,
+    *,
+    since: str | None = None,
+    signing_key: Path | None = None,
+) -> Receipt:
+    """Return a receipt of one person's request, of the log's growth since an earlier head, or of both.
+
+    Args:
+        path: The model directory.
+        identifier: The person.
+        since: An earlier head.
+        signing_key: A file with the Ed25519 key that signs the head.
+
+    Raises:
+        ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is no
+            head.
+        DataError: The directory or the key cannot be read.
+        LedgerError: The log does not begin with the one of ``since``, or was tampered with.
+    """
+    if identifier is None and since is None:
+        raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
+    directory = ModelDirectory(path)
+    with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        ledger.verify_chain()
+        state, hashes = read_state(ledger), hashes_of(directory, ledger)
+        name = None if identifier is None else str(text_of(identifier))
+        events = [] if name is None else _events_of(ledger, state, name)
+        key = read_key(directory.identifier_key)
+    head = Head.over(hashes)
+    shown = {
+        event.kind: Shown(Leaf.of(event, key), merkle.inclusion_proof(hashes, event.sequence - 1)) for event in events
+    }
+    growth = None
+    if since is not None:
+        earlier = Head.parse(since)
+        require_prefix(earlier, hashes, directory.ledger)
+        growth = (earlier, merkle.consistency_proof(hashes, earlier.size))
+    signed = None if signing_key is None else signature.sign(str(head), signing_key)
+    return Receipt(head, None if name is None else pseudonym(key, name), shown, growth, signed)
+
+
+def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
+    """Return the events of a person's request: when it was held, recorded, planned and applied, as far as it got."""
+    held, request = ledger.hold_of(name), ledger.request_of(name)
+    if held is None and request is None:
+        raise ParameterError(f"no removal of {name!r} was requested, so there is nothing to give a receipt of")
+    found = [each for each in (held, request) if each is not None]
+    if request is None:
+        return found
+    answers = [*state.batches, *([state.planned] if state.planned else [])]
+    number = next((batch.version for batch in answers if batch.after < request.sequence <= batch.up_to), None)
+    return found + [each for each in ledger.events("planned", "applied") if each.payload.get("version") == number]
+
+
+def read_receipt(path: Path) -> Receipt:
+    """Read a receipt; `check` says whether what it states is true.
+
+    Raises:
+        DataError: The file cannot be read, or is no receipt.
+    """
+    found = read_json(path)
+    try:
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise DataError("its format is another one")
+        if found.keys() != {"format", "head", "pseudonym", "events", "since", "signature"}:
+            raise DataError("it has other fields")
+        head, name, since = Head.parse(_text(found["head"])), found["pseudonym"], found["since"]
+        if name is not None:
+            _text(name)
+        events: dict[str, Shown] = {}
+        for each in found["events"]:
+            leaf = Leaf.read(each["event"])
+            if leaf.kind in events:
+                raise DataError(f"it shows two events {leaf.kind!r}")
+            events[leaf.kind] = Shown(leaf, _proof(each["proof"]))
+        growth = None if since is None else (Head.parse(_text(since["head"])), _proof(since["proof"]))
+        signed = None if found["signature"] is None else signature.Signature.read(found["signature"])
+        return Receipt(head, name, events, growth, signed)
+    except (DataError, ParameterError) as error:
+        raise DataError(f"{path} is no receipt: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is no receipt: it lacks what a receipt has ({error!r})") from error
+
+
+def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None = None) -> None:
+    """Recompute what a receipt states.
+
+    Args:
+        receipt: The receipt.
+        head: A head that came from elsewhere: the receipt must be of it, or of a log that begins with it.
+        public_key: A file with the operator's public key: the head must be signed with its private one.
+
+    Raises:
+        ReceiptError: It states what is not so.
+        ParameterError: ``head`` is no head.
+        DataError: The key cannot be read.
+    """
+    if receipt.pseudonym is None and receipt.events:
+        raise ReceiptError("the receipt shows events and does not say whose")
+    if receipt.pseudonym is None and receipt.since is None:
+        raise ReceiptError("the receipt shows nothing")
+    for each in receipt.events.values():
+        leaf = each.leaf
+        if not merkle.is_included(leaf.hash(), leaf.sequence - 1, receipt.head.size, each.proof, receipt.head.root):
+            raise ReceiptError(f"the event {leaf.kind!r} of the receipt is not in the log of its head")
+    if receipt.pseudonym is not None:
+        _check_order(receipt)
+    if receipt.since is not None:
+        earlier, proof = receipt.since
+        if not merkle.is_consistent(earlier.size, earlier.root, receipt.head.size, receipt.head.root, proof):
+            raise ReceiptError(f"the log of the receipt's head does not begin with that of {earlier}")
+    if head is not None:
+        known = [receipt.head] + ([] if receipt.since is None else [receipt.since[0]])
+        if Head.parse(head) not in known:
+            raise ReceiptError(
+                f"the receipt is of the head {receipt.head}, and shows no way from or to {head}; "
+                f"`unlearn receipt MODEL_DIR --since {head}` makes one that does"
+            )
+    if receipt.signed is not None or public_key is not None:
+        if receipt.signed is None:
+            raise ReceiptError("the receipt is not signed")
+        signature.check(receipt.signed, str(receipt.head), public_key)
+
+
+def _check_order(receipt: Receipt) -> None:
+    """Check that the events are one person's request, and what became of it."""
+    found = {kind: each.leaf for kind, each in receipt.events.items()}
+    if not found or not found.keys() <= set(STAGES):
+        raise ReceiptError(f"a receipt of a request shows some of the events {', '.join(STAGES)}, got {[*found]}")
+    held, request, planned, applied = (found.get(kind) for kind in STAGES)
+    if any(each is not None and each.subject != receipt.pseudonym for each in (held, request)):
+        raise ReceiptError("the receipt shows a request of somebody else than it names")
+    if planned is None and applied is None:
+        return
+    if request is None or planned is None:
+        raise ReceiptError("the receipt shows an answer, but not the request and the plan that it belongs to")
+    after, up_to = planned.shown.get("after"), planned.shown.get("up_to")
+    if not (isinstance(after, int) and isinstance(up_to, int) and after < request.sequence <= up_to < planned.sequence):
+        raise ReceiptError("the receipt shows a plan that does not contain the request")
+    if applied is not None and (
+        applied.sequence < planned.sequence or applied.shown.get("version") != planned.shown.get("version")
+    ):
+        raise ReceiptError("the receipt shows a version that does not follow from the plan")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{value!r} is no text")
+    return value
+
+
+def _proof(values: Any) -> list[bytes]:
+    if not isinstance(values, list) or len(values) > 128:
+        raise DataError("a proof is a short list of hashes")
+    return [bytes.fromhex(_text(each)) for each in values]

@@ -1,0 +1,122 @@
+"""Terms of a request, and which requests are late."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Self
+
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.state import State
+from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+
+_MOST_DAYS = 3650
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a request says of time.
+
+    Attributes:
+        received: The day on which the person asked; None where nobody said.
+        due: The last day on which the request is answered in time; None where nobody said.
+        hold: Why the request must wait until it is released; None where it need not.
+    """
+
+    received: date | None = None
+    due: date | None = None
+    hold: str | None = None
+
+    @classmethod
+    def of(cls, received: str | None, due_days: int | None, hold: str | None) -> Self:
+        """Return the terms that options say.
+
+        Args:
+            received: A day, such as 2026-11-26.
+            due_days: How many days after it the request is due; without it, after today.
+            hold: The reason.
+
+        Raises:
+            ParameterError: A value is none of these.
+        """
+        now = today()
+        day = None if received is None else _day(received, now)
+        if due_days is not None and not 0 <= due_days <= _MOST_DAYS:
+            raise ParameterError(f"--due must be a number of days from 0 to {_MOST_DAYS}, got {due_days}")
+        if due_days is not None and day is None:
+            day = now
+        if hold is not None and not hold.strip():
+            raise ParameterError("--hold must say why the request has to wait, got an empty text")
+        due = None if due_days is None or day is None else day + timedelta(days=due_days)
+        return cls(day, due, None if hold is None else hold.strip())
+
+    @classmethod
+    def read(cls, event: Event) -> Self:
+        """Return the terms that an event has recorded.
+
+        Raises:
+            LedgerError: They are none.
+        """
+        try:
+            received, due = (
+                None if event.payload.get(name) is None else date.fromisoformat(event.payload[name])
+                for name in ("received", "due")
+            )
+        except (TypeError, ValueError) as error:
+            raise LedgerError(f"event {event.sequence} of the ledger was tampered with: {error}") from error
+        return cls(received, due, event.payload.get("reason"))
+
+    def as_payload(self) -> dict[str, Any]:
+        """Return what an event records of them."""
+        days = {"received": self.received, "due": self.due}
+        recorded: dict[str, Any] = {name: day.isoformat() for name, day in days.items() if day is not None}
+        return recorded if self.hold is None else recorded | {"reason": self.hold}
+
+
+NO_TERMS = Terms()
+"""Terms of a request that says nothing of time."""
+
+
+@dataclass(frozen=True)
+class OpenRequest:
+    """A request that is not answered yet.
+
+    Attributes:
+        event: The number of its event in the log.
+        recorded: When it was recorded, in UTC.
+        terms: What it says of time; with a reason while it is on hold.
+    """
+
+    event: int
+    recorded: str
+    terms: Terms
+
+    def days_late(self, on: date) -> int:
+        """Return for how many days it should have been answered; 0 where it is in time."""
+        return 0 if self.terms.due is None else max(0, (on - self.terms.due).days)
+
+
+def open_requests(ledger: Ledger, state: State) -> list[OpenRequest]:
+    """Return all requests that wait or are on hold, in the log's order."""
+    events = sorted([*ledger.requests_after(state.answered_up_to), *ledger.holds()], key=lambda each: each.sequence)
+    return [OpenRequest(each.sequence, each.time, Terms.read(each)) for each in events]
+
+
+def late(requests: Iterable[OpenRequest], on: date | None = None) -> list[OpenRequest]:
+    """Return the requests that should have been answered before a day, today unless one is named; the latest first."""
+    day = on or today()
+    return sorted((each for each in requests if each.days_late(day)), key=lambda each: -each.days_late(day))
+
+
+def today() -> date:
+    """Return today's date in UTC, as in the log."""
+    return datetime.now(UTC).date()
+
+
+def _day(text: str, now: date) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as error:
+        raise ParameterError(f"--received must be a day such as {now}, got {text!r}") from error
+    if day > now:
+        raise ParameterError(f"--received must not lie in the future, got {day} (today is {now} in UTC)")
+    return day

@@ -1,0 +1,55 @@
+"""`release`: requests that were on hold wait for the next `apply`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.proofs.head import head_of
+from certified_unlearning.ledger.requests import Recorded, named_people
+from certified_unlearning.ledger.state import read_state
+from certified_unlearning.ledger.store import Event, Ledger
+
+
+def release(path: Path, identifiers: Sequence[str], file: Path | None = None) -> Recorded:
+    """Release people's requests from their hold: all of them or, when one is wrong, none.
+
+    Args:
+        path: The model directory.
+        identifiers: Whose requests.
+        file: More identifiers, as for a request.
+
+    Raises:
+        ParameterError: Nobody is named, somebody twice, or somebody whose request is not on hold.
+        DataError: The file or the model directory cannot be read.
+        StorageError: The ledger cannot be written.
+    """
+    directory = ModelDirectory(path)
+    with Ledger.opened(directory.ledger) as ledger:
+        named = named_people(read_state(ledger), identifiers, file)
+        with ledger.transaction():
+            state = read_state(ledger)
+            holds = {each: _hold_of(ledger, each) for each in named}
+            released = {each: _released(hold) for each, hold in holds.items()}
+            ledger.append_requests("requested", released)
+            head = head_of(directory, ledger)
+    records = sum(each["records"] for each in released.values())
+    return Recorded(len(named), records, state.pending + len(named), head)
+
+
+def _released(hold: Event) -> dict[str, Any]:
+    """Return what the event of the request records: what the hold did but for its reason, and which hold it was."""
+    return {name: value for name, value in hold.payload.items() if name != "reason"} | {"held": hold.sequence}
+
+
+def _hold_of(ledger: Ledger, identifier: str) -> Event:
+    """Return when a request was put on hold; refuse one that is not."""
+    hold, request = ledger.hold_of(identifier), ledger.request_of(identifier)
+    if request is not None:
+        raise ParameterError(
+            f"the removal of {identifier!r} is not on hold: it was requested {request.time}; nothing was recorded"
+        )
+    if hold is None:
+        raise ParameterError(f"no removal of {identifier!r} is on hold; nothing was recorded")
+    return hold

@@ -1,0 +1,132 @@
+"""Copies elsewhere are recorded before they are made, and named when a removal leaves them behind."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import safetensors.numpy
+
+from certified_unlearning import certificate
+from certified_unlearning.errors import DataError, ParameterError, StorageError, UnlearningError
+from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.application import apply
+from certified_unlearning.ledger.copies import exports
+from certified_unlearning.ledger.copies.exports import export, withdraw
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.verification import verify
+from tests.ledger.conftest import Unlearn
+
+
+def outdated(model: Path) -> dict[str, bool]:
+    found = requests.status(model)
+    return {each.name: each.is_outdated(found.state) for each in found.copies}
+
+
+def test_a_copy_holds_the_current_weights_certificate_and_columns(model: Path, tmp_path: Path) -> None:
+    done = export(model, to=tmp_path / "served", name="served")
+    assert (done.name, done.version) == ("served", 1)
+    assert sorted(each.name for each in (tmp_path / "served").iterdir()) == [
+        "certificate.json",
+        "columns.json",
+        "weights.safetensors",
+    ]
+    assert file_sha256(tmp_path / "served" / "weights.safetensors") == file_sha256(ModelDirectory(model).weights(1))
+    certificate.verify(certificate.read_any(tmp_path / "served" / "certificate.json"))
+    columns = json.loads((tmp_path / "served" / "columns.json").read_text())
+    assert columns["table"]["features"] == ["height", "weight", "age"]
+    assert (columns["intercept"], columns["version"]) == (True, 1)
+    assert safetensors.numpy.load_file(tmp_path / "served" / "weights.safetensors")["weights"].shape == (1, 4)
+    verify(model)
+
+
+def test_a_copy_tells_neither_where_the_data_lie_nor_whose_they_are_nor_random_numbers(
+    model: Path, tmp_path: Path
+) -> None:
+    export(model, to=tmp_path / "served")
+    text = (tmp_path / "served" / "columns.json").read_text()
+    assert "people.csv" not in text
+    assert "person" not in text
+    assert "learner" not in text
+
+
+def test_a_removal_makes_copies_outdated_until_they_are_replaced_or_withdrawn(model: Path, tmp_path: Path) -> None:
+    export(model, to=tmp_path / "served", name="served")
+    export(model, name="mlflow: churn 3")
+    assert outdated(model) == {"served": False, "mlflow: churn 3": False}
+    requests.request(model, ["p3"])
+    assert outdated(model) == {"served": False, "mlflow: churn 3": False}
+    apply(model)
+    assert outdated(model) == {"served": True, "mlflow: churn 3": True}
+    export(model, to=tmp_path / "served", name="served")
+    assert outdated(model) == {"mlflow: churn 3": True, "served": False}
+    assert withdraw(model, "mlflow: churn 3").version == 1
+    assert outdated(model) == {"served": False}
+    verify(model)
+
+
+def test_what_became_of_the_files_of_a_copy_is_said(model: Path, tmp_path: Path) -> None:
+    export(model, to=tmp_path / "served")
+    (copy,) = requests.status(model).copies
+    assert copy.trouble() is None
+    weights = tmp_path / "served" / "weights.safetensors"
+    weights.write_bytes(b"others")
+    assert copy.trouble() == f"{weights} holds other weights"
+    shutil.rmtree(tmp_path / "served")
+    assert copy.trouble() == f"{weights} cannot be read"
+
+
+def test_a_copy_is_recorded_before_it_is_made(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise StorageError("cannot write: No space left on device")
+
+    monkeypatch.setattr(exports, "_write", full)
+    with pytest.raises(StorageError):
+        export(model, to=tmp_path / "served", name="served")
+    assert outdated(model) == {"served": False}
+
+
+def test_spoilt_weights_are_not_copied(model: Path, tmp_path: Path) -> None:
+    ModelDirectory(model).weights(1).write_bytes(b"others")
+    with pytest.raises(UnlearningError, match="was tampered with: it is not the model that the ledger recorded"):
+        export(model, to=tmp_path / "served")
+    assert requests.status(model).copies == []
+    assert not (tmp_path / "served").exists()
+
+
+def test_where_no_copy_may_go_is_one_sentence(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="say where the copy goes: --to with a directory, or --name"):
+        export(model)
+    for place in (model, model / "served", model.parent):
+        with pytest.raises(ParameterError, match="must not be the model directory, lie in it or hold it"):
+            export(model, to=place)
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "photos").touch()
+    with pytest.raises(ParameterError, match=r"holds something else than a copy of a model \(photos\)"):
+        export(model, to=tmp_path / "served")
+    with pytest.raises(ParameterError, match="photos is no directory"):
+        export(model, to=tmp_path / "served" / "photos")
+    for name in ("", " ", "a\nb", "x" * 501):
+        with pytest.raises(ParameterError, match="the name of a copy has from 1 to 500 printable characters"):
+            export(model, name=name)
+    with pytest.raises(ParameterError, match=r"no copy is called 'served' \(copies: there are none\)"):
+        withdraw(model, "served")
+    with pytest.raises(DataError, match="is no model directory"):
+        export(tmp_path / "served", name="served")
+    assert requests.status(model).copies == []
+
+
+def test_the_command_and_status_say_what_is_due(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    printed = unlearn("export", model, "--to", tmp_path / "served", "--name", "served").stdout
+    assert f"version 1 is recorded as the copy 'served', and was written to {tmp_path / 'served'}\nhead: 2:" in printed
+    assert "copy 'served': version 1\n" in unlearn("status", model, "--no-quality").stdout
+    unlearn("request", model, "--id", "p3")
+    unlearn("apply", model, "--no-quality")
+    printed = unlearn("status", model, "--no-quality").stdout
+    assert "copy 'served': version 1, which still knows records that were removed since: replace it with ver" in printed
+    found = json.loads(unlearn("status", model, "--no-quality", "--json").stdout)
+    assert [(each["name"], each["outdated"]) for each in found["copies"]] == [("served", True)]
+    with pytest.raises(ParameterError, match="--withdraw stands alone"):
+        unlearn("export", model, "--withdraw", "served", "--name", "served")
+    assert "of version 1, is recorded as gone" in unlearn("export", model, "--withdraw", "served").stdout
+    assert "copy 'served'" not in unlearn("status", model, "--no-quality").stdout
