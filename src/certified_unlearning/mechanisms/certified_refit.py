@@ -101,8 +101,21 @@ def _stepped(objective: Objective, weights: Array, gradient: Array, target: floa
     return damped(objective, weights, gradient, -step)
 
 
-def objective_of(plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
-    """Return the loss over these rows; those of removed records are zero."""
+def objective_of(
+    plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64], positive: int | None = None
+) -> Objective:
+    """Return the loss over these rows; those of removed records are zero.
+
+    Args:
+        plan: The plan.
+        rows: Rows.
+        labels: Labels.
+        positive: The class that stands against the rest, by a plan `RefitPlan.of_one_class`; None for plans without.
+    """
+    if positive is not None:
+        return LogisticRegression64(
+            rows, labels, plan.n, plan.strong_convexity, plan.classes, plan.class_weights, positive
+        )
     kinds: dict[int, type[Objective]] = {1: RidgeRegression64, 2: LogisticRegression64}
     kind = kinds.get(plan.classes, SoftmaxRegression64)
     return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes, plan.class_weights)

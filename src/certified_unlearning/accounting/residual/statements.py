@@ -1,11 +1,14 @@
 """Certified refit and Newton removal in words: comparator, observers, what is not promised, assumptions."""
 
+from dataclasses import replace
+
 from certified_unlearning.accounting.accountant import (
     PUBLIC_CLASS_WEIGHTS,
     PUBLIC_TARGET_RANGE,
     SEEDED_NOISE,
     Assumption,
 )
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
@@ -15,6 +18,10 @@ COMPARATOR = (
 COMPARATOR_WITH_ADDITIONS = (
     "the exact minimiser of the same objective on the remaining records, the added ones included (a removed record's "
     "loss is 0; the normaliser counts all records that were ever in the model; C stays), plus the same Gaussian noise"
+)
+OF_ALL_CLASSES = (
+    "; the objective is the sum of every class' logistic regression against the rest, and all classes' weights are one "
+    "release"
 )
 OBSERVERS = (
     "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
@@ -26,6 +33,9 @@ NOT_PROMISED = (
     "nothing about what was published before a deletion: whoever kept it has a model of the removed records",
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again",
+)
+NOTHING_OF_PUBLIC_ROWS = (
+    "nothing about the public rows: every model is learned from them, the comparator too, and they are never removed"
 )
 NOT_PROMISED_BY_PASSES = (
     *NOT_PROMISED[:-1],
@@ -40,11 +50,12 @@ NOT_PROMISED_OF_MORE_CLASSES = (
 )
 
 
-def not_promised(*, by_passes: bool, every_request_passes: bool) -> tuple[str, ...]:
+def not_promised(*, by_passes: bool, every_request_passes: bool, public_records: int) -> tuple[str, ...]:
     """Return what nobody should read into it; the arguments are those of `assumptions`."""
-    if not by_passes:
-        return NOT_PROMISED
-    return NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
+    usual = NOT_PROMISED
+    if by_passes:
+        usual = NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
+    return (*usual, NOTHING_OF_PUBLIC_ROWS) if public_records else usual
 
 
 _GRADIENT = Assumption(
@@ -77,6 +88,24 @@ _DISTANCE = Assumption(
 )
 
 
+def comparator(*, additions: bool, one_vs_rest: bool, public_records: int) -> str:
+    """Return what a release is compared with.
+
+    Args:
+        additions: Whether records were added.
+        one_vs_rest: Whether each of several classes has a model against the rest.
+        public_records: How many rows are public.
+    """
+    compared = COMPARATOR_WITH_ADDITIONS if additions else COMPARATOR
+    if public_records:
+        compared = (
+            "the exact minimiser of the same objective on the remaining records and the same "
+            f"{counted(public_records, 'public row')} (a removed record's loss is 0, the normaliser, which counts "
+            "both, stays), plus the same Gaussian noise"
+        )
+    return compared + OF_ALL_CLASSES if one_vs_rest else compared
+
+
 def assumptions(
     *,
     preprocessing: Assumption,
@@ -89,6 +118,8 @@ def assumptions(
     class_weights: bool = False,
     targets: bool = False,
     additions: bool = False,
+    public_records: int = 0,
+    public_curvature: float = 0.0,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -104,7 +135,26 @@ def assumptions(
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
         additions: Whether records were added.
+        public_records: How many rows are public.
+        public_curvature: What they guarantee of the curvature, beside the regulariser.
     """
+    near = _nearness(by_passes, every_request_passes, additions)
+    if public_records:
+        near = replace(near, statement=near.statement.replace("records", "records and the public rows"))
+    if public_curvature:
+        more = "(strong_convexity + public_curvature)"
+        near = replace(near, statement=near.statement.replace("strong_convexity", more))
+    convex_by = (
+        "the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
+        if additions
+        else "the l2 regulariser, whose strength is a constant that a removal does not change"
+    )
+    if public_curvature:
+        convex_by += (
+            "; and the public rows, which no removal takes away: between the exact minimiser and the weights they add "
+            "public_curvature to strong_convexity, whatever the other records are. That was computed from the public "
+            "rows and rounded down; verifying arithmetic alone cannot see it"
+        )
     fixed = "requests and added records" if additions else "requests"
     return (
         Assumption(
@@ -118,11 +168,10 @@ def assumptions(
         Assumption(
             statement="the objective is strongly convex",
             status="checked",
-            by="the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
-            if additions
-            else "the l2 regulariser, whose strength is a constant that a removal does not change",
+            by=convex_by,
         ),
-        _nearness(by_passes, every_request_passes, additions),
+        *((_public(public_records),) if public_records else ()),
+        near,
         Assumption(
             statement="rounding is paid for",
             status="checked",
@@ -156,6 +205,15 @@ def _nearness(by_passes: bool, every_request_passes: bool, additions: bool) -> A
     if by_passes:
         return _EVALUATED if every_request_passes else _DISTANCE
     return _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT
+
+
+def _public(records: int) -> Assumption:
+    return Assumption(
+        statement=f"{counted(records, 'row')} of public_X and public_y are public: nobody will ask to remove one, and "
+        "they do not depend on records that may be removed",
+        status="assumed",
+        by="the caller of fit says so; a private record among them stays in every model, and nothing is promised of it",
+    )
 
 
 def _timing(strict: bool, unscheduled: bool, by_passes: bool, every_request_passes: bool) -> Assumption:
