@@ -301,7 +301,8 @@ class RefitSettings(TargetSettings):
         often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
         strength = self.strong_convexity(plan.n, weights) / plan.strong_convexity
         C = strength * self.inverse_strength(plan.n, weights)
-        return Words(f"{self._about_strength(plan.n, weights, C)}: data are read again {often}")
+        again = "every request passes over the rows, and the model is learned anew" if plan.passes_always else None
+        return Words(f"{self._about_strength(plan.n, weights, C)}: {again or 'data are read again'} {often}")
 
 
 def _require_no_cuda(mechanism: str, device: str) -> None:

@@ -24,11 +24,12 @@ from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.ledger.training.forms import copy_of
-from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.mechanisms.certified_refit import Fitted
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 from certified_unlearning.vocabulary import Reading
 
 
@@ -48,7 +49,7 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes and for numbers, certified refit for more classes."""
+    """Newton removal for two classes and for numbers; for more classes certified refit, by passes or from nothing."""
 
     plans = (RefitPlan,)
     advice = RefitAdvice
@@ -96,23 +97,24 @@ class ExactRefit(Method[RefitPlan]):
             return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition", batch.version)
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
-        plan = self.plan_after(answered)
-        model = _model_of(secret, plan)
+        plan, since = self.plan_after(answered), _counts(answered).since_read
+        model, (left, labels) = _model_of(secret, plan), self._training(plan, batch.version)
         if not isinstance(model, Model):
-            return self._learned(plan, "scheduled", batch.version)
+            # Where what it needs of the removed records is gone, it takes one more pass.
+            gone, after = None if taken is None else (taken.rows, taken.labels), since + batch.records
+            return self._released(*refits.without(plan, model, gone, left, labels, since_read=after))
         if taken is None:
             # What the step needs of the removed records is gone. Only a reading does without.
             model.curvature.usable = False
             taken = RemovedRows(np.zeros((batch.records, plan.features), np.float32), np.zeros(batch.records, np.int8))
         gone = taken.rows.toarray() if issparse(taken.rows) else taken.rows  # Some rows, of few columns.
-        left, labels = self._training(plan, batch.version)
         answer = NewtonRemoval(plan).remove(
             model,
             gone.astype(np.float64),
             taken.labels.astype(np.float64),
             left,
             labels,
-            since_read=_counts(answered).since_read,
+            since_read=since,
         )
         return self._released(answer.model, answer.reading)
 
@@ -132,9 +134,7 @@ class ExactRefit(Method[RefitPlan]):
         rows, labels = self._training(plan, version)
         if plan.removes_by_newton:
             return self._released(NewtonRemoval(plan).fit(rows, labels), reading)
-        objective = objective_of(plan, rows, labels)
-        plan.require_representable(objective.terms)
-        return self._released(refit(plan, objective), reading)
+        return self._released(refits.learned(plan, rows, labels), reading)
 
     def _training(self, plan: RefitPlan, version: int) -> tuple[Any, NDArray[Any]]:
         """Return the rows, of which dense ones stay in their file until they are read, and labels as solvers do."""
@@ -153,13 +153,15 @@ class ExactRefit(Method[RefitPlan]):
             header["curvature"] = [curvature.error, curvature.not_downdated]
             if self._plan.by_passes:
                 header["left"] = vars(model.left)
+        else:
+            arrays |= refits.packed(model)
         return Outcome(published, reading, Secret(arrays, header))
 
 
 def _model_of(secret: Secret, plan: RefitPlan) -> Model | Fitted:
     arrays: Mapping[str, NDArray[Any]] = secret.arrays
     if "matrix" not in arrays:
-        return Fitted(arrays["weights"], secret.header["residual"])
+        return refits.unpacked(secret.header, arrays, arrays["weights"])
     matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
     curvature = Curvature(arrays["at"], matrix, factor, *secret.header["curvature"])
     return Model(arrays["weights"], left_of(secret.header, strong_convexity=plan.strong_convexity), curvature)

@@ -20,8 +20,7 @@ from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
     LEFT_OUT,
     REACTIONS,
-    SECRET_STATE,
-    SECRET_STATE_BY_PASSES,
+    SECRET_STATES,
     comparison_in_plain_words,
     in_plain_words,
 )
@@ -395,7 +394,7 @@ class _Writer:
         left_out = [each for each in self._assumptions if each in LEFT_OUT]
         # The secret state is made anew with the model.
         anew = self.state.current.reading in ("scheduled", "unscheduled", "addition")
-        made_anew = (SECRET_STATE, SECRET_STATE_BY_PASSES) if anew else ()
+        made_anew = SECRET_STATES if anew else ()
         promised = [each for each in self.certified.not_promised if each not in made_anew]
         said = {EARLIER, *in_plain_words(self._assumptions)} - set(in_plain_words(left_out))
         others = [each for each in in_plain_words([*promised, *left_out]) if each not in said]
