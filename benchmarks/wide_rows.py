@@ -1,141 +1,150 @@
-"""A head on embeddings: requests to `CertifiedLogisticRegression` beside scikit-learn's refits, cold and warm.
+"""Hundreds of features, several classes, sparse text: requests beside scikit-learn's refits, the whole table.
 
-Rows look like embeddings: variances fall as 1 / k, norms are 1. Every round takes ten records out by a request, its
-certificate included, and lets scikit-learn refit without them from its old weights: at its own tolerance, with which it
-makes no iteration and moves nothing, and at one with which it gets as near to the minimiser as a release must be. Also,
-requests to a model without passes, which learns anew instead. All is measured in one process; ratios are to the mean
-request. Run on an idle machine, one thread: ``OMP_NUM_THREADS=1 python benchmarks/wide_rows.py``.
+Tables, requests and refits are those of the experiment `wide`, by default in the sizes of the preset `cost`. Every
+table is measured several times; shown are medians of these runs, of means over requests. scikit-learn's warm refit at
+its own tolerance makes no iteration among many records, and is named so; the finer one ends near the minimiser. All is
+measured in one process, and ratios are to the mean request, its certificate included. Run on an idle machine, one
+thread: ``OMP_NUM_THREADS=1 python benchmarks/wide_rows.py --output wide.json``. A look at it: ``--quick``.
 """
 
 import argparse
-import functools
 import json
 import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
+import pandas as pd
+import torch
+from threadpoolctl import threadpool_limits
 
-from certified_unlearning.estimators import CertifiedLogisticRegression
 from certified_unlearning.files import write_json
-from certified_unlearning.mechanisms import refit_plan
-from timing import machine, seconds
+from certified_unlearning.papers import parameters
+from certified_unlearning.papers.cheaper_than_retraining.counting import counted
+from certified_unlearning.papers.cheaper_than_retraining.wide.measured import measured
+from certified_unlearning.papers.cheaper_than_retraining.wide.names import title_of
+from certified_unlearning.papers.cheaper_than_retraining.wide.page import MOVES_NOTHING
+from certified_unlearning.papers.cheaper_than_retraining.wide.sweep import Wide
+from certified_unlearning.text import table_lines
+from timing import machine
 
-DELTA = 1e-6
-READ_EVERY_TIME = 5
-"""So many requests are enough where each learns anew."""
-RECORDS = 10
-"""Records of a request."""
-MOVES = {100.0: 1e-6}
-"""By ``C n``: the largest of 1e-4, 1e-6 and 1e-8 with which a warm refit of 20 000 records ends near enough."""
+PROJECT = Path(__file__).parents[1]
+PAPER = "cheaper_than_retraining"
+RUNS, QUICK_RUNS = 5, 2
+POINT = ["rows", "n", "d", "classes", "strength"]
+WANTED = {
+    ("embeddings", 20_000, 2, 100.0): (8, 35, 50, 2.2),
+    ("embeddings", 20_000, 2, 20_000.0): (2, 25, 18, 2.8),
+    ("embeddings", 200_000, 2, 100.0): (150, 600, 1100, 2.2),
+    ("embeddings", 20_000, 5, 100.0): (1.8, 11, 9, 2.5),
+    ("embeddings", 20_000, 20, 100.0): (0.7, 5, 3, 5),
+    ("words", 20_000, 4, 20_000.0): (1, None, 3, 2),
+}
+"""What was wanted: times faster than the warm refit, the warm one that moves, the cold one; `fit` in cold fits."""
+COLUMNS = [
+    "table",
+    "request, ms: mean; median; largest",
+    "scikit-learn warm",
+    "warm that moves",
+    "from zero",
+    "fit, in fits from zero",
+    "passes: request; moving; from zero",
+    "accuracy: ours; moving; from zero",
+    "distance over certified: ours; warm; moving; from zero",
+    "gradient over bound",
+    "MB while fitting: ours; from zero; the data",
+]
 
 
-def embeddings(n: int, d: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return rows of norm 1 with a falling spectrum, and labels that a direction of all of them tells, with noise."""
-    draw = np.random.default_rng(seed)
-    rows = draw.standard_normal((n, d), dtype=np.float32) / np.sqrt(np.arange(1, d + 1, dtype=np.float32))
-    rows @= np.linalg.qr(draw.standard_normal((d, d)))[0].astype(np.float32)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    scores = rows @ draw.standard_normal(d).astype(np.float32)
-    return rows, (scores + 0.3 * scores.std() * draw.standard_normal(n) > 0).astype(np.int64)
+def sweep_of(preset: str, requests: int | None) -> Wide:
+    """Return the section `wide` of a preset of params.yaml."""
+    own = parameters.load(PROJECT / "params.yaml").presets[preset].papers[PAPER]["wide"]
+    given = own.model_dump() if isinstance(own, Wide) else dict(own)
+    return Wide.model_validate(given | ({} if requests is None else {"requests": requests}))
 
 
-def measure(n: int, d: int, strength: float, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
-    """Return the seconds of every request and of every refit of scikit-learn's, and what the certificate counts."""
-    took = functools.partial(seconds, clock=clock)
-    rows, labels = embeddings(n + 5000, d)
-    rows, labels, test, test_labels = rows[:n], labels[:n], rows[n:], labels[n:]
-    wide = rows.astype(np.float64)
-    C = strength / n
-    options = {"C": C, "fit_intercept": False}
-    cold, still, moving = (
-        LogisticRegression(**options),
-        LogisticRegression(**options, warm_start=True),
-        LogisticRegression(**options, warm_start=True, tol=MOVES.get(strength, 1e-8), max_iter=1000),
-    )
-    ours, anew = (CertifiedLogisticRegression(1, DELTA, **options) for _ in range(2))
-    dear, refit_plan.DEAR = refit_plan.DEAR, np.inf
-    anew.fit(rows, labels)
-    refit_plan.DEAR = dear
-    times: dict[str, list[float]] = {
-        "fit": [took(lambda: ours.fit(rows, labels))],
-        "cold": [took(lambda: cold.fit(rows, labels)) for _ in range(3)],
-        "request": [],
-        "anew": [],
-        "warm": [],
-        "moving": [],
-    }
-    still.fit(rows, labels)
-    moving.fit(wide, labels)
-    order = np.random.default_rng(1).permutation(n)
-    for number in range(rounds):
-        gone, kept = order[number * RECORDS : (number + 1) * RECORDS], order[(number + 1) * RECORDS :]
+def medians(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each table and model: medians of seconds over runs, the rest of the first run."""
+    seconds = [name for name in runs.columns if "seconds" in name]
+    grouped = runs.groupby([*POINT, "system"], sort=False)
+    first = grouped.first()
+    first[seconds] = grouped[seconds].median()
+    return first.reset_index()
 
-        def unlearn(model: CertifiedLogisticRegression, gone: NDArray[np.int64] = gone) -> None:
-            model.unlearn(gone).certificate_  # noqa: B018
 
-        times["request"].append(took(lambda: unlearn(ours)))
-        if number < (rounds if strength < n else READ_EVERY_TIME):
-            times["anew"].append(took(lambda: unlearn(anew)))
-        if number % 5 == 0:
-            left, left_labels, left_wide = rows[kept], labels[kept], wide[kept]
-            times["warm"].append(took(functools.partial(still.fit, left, left_labels)))
-            times["moving"].append(took(functools.partial(moving.fit, left_wide, left_labels)))
-    stated = ours.certificate_
-    return {
-        "n": n,
-        "features": d,
-        "C n": strength,
-        "seconds": times,
-        "reads": {"scheduled": stated.scheduled_reads, "unscheduled": stated.unscheduled_reads},
-        "passes": getattr(stated, "passes", None),
-        "accuracy": {"ours": ours.score(test, test_labels), "scikit-learn": cold.score(test, test_labels)},
-    }
+def line(rows: pd.DataFrame) -> list[str]:
+    """Return what the table says of one kind and size of rows."""
+    by = {row["system"]: row for _, row in rows.iterrows()}
+    ours, warm, moving, cold = (by[name] for name in ("certified", "lbfgs-warm", "lbfgs-warm-moving", "lbfgs-cold"))
+    wanted = WANTED.get((ours["rows"], ours["n"], ours["classes"], ours["strength"]), (None,) * 4)
+
+    def times(other: Any, wish: float | None) -> str:
+        ratio = other["seconds"] / ours["seconds"]
+        missed = "" if wish is None else f" ({wish:g} wanted{'' if ratio >= wish else ', missed'})"
+        still = f", {MOVES_NOTHING}" if other["answers_that_moved"] == 0 else ""
+        return f"{1000 * other['seconds']:.3g} ms{still}: {ratio:.2g} x{missed}"
+
+    def several(name: str, *models: Any, form: str = ".3g", by: float = 1.0) -> str:
+        return "; ".join("–" if pd.isna(each[name]) else f"{each[name] / by:{form}}" for each in models)
+
+    fits = ours["fit_seconds"] / cold["fit_seconds"]
+    fit = f"{1000 * ours['fit_seconds']:.3g} ms: {fits:.2g}"
+    if wanted[3] is not None:
+        fit += f" ({wanted[3]:g} wanted{'' if fits <= wanted[3] else ', missed'})"
+    milliseconds = (1000 * ours[name] for name in ("seconds", "seconds_median", "seconds_largest"))
+    return [
+        title_of(ours),
+        "; ".join(f"{each:.3g}" for each in milliseconds),
+        times(warm, wanted[0]),
+        f"{times(moving, wanted[1])}, tolerance {moving['tolerance']:g}",
+        times(cold, wanted[2]),
+        fit,
+        several("passes", ours, moving, cold),
+        several("accuracy", ours, moving, cold, form=".4f"),
+        several("distance_share", ours, warm, moving, cold, form=".2g"),
+        f"{ours['gradient_share']:.2g}",
+        f"{several('memory_bytes', ours, cold, by=1e6)}; {ours['data_bytes'] / 1e6:.3g}",
+    ]
 
 
 def main() -> None:
-    """Measure and print a table; write where asked."""
+    """Measure and print the table, line by line; write all runs where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[20_000])
-    parser.add_argument("--features", type=int, default=768)
-    parser.add_argument("--strengths", type=float, nargs="*", default=[100.0, 0.0], help="C n; 0 for C = 1")
-    parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--output", type=Path, help="JSON file for the results")
+    parser.add_argument("--quick", action="store_true", help="the small tables of the preset smoke, two runs")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of tables, from 1 as params.yaml lists them")
+    parser.add_argument("--runs", type=int, help=f"runs of each table: {RUNS}, or {QUICK_RUNS} of --quick")
+    parser.add_argument("--requests", type=int, help="requests of a run; those of the preset if left out")
     parser.add_argument("--busy", action="store_true", help="count the processor's time, where others use the machine")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
+    sweep = sweep_of("smoke" if arguments.quick else "cost", arguments.requests)
     clock = time.process_time if arguments.busy else time.perf_counter
-    warnings.simplefilter("ignore")
-    results = []
-    print(
-        "| n x d, C n | request, ms: mean; median; max | anew | warm | moving | cold | fit | passes, reads | accuracy |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for n in arguments.sizes:
-        for strength in arguments.strengths:
-            found = measure(n, arguments.features, strength or float(n), arguments.rounds, clock)
-            results.append(found)
-            times = {name: 1000 * np.array(each) for name, each in found["seconds"].items()}
-            request, mean = times["request"], float(times["request"].mean())
-            others = " | ".join(
-                f"{times[name].mean():.0f} ({times[name].mean() / mean:.2g} x)"
-                for name in ("anew", "warm", "moving", "cold")
-            )
-            fit, cold = times["fit"][0], np.median(times["cold"])
-            print(
-                f"| {n} x {found['features']}, {found['C n']:g} "
-                f"| {mean:.2f}; {np.median(request):.2f}; {request.max():.1f} "
-                f"| {others} | {fit:.0f} ({fit / cold:.2g} cold) "
-                f"| {found['passes']}, {sum(found['reads'].values())} of {len(request)} "
-                f"| {found['accuracy']['ours']:.4f} / {found['accuracy']['scikit-learn']:.4f} |",
-                flush=True,
-            )
+    found: list[dict[str, Any]] = []
+    shown: list[list[str]] = []
+    torch.set_num_threads(sweep.threads)
+    began = time.perf_counter()
+    with threadpool_limits(sweep.threads), counted() as readings:
+        for number, table in enumerate(sweep.tables, start=1):
+            if arguments.only and number not in arguments.only:
+                continue
+            for run in range(arguments.runs or (QUICK_RUNS if arguments.quick else RUNS)):
+                rows = measured(table, sweep, readings, clock, again=run > 0)
+                found += [row | {"run": run + 1} for row in rows]
+            shown.append(line(medians(pd.DataFrame(found[-len(rows) * (run + 1) :]))))
+            if not arguments.json:
+                # A line as soon as it is known; the head before the first.
+                print("\n".join(table_lines(COLUMNS, shown)[0 if len(shown) == 1 else -1 :]), flush=True)
+    results = {
+        **machine(),
+        "clock": "processor" if arguments.busy else "wall",
+        "minutes": (time.perf_counter() - began) / 60,
+        "sweep": sweep.model_dump(mode="json"),
+        "table": [dict(zip(COLUMNS, each, strict=True)) for each in shown],
+        "runs": found,
+    }
     if arguments.output is not None:
-        write_json(arguments.output, {**machine(), "delta": DELTA, "records": RECORDS, "tables": results})
-    print(json.dumps(machine()))
+        write_json(arguments.output, results)
+    print(json.dumps(results if arguments.json else machine() | {"minutes": results["minutes"]}))
 
 
 if __name__ == "__main__":

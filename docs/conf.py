@@ -20,7 +20,8 @@ myst_heading_anchors = 3
 default_role = "py:obj"
 autodoc_default_options = {
     "members": True,
-    "exclude-members": "model_config, get_metadata_routing, set_score_request",  # Pydantic's and scikit-learn's
+    # Pydantic's and scikit-learn's.
+    "exclude-members": "model_config, get_metadata_routing, set_fit_request, set_score_request",
 }
 autodoc_member_order = "bysource"
 autodoc_mock_imports = ["PIL", "matplotlib", "mlflow", "seaborn"]  # so that the extra `docs` is enough

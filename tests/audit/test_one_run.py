@@ -25,7 +25,9 @@ from certified_unlearning import (
     SecretStateDescentToDelete,
 )
 from certified_unlearning.audit import Claim, Known, audit
+from certified_unlearning.audit.guessers import _Linearised
 from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError
+from certified_unlearning.estimators.objective import PublicObjective
 from tests.audit.conftest import Records
 
 C = 100 / 1797
@@ -369,3 +371,20 @@ def test_what_no_audit_can_be_is_refused_in_a_sentence(
         given = {"estimator": LogisticRegression(), "unlearn": warm_start} | given
     with pytest.raises(error, match=words):
         audit(X=digits.X, y=digits.y, **given)
+
+
+def test_the_minimiser_that_is_a_reference_counts_canaries_in_part(digits: Records) -> None:
+    """Weights of no, half and all canaries, of numbers too, against the normal equations."""
+    rng = np.random.default_rng(0)
+    targets = rng.standard_normal(len(digits.X))
+    known = Known(digits.X, targets, np.eye(64)[:10], rng.choice([-1.0, 1.0], 10), copies=3, members=5)
+    objective = PublicObjective(
+        loss="squared", strength=2.0, targets=np.asarray, seen=np.asarray, intercept=False, noise=1e-3
+    )
+    rows, labels = np.concatenate([known.X, known.rows]), np.concatenate([targets, known.labels])
+    for part in (0.0, 0.5, 1.0):
+        weights = np.append(np.ones(len(targets)), np.full(10, 3 * part))
+        left = (rows * weights[:, None]).T @ rows + 2 * np.eye(64)
+        expected = np.linalg.solve(left, rows.T @ (weights * labels))
+        found = _Linearised.of(objective, known, part).at
+        np.testing.assert_allclose(found, expected, rtol=1e-9)

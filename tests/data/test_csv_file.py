@@ -29,7 +29,7 @@ def test_the_comparison_finds_a_reader_that_drops_a_byte_at_a_block_boundary(
         return [[each.replace("\r\n", "\n") for each in row] for row in values]  # type: ignore[attr-defined]
 
     usual = csv_file.read
-    monkeypatch.setattr(csv_file, "read", lambda path, rows: map(careless, usual(path, rows)))
+    monkeypatch.setattr(csv_file, "read", lambda path, rows, prose=None: map(careless, usual(path, rows, prose)))
     with pytest.raises(AssertionError):
         fuzz(300, 1, tmp_path)
 

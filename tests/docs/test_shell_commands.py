@@ -205,3 +205,20 @@ def test_the_page_of_receipts(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed, so no key can be made as the page says")
     assert "signed.json: the head is signed with the Ed25519 key" in run(signed, tmp_path)
+
+
+def test_the_script_for_every_night_prints_only_what_went_wrong(tmp_path: Path) -> None:
+    script, heads = (b.text for b in blocks(ROOT / "docs" / "howto" / "every-night.md") if b.language == "sh")
+    (tmp_path / "nightly.sh").write_text(script)
+    table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
+        columns={"older": "churned"}
+    )
+    table.to_parquet(tmp_path / "customers.parquet")
+    run(block_with(README, "unlearn init model").splitlines()[0], tmp_path)
+    run("unlearn request model --id 1234 --received 2026-01-01 --due 30", tmp_path)
+    assert run("sh nightly.sh model", tmp_path) == ""
+    run(heads.replace("/srv/models/churn", "model"), tmp_path)
+    assert (tmp_path / "heads.txt").read_text().startswith("4:")
+    run("unlearn request model --id 1235 --received 2026-01-01 --due 30 --hold 'case 12'", tmp_path)
+    printed = run("sh nightly.sh model || test $? = 3", tmp_path)
+    assert "late: request 5 was due 2026-01-31" in printed

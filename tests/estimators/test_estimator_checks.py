@@ -37,6 +37,7 @@ def known_to_fail(estimator) -> dict[str, str]:
     [
         CertifiedLogisticRegression(normalize=True),
         CertifiedLogisticRegression(normalize=True, C=0.1, strict_timing=True, fit_intercept=False),
+        CertifiedLogisticRegression(normalize=True, strategy="one-vs-rest"),
         LangevinLogisticRegression(delta="1/n", normalize=True, C=0.1),
         LangevinLogisticRegression(
             delta="1/n", normalize=True, C=0.01, accountant="lsi", adjacency="replace", epsilon=10

@@ -20,9 +20,9 @@ from certified_unlearning.estimators import (
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
-from certified_unlearning.estimators.refit import model as refit_model
 from certified_unlearning.estimators.scaling import dense
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 
 C = 0.02
 FORMATS = [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix]
@@ -218,7 +218,7 @@ def test_an_interrupted_removal_leaves_sparse_rows_as_they_were(monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(refit_model, "refit", interrupted)
+        patched.setattr(refits, "refit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.unlearn([5])
     assert (model._store.rows.toarray() == before).all()

@@ -29,7 +29,15 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from tests.ledger.tables import make_model, make_refit, make_regression, write_new, write_table
+from tests.ledger.tables import (
+    make_model,
+    make_refit,
+    make_regression,
+    make_text,
+    write_new,
+    write_table,
+    write_tickets,
+)
 
 CHANGES = {
     "posix": {"fsync", "pwrite", "rename", "replace", "unlink"},
@@ -97,7 +105,8 @@ def work(job: dict[str, Any]) -> None:
     elif job["do"] == "release":
         release(path, job["identifiers"])
     else:
-        make = make_regression if job.get("numbers") else make_model
+        make: Callable[..., Any] = make_regression if job.get("numbers") else make_model
+        make = make_text if job.get("text") else make
         make(path, Path(job["data"]))
 
 
@@ -119,6 +128,8 @@ def main() -> None:
         make_refit(path / "refit", path / "people.csv")
         write_new(path / "new.csv")
         add(path / "refit", path / "new.csv")
+        write_tickets(path / "tickets.csv", 20)
+        make_text(path / "text", path / "tickets.csv")
     for line in sys.stdin:
         job = json.loads(line)
         child = os.fork()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.data.tables.declaration import Table, Text
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.requests import Status
 
@@ -64,3 +64,38 @@ def write_new(path: Path, people: int = 20, first: int = PEOPLE, *, numbers: boo
     table["person"] = [f"p{person}" for person in rows]
     table.to_csv(path, index=False)
     return table
+
+
+WIDTH = 2048
+"""Columns that `said` is hashed into: too many for a matrix of columns by columns."""
+
+
+def write_tickets(path: Path, people: int = 200, first: int = 0, *, numbers: bool = False) -> pd.DataFrame:
+    """Write 1.5 times as many rows as people: what each said, an age, and a topic, or a number, ``income``."""
+    rows = [person for person in range(first, first + people) for _ in range(1 + person % 2)]
+    draw = np.random.default_rng(first)
+    topic = draw.integers(0, 2, len(rows))
+    words = np.array([f"word{number}" for number in range(300)])
+    own = np.array([["invoice", "refund", "charge"], ["parcel", "late", "courier"]])
+    said = [" ".join([*draw.choice(words, 8), *draw.choice(own[each], 2)]) for each in topic]
+    table = pd.DataFrame({"said": said, "age": draw.integers(18, 90, len(rows))})
+    if numbers:
+        table["income"] = 20_000 + 20_000 * topic
+    else:
+        table["topic"] = np.array(["billing", "delivery"])[topic]
+    table["person"] = [f"p{person}" for person in rows]
+    table.to_csv(path, index=False)
+    return table
+
+
+def tickets(data: Path, width: int = WIDTH, **declared: Any) -> Table:
+    """Return the declaration of such a table."""
+    declared = {"label": "topic", "classes": ("billing", "delivery")} | declared
+    return Table(
+        path=str(data), identifier="person", text={"said": Text(width=width)}, ranges={"age": (0.0, 120.0)}, **declared
+    )
+
+
+def make_text(path: Path, data: Path, width: int = WIDTH, **asked: Any) -> Status:
+    """Make a model directory of such a table; every request learns anew."""
+    return initialise(path, tickets(data, width), **({"epsilon": 1.0} | asked))

@@ -1,7 +1,9 @@
 """`apply` is Langevin unlearning on the data without the requested records, with noise that nobody can repeat."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,11 +28,12 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.methods import noisy_steps
 from certified_unlearning.ledger.model import read_stored, with_intercept
 from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.training import dense
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.ledger.conftest import Original
-from tests.ledger.tables import LANGEVIN, make_model
+from tests.ledger.tables import LANGEVIN, make_model, make_refit
 
 
 def test_apply_takes_the_planned_noisy_steps_on_the_data_without_the_records(
@@ -288,3 +291,23 @@ def test_a_batch_that_no_certificate_could_state_is_refused_before_a_row_is_touc
     assert requests.status(model).state.planned is None
     assert verify(model).state.current.version == 1
     assert apply(model).versions[0].version == 2
+
+
+def test_a_request_that_needs_no_reading_reads_the_training_copy_once(
+    original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = tmp_path / "model", 0
+    make_refit(path, original.data)
+    requests.request(path, ["p4"])
+
+    def counted(*given: Any) -> Iterator[memoryview]:
+        nonlocal read
+        for block in right(*given):
+            read += len(block)
+            yield block
+
+    right = dense._blocks
+    monkeypatch.setattr(dense, "_blocks", counted)
+    assert apply(path).versions[0].reading == "none"
+    assert read == sum(file.stat().st_size for file in (path / "training").iterdir())
+    verify(path)

@@ -10,7 +10,7 @@ import pytest
 
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
-from certified_unlearning.ledger.training import labels_of
+from certified_unlearning.ledger.training.dense import labels_of
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original
 from tests.ledger.tables import make_model, make_regression, write_table

@@ -148,14 +148,16 @@ def test_a_request_that_was_interrupted_says_whether_it_was_recorded_or_how_to_s
 
 @pytest.mark.parametrize(
     "command",
-    ["status", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("predict", "evaluate"))],
+    ["status", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("predict", "evaluate", "audit"))],
 )
 def test_commands_that_only_read_say_in_one_line_that_they_were_interrupted(
     original: Original, model: Path, tmp_path: Path, command: str
 ) -> None:
     """Three interruptions at random moments, between which the program starts anew each time."""
     arguments: list[object] = [command, model]
-    if command != "status":
+    if command == "audit":
+        arguments += ["--runs", 5, "--canaries", 20]
+    elif command != "status":
         arguments.append(original.data)
     if command == "predict":
         arguments += ["--output", tmp_path / "predictions.csv"]

@@ -10,10 +10,11 @@ import pytest
 
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key
-from certified_unlearning.ledger import requests, training
+from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.store import GENESIS, Ledger
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import verify
 
 
@@ -311,8 +312,9 @@ def test_a_row_that_is_nobodys_but_still_there_is_found(model: Path) -> None:
     directory = ModelDirectory(model)
     with Ledger.opened(directory.ledger) as ledger:
         rows = sorted(record.row for record in ledger.records())
-        assert training.first_row_left(directory, read_features(model), rows, 450) is None
-        assert training.first_row_left(directory, read_features(model), rows[1:], 450) == rows[0]
+        copy = copy_of(directory, read_features(model), 2)
+        assert copy.first_row_left(rows, 450) is None
+        assert copy.first_row_left(rows[1:], 450) == rows[0]
 
 
 def read_features(model: Path) -> int:

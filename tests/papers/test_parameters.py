@@ -433,7 +433,7 @@ def test_a_preset_may_show_papers_and_single_experiments(content: dict[str, Any]
     [
         (
             ["fig3d"],
-            "presets.smoke.shows contains 'fig3d', but must list some of accountants, batch_sizes, ",
+            "presets.smoke.shows contains 'fig3d', but must list some of accountants, audit, batch_sizes, ",
         ),
         (["langevin"], "presets.smoke.shows contains 'langevin', but must list some of "),
         (["table2"], "presets.smoke.shows contains table2, which needs fig3a: add it"),

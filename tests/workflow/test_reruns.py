@@ -34,11 +34,11 @@ DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
 OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
-SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk", *OF_PRIVATE)
+SIMULATED = ("audit", "cost", "deletion", "deletions", "edits", "measured", "risk", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
 OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "service", "shares")
 """Made by abstract training, which is no hot loop of runs."""
-OF_ESTIMATORS = ("cost", "deletions", "edits", "group_privacy")
+OF_ESTIMATORS = ("audit", "cost", "deletions", "edits", "group_privacy")
 """Made with estimators, which certify."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
@@ -160,7 +160,7 @@ def with_other_docstrings(content: str) -> str:
             # Certificates of networks are verified with it.
             "engine/intervals/kernel.cpp",
             each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
-            each("track", {*EXPERIMENTS, "edits", "group_privacy"})
+            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy"})
             | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
             | (TRACKING & each("track", OF_NETWORKS))
             | VERDICTS,
@@ -168,7 +168,7 @@ def with_other_docstrings(content: str) -> str:
         (
             "certificate/steps/model.py",
             each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
-            each("track", {*EXPERIMENTS, "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
+            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
         ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (

@@ -104,19 +104,27 @@ def orthogonal_directions(canaries: int, features: int, rng: np.random.Generator
 
 
 def drawn_canaries(
-    canaries: int, X: Array, y: NDArray[Any], long_rows: Callable[[Array], Array] | None, rng: np.random.Generator
+    canaries: int,
+    X: Array,
+    y: NDArray[Any],
+    long_rows: Callable[[Array], Array] | None,
+    target_range: tuple[float, float] | None,
+    rng: np.random.Generator,
 ) -> tuple[Array, NDArray[Any]]:
     """Return orthogonal canaries with labels drawn at random.
 
     Args:
         canaries: How many.
         X: The records that stay.
-        y: Their classes, which canaries have too; of targets, the least and the largest.
+        y: Their classes, which canaries have too; of targets, the least and the largest, if there is no range.
         long_rows: Makes features of directions, as long as the model allows; None for the median length of records.
+        target_range: Where targets lie, of which canaries have either end; None of classes, or where nobody says so.
         rng: What draws them.
     """
     directions = orthogonal_directions(canaries, X.shape[1], rng)
     rows = directions * np.median(np.linalg.norm(X, axis=1)) if long_rows is None else long_rows(directions)
+    if target_range is not None:
+        return rows, rng.choice(np.array(target_range), size=canaries)
     return rows, rng.choice(np.unique(y) if is_classes(y) else np.array([y.min(), y.max()]), size=canaries)
 
 
@@ -127,8 +135,12 @@ def is_classes(y: NDArray[Any]) -> bool:
     return type_of_target(y) in ("binary", "multiclass")
 
 
-def require_canaries(known: Known) -> None:
+def require_canaries(known: Known, target_range: tuple[float, float] | None) -> None:
     """Check canaries against the records that stay.
+
+    Args:
+        known: Both.
+        target_range: Where targets lie; None of classes, or where nobody says so.
 
     Raises:
         DataError: Their columns or labels are others.
@@ -146,7 +158,7 @@ def require_canaries(known: Known) -> None:
         )
     if known.copies < 1:
         raise ParameterError(f"copies must be at least 1, got {known.copies}")
-    if is_classes(known.y):
+    if target_range is None and is_classes(known.y):
         unknown = np.setdiff1d(known.labels, known.y).tolist()
         if unknown:
             raise DataError(

@@ -5,7 +5,6 @@ plan is the model's own, whose constants follow from the number of records.
 """
 
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,16 +21,18 @@ from certified_unlearning.audit.claims import Claim
 from certified_unlearning.audit.guessers import Guess, Published, from_weights, guess_by_scores, scores_of
 from certified_unlearning.audit.one_run import VERDICT, audit
 from certified_unlearning.audit.result import AuditResult
+from certified_unlearning.audit.scratch import scratch_beside
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
 from certified_unlearning.estimators.objective import PublicObjective
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Outcome, RemovedRows
 from certified_unlearning.ledger.method import Method as LedgerMethod
 from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
 from certified_unlearning.ledger.state import Batch, read_state
 from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
@@ -65,7 +66,7 @@ def audit_directory(
     Raises:
         DataError: It is no model directory, or has too few records.
         ParameterError: A number makes no sense.
-        AssumptionError: Its answers are certified, not its weights, or it predicts numbers.
+        AssumptionError: Its answers are certified, not its weights, or it learned from text.
         StorageError: An `apply` is at work or was interrupted, or the disk is too small.
     """
     require_count(least=2, canaries=canaries)
@@ -75,15 +76,13 @@ def audit_directory(
         model, X, y = _read(ModelDirectory(path), members)
     if announce is not None:
         announce(runs * seconds_to_learn(X, model.learner))
-    parent = path.resolve().parent
-    _require_room(parent, X)
-    # For the owner's eyes only: it holds people's records.
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.audit-", dir=parent) as scratch:
-        method = DirectoryMethod(Path(scratch), model, request_size, device)
+    _require_room(path.resolve().parent, X)
+    with scratch_beside(path) as scratch:
+        method = DirectoryMethod(scratch, model, request_size, device)
         return audit(method, X, y, canaries=canaries, removed=members, runs=runs, alpha=alpha)
 
 
-def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[np.int8]]:
+def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[Any]]:
     """Return what never changes of the model, and rows and labels of so many records that canaries find room."""
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
@@ -93,10 +92,9 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
                 f"{directory.path} certifies answers, which are bounded and have no law to compare with; an audit "
                 "needs a certificate of the model's law"
             )
-        if model.table.is_regression:
+        if model.table.text:
             raise AssumptionError(
-                f"{directory.path} predicts numbers, and only models of classes can be audited here yet; in Python, "
-                "audit.two_laws audits CertifiedRidge and LangevinRidge"
+                f"{directory.path} learned from text, and only models of columns of numbers can be audited here yet"
             )
         if state.planned is not None:
             raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")
@@ -110,9 +108,9 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
     # Where records were removed, others stand twice: the audit is of the plan, which is for so many records.
     chosen = rng.permutation(left)[:wanted]
     chosen = np.concatenate([chosen, rng.choice(left, wanted - len(chosen))])
-    rows, labels = training.take(directory, plan.features, chosen.tolist())
+    rows, labels = copy_of(directory, plan.features, state.current.version).take(chosen.tolist())
     if directory.places.exists() and plan.classes == 2:
-        rows *= -labels[:, None].astype(np.float32)  # As `training.deal` signs them.
+        rows *= -labels[:, None].astype(np.float32)  # As `dense.deal` signs them.
     return model, rows.astype(np.float64), labels
 
 
@@ -179,8 +177,17 @@ class DirectoryMethod:
         rows: Array = np.column_stack([shorter, np.ones(len(shorter))]) / np.sqrt(2)
         return rows
 
+    @property
+    def target_range(self) -> tuple[float, float] | None:
+        """Where targets lie as the training copy has them; None of classes."""
+        declared = self.model.table.target_range
+        if declared is None:
+            return None
+        low, high = TargetScale.of(declared, "target_range", intercept=self.model.intercept).scaled(declared)
+        return float(low), float(high)
+
     def learn(self, X: Array, y: NDArray[Any]) -> Any:
-        """Return a model that learned from rows and labels as the training copy has them."""
+        """Return a model that learned from rows and labels, or targets, as the training copy has them."""
         plan = self.model.learner
         if len(X) != plan.n:
             raise ParameterError(f"the model was planned for {plan.n} records, got {len(X)}")
@@ -190,7 +197,10 @@ class DirectoryMethod:
         directory.places.unlink(missing_ok=True)
         directory.features.parent.mkdir()
         X.astype(np.float32).tofile(directory.features)
-        y.astype(np.int8).tofile(directory.labels)
+        if self.target_range is None:
+            y.astype(np.int8).tofile(directory.labels)
+        else:
+            y.astype(np.float64).tofile(directory.targets)
         method = method_of(directory, self.model)
         method.deal()
         return _Learned(method, method.learn(self._place()))
@@ -210,8 +220,9 @@ class DirectoryMethod:
             version=number + 1, after=number - 1, up_to=number, requests=1, records=removal.records,
             steps=removal.steps, training_digest="", places=removal.places,
         )  # fmt: skip
-        taken = RemovedRows(*training.take(directory, features, rows)) if method.needs_what_it_removes else None
-        training.zero(directory, features, rows)
+        copy = copy_of(directory, features, number)
+        taken = RemovedRows(*copy.take(rows)) if method.needs_what_it_removes else None
+        copy.changed(batch.version, rows, None)
         last = model.version
         model.version = method.remove(
             last.weights.ravel(), last.secret, model.answered, batch, rows, taken, self._place()
@@ -246,11 +257,11 @@ class DirectoryMethod:
 
     def _objective(self) -> PublicObjective | None:
         plan, noise = self.model.learner, method_of(ModelDirectory(self.scratch), self.model).noise()
-        if noise is None or plan.classes != 2:
+        if noise is None or plan.classes > 2:
             return None
         low, high = plan.class_weights or (1.0, 1.0)  # type: ignore[attr-defined]
         return PublicObjective(
-            loss="logistic",
+            loss="logistic" if plan.classes == 2 else "squared",
             class_weights=(low, high),
             strength=plan.n * float(plan.strong_convexity),  # type: ignore[attr-defined]
             targets=lambda labels: np.asarray(labels, dtype=np.float64),

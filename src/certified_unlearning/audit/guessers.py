@@ -28,6 +28,8 @@ WINDOW = 6
 """How many steps of the path before and after that point are not trusted."""
 UNKNOWN_NOISE = 1e-4
 """Of solvers without noise, the share of the canaries' effects that a reference may be off by."""
+POLISHED = 3
+"""Newton's steps after a solver's end, to the last digits."""
 PAIRS = 4
 """Of models that the guesser learns itself: one from half of the canaries, one from the others."""
 
@@ -52,10 +54,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
     steps = np.diff(candidates[2:], axis=0)
 
     def guess(published: Published, known: Known) -> Array:
-        weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
-        if objective.intercept:
-            intercept = np.asarray(published["intercept_"], dtype=np.float64).ravel()
-            weights = np.append(weights, (intercept - objective.middle) / objective.unit)
+        weights = published_weights(published, objective)
         nearest = int(np.linalg.norm(candidates - weights, axis=1).argmin())
         if nearest == 0:
             return partly.estimate(weights - partly.at)
@@ -64,6 +63,15 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
         return without.estimate(weights - candidates[nearest] - away, unknown)
 
     return guess
+
+
+def published_weights(published: Published, objective: PublicObjective) -> Array:
+    """Return published weights of a linear model, its intercept's at the end, as its objective has them."""
+    weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
+    if not objective.intercept:
+        return weights
+    intercept = np.asarray(published["intercept_"], dtype=np.float64).ravel()
+    return np.append(weights, (intercept - objective.middle) / objective.unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +248,27 @@ def path_of(model: Any, known: Known) -> list[Array]:
     return found
 
 
+def refitted(objective: PublicObjective, X: Array, y: NDArray[Any]) -> tuple[Array, float]:
+    """Return the minimiser of an objective whose weights are all regularised, and how far it can be from the true one.
+
+    Args:
+        objective: The objective.
+        X: Records.
+        y: Their classes or targets.
+    """
+    rows, targets = _with_intercept(objective, X), objective.targets(y)
+    counted = np.where(targets > 0, *objective.class_weights[::-1])
+    at = _minimiser(objective, rows, targets, counted)
+    for _ in range(POLISHED):
+        slope, curvature = _derivatives(objective, rows @ at, targets)
+        gradient = rows.T @ (counted * slope) + objective.strength * at
+        hessian = (rows * (curvature * counted)[:, None]).T @ rows + objective.strength * np.eye(rows.shape[1])
+        at = at - np.linalg.solve(hessian, gradient)
+    slope, _ = _derivatives(objective, rows @ at, targets)
+    gradient = rows.T @ (counted * slope) + objective.strength * at
+    return at, float(np.linalg.norm(gradient)) / objective.strength
+
+
 def _with_intercept(objective: PublicObjective, X: Array) -> Array:
     """Return rows as the model sees them, with a column of ones where it has an intercept."""
     rows = objective.seen(X)
@@ -259,7 +288,8 @@ def _minimiser(objective: PublicObjective, rows: Array, targets: Array, weights:
     free = objective.intercept and not objective.intercept_regularised
     inputs = rows[:, :-1] if free else rows
     if objective.loss == "squared":
-        ridge = Ridge(alpha=objective.strength, fit_intercept=free, solver="cholesky").fit(inputs, targets)
+        ridge = Ridge(alpha=objective.strength, fit_intercept=free, solver="cholesky")
+        ridge.fit(inputs, targets, sample_weight=weights)
         return np.append(ridge.coef_, ridge.intercept_ if free else [])
     solver = LogisticRegression(
         C=1 / objective.strength, fit_intercept=free, solver="newton-cholesky", tol=1e-10, max_iter=1000

@@ -121,6 +121,7 @@ def two_laws(
     trials: int = 20_000,
     alpha: float = VERDICT,
     choosing: float = 0.5,
+    random_state: int | None = None,
 ) -> TwoLawResult:
     """Audit an estimator's certificate by many models of its own law and of its comparator's.
 
@@ -128,14 +129,16 @@ def two_laws(
     what is certified where that is about ``mu = 1``, an epsilon of 4.9 at delta 1e-6.
 
     Args:
-        estimator: A Langevin estimator with all records in every step, or one whose removals are certified against an
-            exact refit.
+        estimator: A Langevin estimator, one of Descent-to-Delete, or one whose removals are certified against an exact
+            refit.
         X: Records, shape ``(n, features)``.
         y: Their classes or targets.
         gone: Positions of the records that are removed in one request.
         trials: How many models of each law.
         alpha: Probability with which an honest method is called ``violated``, at most.
         choosing: Which share of the models chooses the event.
+        random_state: Of all noise, so that the same comes out again; a second audit with the same number is no second
+            audit. None: from the operating system.
 
     Raises:
         ParameterError: A number makes no sense.
@@ -150,7 +153,7 @@ def two_laws(
     method = OwnEstimator(estimator)
     X, y = check_X_y(X, y, dtype=np.float64)
     removed = np.atleast_1d(np.asarray(gone, dtype=np.int64))
-    model = clone(estimator).fit(X, y)
+    model = clone(estimator).set_params(random_state=random_state).fit(X, y)
     laws = model._laws(removed, trials)
     claim = method.claim(method.unlearn(model, X, y, removed))
     return compare_laws(

@@ -48,6 +48,10 @@ class AuditedMethod(Protocol):
     def long_rows(self) -> Callable[[Array], Array] | None:
         """Makes canaries of directions, as long as the guarantee allows; None where no guarantee bounds rows."""
 
+    @property
+    def target_range(self) -> tuple[float, float] | None:
+        """Where the guarantee has targets; None of classes, or where no guarantee bounds targets."""
+
     @abstractmethod
     def learn(self, X: Array, y: NDArray[Any]) -> Any:
         """Return a model that learned from records."""
@@ -114,6 +118,12 @@ class OwnEstimator:
         rows: Array = self.estimator._long_rows(directions)
         return rows
 
+    @property
+    def target_range(self) -> tuple[float, float] | None:
+        """Where the guarantee has targets."""
+        found: tuple[float, float] | None = self.estimator._range()
+        return found
+
     def learn(self, X: Array, y: NDArray[Any]) -> Any:
         """Return a model that learned from records."""
         return clone(self.estimator).fit(X, y)
@@ -164,6 +174,7 @@ class GivenMethod:
     name: str = "the given method"
     certified: ClassVar[bool] = False
     long_rows: ClassVar[None] = None
+    target_range: ClassVar[None] = None
 
     @property
     def assumed(self) -> tuple[str, ...]:

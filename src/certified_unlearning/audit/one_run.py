@@ -203,9 +203,9 @@ def _known(
         rows, labels = np.asarray(canaries[0], dtype=np.float64), np.asarray(canaries[1])
     else:
         require_count(least=2, canaries=canaries)
-        rows, labels = drawn_canaries(canaries, X, y, method.long_rows, rng)
+        rows, labels = drawn_canaries(canaries, X, y, method.long_rows, method.target_range, rng)
     known = Known(X, y, rows, labels, copies, len(rows) // 2 if removed is None else removed)
-    require_canaries(known)
+    require_canaries(known, method.target_range)
     return known
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.data.sets import built_in
-from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED
+from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Text
 
 GIVEN = "given"
 """Features of a certificate where an estimator was given a matrix as it is."""
@@ -25,18 +25,35 @@ _ASSUMED_OF = {
 """What is taken for granted, by the features of a certificate."""
 
 
-def preprocessing(dataset: str, features: str | None) -> Assumption:
-    """Return what preprocessing rests on, by the data set and the features that a certificate names."""
+def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = ()) -> Assumption:
+    """Return what preprocessing rests on, by what a certificate names: data set, features, and columns of text."""
     known = built_in(dataset)
     learned_from = "" if known is None else known.learned_from
     but = ", but for the list of classes," if features == CLASSES_FROM_RECORDS and not learned_from else ""
     statement = f"preprocessing{but} does not depend on records that may be removed"
     assumed = learned_from or _ASSUMED_OF.get(features or "")
+    if assumed and hashed:
+        assumed = f"{assumed}; {_in_words(hashed)}"
     if assumed:
         return Assumption(statement=statement, status="assumed", by=assumed)
     return Assumption(
         statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
     )
+
+
+def _in_words(hashed: Sequence[Text]) -> str:
+    """Return how columns of text became numbers."""
+    widths = " and ".join(f"{how.width:,}" for how in hashed)
+    return (
+        f"words were hashed into {widths} columns by scikit-learn's HashingVectorizer, which keeps no vocabulary, and "
+        "so many columns were not chosen by these records"
+    )
+
+
+def possible_text(hashed: Sequence[Text], features: str | None, columns: int) -> tuple[bool, str]:
+    """Return whether rows of so many columns may hold these columns of text, and what is possible."""
+    possible = not hashed or (features != GIVEN and sum(how.width for how in hashed) <= columns)
+    return possible, f"columns of text of a declared table, at most {columns:,} wide together"
 
 
 def possible_features(features: str | None) -> tuple[bool, str]:

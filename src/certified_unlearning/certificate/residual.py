@@ -13,7 +13,7 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
-from certified_unlearning.accounting.residual import release, schedule, statements
+from certified_unlearning.accounting.residual import public, release, schedule, statements
 from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
 from certified_unlearning.certificate.base import (
     Certificate,
@@ -27,13 +27,15 @@ from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
     possible_features,
+    possible_text,
     preprocessing,
 )
-from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, takes_newton_steps
+from certified_unlearning.data.tables.declaration import Text
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, may_pass, takes_newton_steps
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
-Loss = Literal["logistic", "softmax", "squared"]
+Loss = Literal["logistic", "softmax", "squared", "one-vs-rest"]
 
 
 class ResidualCertificate(Certificate):
@@ -42,26 +44,30 @@ class ResidualCertificate(Certificate):
     Attributes:
         kind: ``residual``; certificates of noisy steps have none.
         mechanism: ``newton-removal``, or ``certified-refit`` where every request reads the data.
-        loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1.
+        loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1; or
+            ``one-vs-rest``: the sum over classes of the logistic losses of each class against the rest.
         comparator: What a release is indistinguishable from.
         observers: To whom each epsilon speaks.
         not_promised: What nobody should read into it.
         adjacency: ``zero-out``: a removed record's loss is 0, the normaliser ``n`` stays.
         epsilon: Of the model published last, requests fixed in advance, at ``delta + extra_delta``.
-        mu: The same as Gaussian differential privacy: ``budget / (strong_convexity sigma)``.
+        mu: The same as Gaussian differential privacy: ``budget / ((strong_convexity + public_curvature) sigma)``.
         releases: How many models were published, the first one included.
         epsilon_all_releases: Of all of them together, at ``delta + extra_delta_all_releases``; adaptive requests too.
         mu_all_releases: ``mu sqrt(releases)``.
         delta: Strictly between 0 and 1.
         extra_delta: For random norms that are larger than supposed.
         extra_delta_all_releases: The same, of all releases.
-        n: Number of records at the start, and of those added since.
+        n: Number of records at the start, and of those added since; public rows are counted, too.
         d: Number of weights.
         classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
         budget: ``tau``: what the gradient's norm was at most, at every release; with ``passes`` or ``added`` records,
-            ``m`` times what the distance to the minimiser was at most.
+            ``m`` (and ``public_curvature``) times what the distance to the minimiser was at most.
+        public_records: How many of the ``n`` rows are public: they stay, in the comparator too; left out for none.
+        public_curvature: What these add to ``strong_convexity`` between the minimiser and the weights, whatever the
+            other records are, as computed from the public rows; left out for nothing.
         removed: Records removed so far.
         added: Records added since the start; left out for none.
         additions: In so many releases, for each of which the data were read; left out for none.
@@ -80,6 +86,7 @@ class ResidualCertificate(Certificate):
         dataset: Name of the data set.
         sparse: Whether rows were sparse and every request refitted: then rounding was bounded by their entries.
         features: How features were made; ``given`` by an estimator's user.
+        hashed: How each column of text became numbers, without a vocabulary; left out where there was none.
         code_version: Which code ran.
     """
 
@@ -105,6 +112,8 @@ class ResidualCertificate(Certificate):
     strong_convexity: float = Field(gt=0, allow_inf_nan=False)
     sigma: float = Field(gt=0, allow_inf_nan=False)
     budget: float = Field(gt=0, allow_inf_nan=False)
+    public_records: int = Field(default=0, ge=0, exclude_if=lambda records: records == 0)
+    public_curvature: float = Field(default=0.0, ge=0, allow_inf_nan=False, exclude_if=lambda more: more == 0)
     removed: int = Field(ge=0)
     added: int = Field(default=0, ge=0, exclude_if=lambda records: records == 0)
     additions: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
@@ -122,6 +131,7 @@ class ResidualCertificate(Certificate):
     dataset: str
     sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     features: str
+    hashed: tuple[Text, ...] = Field(default=(), exclude_if=lambda columns: not columns)
     code_version: str
 
     def stated(self) -> Stated:
@@ -137,8 +147,9 @@ class ResidualCertificate(Certificate):
         """Return the whole statement for people who know its terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
-            f"same noise, {or_nothing(self.epsilon_all_releases)} for all {counted(self.releases, 'release')} or "
-            f"adaptive requests ({self.guarantee} by {self.mechanism}; {self.not_checked})"
+            f"same {self._public_rows_and}noise, {or_nothing(self.epsilon_all_releases)} for all "
+            f"{counted(self.releases, 'release')} or adaptive requests ({self.guarantee} by {self.mechanism}; "
+            f"{self.not_checked})"
         )
 
     @classmethod
@@ -157,7 +168,7 @@ class ResidualCertificate(Certificate):
         """Return how records left a version."""
         how: dict[Reading | None, str] = {
             "none": "a Newton step",
-            "pass": "a Newton step and a pass over the rows, which corrects it",
+            "pass": "a step, and passes over the rows, which correct it",
             "scheduled": "reading the data again, as planned",
             "unscheduled": "reading the data again, earlier than planned",
             "addition": "reading the data again",
@@ -203,14 +214,18 @@ class ResidualCertificate(Certificate):
         """Return for fields whether their values are possible, and fit each other."""
         scores = scores_per_record(self.classes)
         mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
-        loss = _loss(self.classes)
-        squared = loss == "squared"
+        losses = _losses(self.classes)
+        squared = losses == ("squared",)
         requests = self.releases - 1 - self.additions
         reads = self.scheduled_reads + self.unscheduled_reads
         extra_delta = self.extra_delta_all_releases
+        private = self.n - self.public_records
+        most_curvature = public.most_curvature(
+            self.public_records, n=self.n, features=max(1, self.d // scores), classes=self.classes
+        )
         return {
             "mechanism": (self.mechanism == mechanism, f"{mechanism!r}"),
-            "loss": (self.loss == loss, f"{loss!r}"),
+            "loss": (self.loss in losses, " or ".join(map(repr, losses))),
             "delta": (0 < self.delta < 1, "strictly between 0 and 1"),
             "extra_delta_all_releases": (
                 extra_delta is None or 0 <= extra_delta <= self.delta,
@@ -226,14 +241,20 @@ class ResidualCertificate(Certificate):
                 f"{self.additions} to {self.n - 1}, and 0 only if additions = 0",
             ),
             "additions": (requests >= 0, f"at most {self.releases - 1}, for each of them was a release"),
-            "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
+            "public_records": (self.public_records < self.n, f"at most {self.n - 1}, for public rows are counted in n"),
+            "public_curvature": (
+                self.public_curvature <= most_curvature,
+                f"at most {most_curvature:.3g}, what so many public rows can have",
+            ),
+            "removed": (requests <= self.removed < private, f"{requests} to {private - 1}"),
             "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
             "passes": (
-                self.passes is None or (self._may_pass and reads + self.passes <= requests),
-                f"at most {requests - reads}, beside the readings; left out of other plans than those of two classes "
-                "that need not be strict",
+                self.passes is None or (self._may_pass and self._passes_fit(requests - reads)),
+                f"{'at most ' if self._is_by_newton else ''}{requests - reads}, beside the readings; left out of other "
+                "plans than those of classes that need not be strict",
             ),
             "features": possible_features(self.features),
+            "hashed": possible_text(self.hashed, self.features, self.d // scores),
         }
 
     def recomputed(self) -> dict[str, Any]:
@@ -243,7 +264,7 @@ class ResidualCertificate(Certificate):
             CertificateError: None has.
         """
         self.require_readings()
-        mu = release.mu_of(self.budget, strong_convexity=self.strong_convexity, sigma=self.sigma)
+        mu = release.mu_of(self.budget, strong_convexity=self._least_curvature, sigma=self.sigma)
         epsilon = epsilon_from_mu(mu, self.delta)
         return {
             "mu": mu,
@@ -255,7 +276,7 @@ class ResidualCertificate(Certificate):
 
     def of_all_releases(self) -> dict[str, float | None]:
         """Return the numbers that speak of all releases."""
-        mu = release.mu_of(self.budget, strong_convexity=self.strong_convexity, sigma=self.sigma)
+        mu = release.mu_of(self.budget, strong_convexity=self._least_curvature, sigma=self.sigma)
         mu_all = release.mu_of_all(mu, self.releases)
         epsilon = epsilon_from_mu(mu_all, self.delta)
         extra = release.noise_delta(epsilon, dimension=self.d, releases=self.releases)
@@ -270,19 +291,28 @@ class ResidualCertificate(Certificate):
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
         return {
-            "comparator": statements.COMPARATOR_WITH_ADDITIONS if self.additions else statements.COMPARATOR,
+            "comparator": statements.comparator(
+                additions=self.additions > 0, one_vs_rest=self._one_vs_rest, public_records=self.public_records
+            ),
             "observers": statements.OBSERVERS,
-            "not_promised": statements.NOT_PROMISED if self.passes is None else statements.NOT_PROMISED_BY_PASSES,
+            "not_promised": statements.not_promised(
+                by_passes=self.passes is not None,
+                every_request_passes=not self._is_by_newton,
+                public_records=self.public_records,
+            ),
             "assumptions": statements.assumptions(
-                preprocessing=preprocessing(self.dataset, self.features),
+                preprocessing=preprocessing(self.dataset, self.features, self.hashed),
                 noise_source=self.noise_source,
                 noise_resolution=release.noise_resolution(self.sigma, self.d),
                 strict=self.strict,
                 unscheduled=self.unscheduled_reads > 0,
                 by_passes=self.passes is not None,
+                every_request_passes=not self._is_by_newton,
                 class_weights=self.class_weights is not None,
                 targets=self.classes == 1,
                 additions=self.additions > 0,
+                public_records=self.public_records,
+                public_curvature=self.public_curvature,
             ),
         }
 
@@ -306,6 +336,8 @@ class ResidualCertificate(Certificate):
             delta=self.delta,
             budget=self.budget,
             terms=FEWEST_TERMS if self.sparse else None,
+            one_vs_rest=self._one_vs_rest,
+            public_curvature=self.public_curvature,
         )
 
     def require_readings(self) -> None:
@@ -355,33 +387,65 @@ class ResidualCertificate(Certificate):
     @property
     def _is_by_newton(self) -> bool:
         """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
-        return takes_newton_steps(self.classes, self.d, sparse=self.sparse)
+        features = self.d // scores_per_record(self.classes) if self._one_vs_rest else self.d
+        return takes_newton_steps(self.classes, features, sparse=self.sparse, one_vs_rest=self._one_vs_rest)
+
+    @property
+    def _one_vs_rest(self) -> bool:
+        """Whether each class has a model against the rest."""
+        return self.loss == "one-vs-rest"
 
     @property
     def _may_pass(self) -> bool:
         """Whether its plan can have passes."""
-        return self.classes == 2 and self._is_by_newton and not self.strict and self.records_between_reads > 0
+        features = self.d // scores_per_record(self.classes)
+        may = may_pass(self.classes, features, sparse=self.sparse, one_vs_rest=self._one_vs_rest)
+        return may and not self.strict and self.records_between_reads > 0
+
+    def _passes_fit(self, requests: int) -> bool:
+        """Whether so many requests that did not learn anew may have had these passes: by Newton steps not all have."""
+        return self.passes is None or (self.passes <= requests if self._is_by_newton else self.passes == requests)
 
     @property
     def _most_records(self) -> int:
         """How many records may be removed between two readings."""
-        if not self._is_by_newton:
+        if not self._is_by_newton and self.passes is None:
             return 0
         if not self.strict:
             return self.records_between_reads
-        return schedule.strict_records(
-            n=self.n, strong_convexity=self.strong_convexity, budget=self.budget, downdate=self.downdate
+        most = schedule.strict_records(
+            n=self.n,
+            strong_convexity=self.strong_convexity,
+            budget=release.share_of_each(self.budget, self.classes if self._one_vs_rest else 1),
+            downdate=self.downdate,
+            public_curvature=self.public_curvature,
         )
+        return min(most, self.n - self.public_records)
+
+    @property
+    def _least_curvature(self) -> float:
+        return public.least_curvature(self.strong_convexity, self.public_curvature)
+
+    @property
+    def _public_rows_and(self) -> str:
+        """Return what an exact refit has in common, beside the noise."""
+        return f"{counted(self.public_records, 'public row')} and the same " if self.public_records else ""
 
 
-def _loss(classes: int) -> Loss:
-    if classes == 1:
-        return "squared"
-    return "logistic" if classes == 2 else "softmax"
+def _losses(classes: int) -> tuple[Loss, ...]:
+    """Return which losses so many classes can have, the usual one first."""
+    few: dict[int, tuple[Loss, ...]] = {1: ("squared",), 2: ("logistic",)}
+    return few.get(classes, ("softmax", "one-vs-rest"))
 
 
 def of(
-    plan: RefitPlan, counts: Counts, *, noise_source: NoiseSource, dataset: str = "own", features: str = GIVEN
+    plan: RefitPlan,
+    counts: Counts,
+    *,
+    noise_source: NoiseSource,
+    dataset: str = "own",
+    features: str = GIVEN,
+    hashed: tuple[Text, ...] = (),
 ) -> ResidualCertificate:
     """Return what is guaranteed of a model after some requests.
 
@@ -391,9 +455,10 @@ def of(
         noise_source: Where the noise came from.
         dataset: Name of the data set.
         features: How features were made.
+        hashed: How each column of text became numbers.
     """
     # A copy, for a certificate is made in a small part of a millisecond, as removals are.
-    after = _before_removals(plan, noise_source, dataset, features).model_copy(
+    after = _before_removals(plan, noise_source, dataset, features, hashed).model_copy(
         update={
             "releases": counts.requests + 1,
             "removed": counts.removed,
@@ -408,13 +473,15 @@ def of(
 
 
 @functools.lru_cache(maxsize=64)
-def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str) -> ResidualCertificate:
+def _before_removals(
+    plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str, hashed: tuple[Text, ...]
+) -> ResidualCertificate:
     """Return the certificate of the first release."""
     return ResidualCertificate.made(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
-        loss=_loss(plan.classes),
+        loss="one-vs-rest" if plan.one_vs_rest else _losses(plan.classes)[0],
         d=plan.dimension,
-        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon", "by_passes"}),
+        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon", "by_passes", "one_vs_rest"}),
         releases=1,
         removed=0,
         scheduled_reads=0,
@@ -423,4 +490,5 @@ def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, f
         noise_source=noise_source,
         dataset=dataset,
         features=features,
+        hashed=hashed,
     )

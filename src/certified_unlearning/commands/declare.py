@@ -27,6 +27,10 @@ def declare(
     identifier: Annotated[
         str | None, typer.Option("--id", help="The column that says whose a record is; the ledger needs one.")
     ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of free text; repeatable."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the draft goes: a new YAML file; by default it is printed."),
@@ -46,7 +50,8 @@ def declare(
             raise ParameterError(f"--output is {output}, but its name must end in .yaml or .yml")
         if output.exists():
             raise ParameterError(f"--output is {output}, which exists already; name another file, or delete it")
-    made = draft(str(file), label, identifier, beside=None if output is None else output.parent, regression=regression)
+    beside = None if output is None else output.parent
+    made = draft(str(file), label, identifier, beside=beside, regression=regression, texts=text or ())
     for columns, sentence in made.said:
         print(f"note: {which(columns)}: {sentence}", file=sys.stderr)
     for key, need in made.marks:

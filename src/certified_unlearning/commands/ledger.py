@@ -392,6 +392,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "head_in_log": True if head else None,
         "classes_from": verified.classes_from,
         "target_range": verified.target_range,
+        "text": verified.text,
         "guarantee": _guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
@@ -419,6 +420,8 @@ def verify(model_dir: Path, head: str | None) -> None:
         + ("; the log begins with the events of the head that you named" if head else "")
     )
     print(_labels(verified.classes_from, verified.target_range))
+    for column, width in verified.text.items():
+        print(f"text: {column!r}, hashed into {width:,} columns, without a vocabulary")
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")

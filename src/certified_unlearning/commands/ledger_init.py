@@ -86,6 +86,13 @@ def init(
             help="column=number, known beforehand: it stands where the column's number is missing; repeatable."
         ),
     ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column of free text, whose words are hashed into 65536 columns, or column=16384 for as many; "
+            "repeatable."
+        ),
+    ] = None,
     label_value: Annotated[
         list[str] | None,
         typer.Option("--class", help="A value of the label; repeatable, in order; by default those in the file."),
@@ -132,6 +139,7 @@ def init(
         "categories": _by_column("--category", map(_category, category or [])),
         "ranges": _by_column("--range", map(_range, bounds or [])),
         "missing": _by_column("--missing", map(_missing, missing or [])),
+        "text": _by_column("--text", map(_text, text or [])),
         "norm": norm,
     }
     declared = _from_flags(flags, regression) if table is None else _from_file(table, flags, regression)
@@ -237,6 +245,8 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
     )
+    if contents.wordless:
+        _print_text(contents)
     print_left_out(contents.left_out)
     warnings = described(contents.spellings)
     if contents.absent:
@@ -256,6 +266,13 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     if contents.drowning is not None:
         warnings.append(warning_about(contents.table, contents.drowning, None if file is None else str(file)))
     print_warnings(warnings)
+
+
+def _print_text(contents: "Contents") -> None:
+    """Print how columns of text become numbers, and how many records have no words there."""
+    for column, empty in contents.wordless.items():
+        without = f"; {counted(empty, 'record')} without words there" if empty else ""
+        print(f"text: {column!r}, hashed into {contents.table.text[column].width:,} columns{without}")
 
 
 def _print_noise(table: "Table", noise: float) -> None:
@@ -422,6 +439,15 @@ def _missing(text: str) -> tuple[str, float]:
     if not separator:
         raise ParameterError(f"--missing is {text!r}, but must be like income=0")
     return column, _number("--missing", number, "like income=0")
+
+
+def _text(text: str) -> tuple[str, dict[str, int]]:
+    column, separator, width = text.rpartition("=")
+    if not separator:
+        return text, {}
+    if not width.isdecimal():
+        raise ParameterError(f"--text has {width!r}, but must be like comment, or comment=16384")
+    return column, {"width": int(width)}
 
 
 def _number(flag: str, text: str, right: str) -> float:

@@ -207,7 +207,7 @@ def _chosen(
             known = sum(count_known(model_dir, block.identifiers or []))
             if known:
                 raise DataError(
-                    f"{file}: {known:,} of the first {block.first_row - 1 + len(block.features):,} records "
+                    f"{file}: {known:,} of the first {block.first_row - 1 + block.features.shape[0]:,} records "
                     f"{_belongs(known)} whom the ledger knows: a threshold that is chosen on training records tells of "
                     "them, also after their removal; choose it on records of other people"
                 )
@@ -346,7 +346,7 @@ def _write_predictions(model: "LoadedModel", file: Path, write: _Write, threshol
     import numpy as np
 
     for records in model.read(file):
-        count = len(records.features)
+        count = records.features.shape[0]
         others = model.answers(records.features, threshold)
         if records.identifiers is None:
             who: dict[str, Any] = {"row": np.arange(records.first_row, records.first_row + count)}

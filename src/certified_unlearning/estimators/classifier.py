@@ -43,7 +43,11 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
         if scores.ndim == 1:
             positive = expit(scores)
             return np.column_stack([1 - positive, positive])
-        return softmax(scores, axis=1)  # type: ignore[no-any-return]
+        return softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
+
+    def _log_weights(self, scores: Array) -> Array:
+        """Return what three classes' probabilities or more are the exponentials of, but for a factor: the scores."""
+        return scores
 
     @property
     def _outputs(self) -> int:
@@ -94,7 +98,7 @@ class LinearClassifier(Classifier, LinearModel):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)  # type: ignore[no-any-return]
+        return log_softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def quality(self, X: Any, y: Any) -> Quality:
         """Measure the predictions on records: accuracy, balanced accuracy, AUC, log loss, and the majority line.

@@ -30,18 +30,18 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def without_sample_weight(fit: Fit) -> Fit:
     """Let a ``fit`` refuse ``sample_weight`` with the reason.
 
-    The signature stays ``fit(X, y)``, for scikit-learn takes an estimator that names ``sample_weight`` there for one
+    The signature stays that of ``fit``, for scikit-learn takes an estimator that names ``sample_weight`` there for one
     that supports it: its checks would demand that, and its searches would pass weights on.
     """
 
     @wraps(fit)
-    def refusing(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def refusing(self: Any, X: Any, y: Any, sample_weight: Any = None, **others: Any) -> Any:
         if sample_weight is not None:
             raise ParameterError(
                 "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "
                 "would change how much a record can move the model; class_weight takes public weights of classes"
             )
-        return fit(self, X, y)
+        return fit(self, X, y, **others)
 
     return cast(Fit, refusing)
 
@@ -112,6 +112,10 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             f"{type(self).__name__} certifies answers, which are bounded and have no law to compare with; an audit "
             "needs a certificate of the model's law"
         )
+
+    def _range(self) -> tuple[float, float] | None:
+        """Return the range that targets are clipped to; None of classes."""
+        return None
 
     def _long_rows(self, directions: Array) -> Array:
         """Return features that the model sees in these directions, as long as its guarantee allows.

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,17 @@ class LinearModel(UnlearningEstimator):
             "or give weights of your own to compare_laws"
         )
 
+    def _secret(self) -> Self:
+        """Return this model with its secret weights in the place of the published ones, for audits alone.
+
+        Raises:
+            AssumptionError: There are none: noise is added elsewhere.
+        """
+        raise AssumptionError(
+            f"{type(self).__name__} has no secret weights to which noise is added on publication alone: "
+            "CertifiedLogisticRegression and CertifiedRidge can be audited by white_box"
+        )
+
     def _noise_of_coefficients(self) -> dict[str, Any]:
         """Return the noise of the coefficients as `PublicObjective` has it; empty where it is unknown."""
         found = self._noise_of_weights()
@@ -153,16 +164,16 @@ class LinearModel(UnlearningEstimator):
         return np.array(features, dtype=self._dtype, order="C")
 
 
-def require_short_rows(features: Any, why: str) -> None:
+def require_short_rows(features: Any, why: str, name: str = "X") -> None:
     """Raise `DataError` if a row is longer than 1: the message names the longest, and says why it must not be."""
     norms = sparse.norms(features) if issparse(features) else _norms(features)
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
-            f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
+            f"row {worst} of {name} has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
             f"{why}; "
             "give feature_ranges, a pair (low, high) for each column, known without these "
-            "records; or divide X by a public constant, or say normalize=True to divide every row by its own norm"
+            f"records; or divide {name} by a public constant, or say normalize=True to divide every row by its own norm"
         )
 
 

@@ -8,7 +8,8 @@ A model directory holds
 ``weights-<version>``        the current version's weights, and no others
 ``secret-<version>``         what else the next request starts from, where the mechanism has a secret
 ``certificate-<version>``    what was guaranteed, of every version
-``training/``                `training`: rows and labels; those of removed records are zeros
+``training/``                `training.dense`: rows and labels; those of removed records are zeros
+``rows-<version>``           `training.sparse`, instead: sparse rows and labels of the current version, of text
 ``digest-key-<version>``     what the digest of the training copy is keyed with, destroyed by the next `apply`
 ``identifier-key``           what the tags are keyed with that show whose row is whose
 ``added-...-<version>``      the rows and labels that `add` is adding, until they stand in the training copy

@@ -17,8 +17,7 @@ import torch
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
 from certified_unlearning.files import synchronise
-from certified_unlearning.ledger import training
-from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, drawn_key, read_key, write_key
 from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
@@ -32,6 +31,8 @@ from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.training.copies import Asked, Waiting
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data
 
 
@@ -128,22 +129,22 @@ def answer(
         model: What never changes of it.
         state: What the ledger says.
         device: Where noisy steps are taken.
-        plan: What plans a batch, and records it.
+        plan: What checks the data, plans a batch, and records it.
     """
-    check_data(directory, ledger, model, state)
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
+    if state.planned is not None:
+        check_data(directory, ledger, model, state)
     batch = state.planned or plan(state)
-    features, key = model.learner.features, read_key(directory.digest_key(batch.version))
-    rows = _rows(ledger, batch.after, batch.up_to)
+    copy = copy_of(directory, model.learner.features, state.current.version)
+    key, rows = read_key(directory.digest_key(batch.version)), _rows(ledger, batch.after, batch.up_to)
     # Of a batch that an earlier `apply` had begun some may be zeros already.
     needed = method.needs_what_it_removes and not state.planned and batch.addition is None
-    taken = RemovedRows(*training.take(directory, features, rows)) if needed else None
-    if batch.addition is not None:
-        training.append(directory, features, training.Waiting(batch.version, state.rows))
-    training.zero(directory, features, rows)
-    if training.digest(directory, features, key) != batch.training_digest:
-        raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
+    taken = RemovedRows(*copy.take(rows)) if needed else None
+    waiting = None if batch.addition is None else Waiting(batch.version, state.rows)
+    changed = copy.changed(batch.version, rows, waiting)
+    if not changed.holds(rows, waiting, batch.training_digest, key):
+        raise LedgerError(f"{changed.place} does not keep what is written to it; nothing was published")
     outcome = method.remove(weights.ravel(), secret, answered, batch, rows, taken, device)
     certified = method.certificate([*answered, Answered(batch, outcome.reading)], batch.training_digest)
     written = write_version(directory, model, batch.version, outcome, certified)
@@ -173,7 +174,7 @@ def planned_batch(
     added: int = 0,
     describe: Callable[[bytes], Addition | None] = lambda _: None,
 ) -> Batch:
-    """Return all requests that wait as a batch, with what is added with it; nothing is recorded.
+    """Check the data, and return all requests that wait as a batch, with what is added; nothing is recorded.
 
     Args:
         directory: The model's.
@@ -183,12 +184,12 @@ def planned_batch(
         added: How many records are added with it; their rows wait already.
         describe: Returns what is to be recorded of them, from the key of the digests.
     """
-    after, up_to = state.answered_up_to, state.last_request
-    rows = _rows(ledger, after, up_to)
+    after, up_to, version = state.answered_up_to, state.last_request, state.current.version + 1
+    rows, key = _rows(ledger, after, up_to), drawn_key()
+    waiting = Waiting(version, state.rows) if added else None
+    (digest,) = check_data(directory, ledger, model, state, [Asked(key, rows, waiting)])
     removal = method_of(directory, model).planned(answered_of(state), rows, added)
-    version = state.current.version + 1
-    key = new_key(directory.digest_key(version))
-    waiting = training.Waiting(version, state.rows) if added else None
+    write_key(directory.digest_key(version), key)
     return Batch(
         version=version,
         after=after,
@@ -196,7 +197,7 @@ def planned_batch(
         requests=state.waiting,
         records=removal.records,
         steps=removal.steps,
-        training_digest=training.digest(directory, model.learner.features, key, rows, waiting),
+        training_digest=digest,
         places=removal.places,
         addition=describe(key),
     )

@@ -15,7 +15,7 @@ from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.state import State
 
 _VERSIONED = re.compile(
-    r"(?:weights|secret|certificate|digest-key|added-features|added-labels)-(\d+)"
+    r"(?:weights|secret|certificate|digest-key|rows|added-features|added-labels|added-rows)-(\d+)"
     r"(?:\.safetensors|\.json|\.float32|\.int8)?"
 )
 _UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
@@ -58,6 +58,15 @@ class ModelDirectory:
         """Return where the labels lie, or the targets."""
         return self.targets if self.targets.exists() else self.labels
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the training copy is sparse: then each version has a file of its own, beside its weights."""
+        return not self.features.parent.exists()
+
+    def sparse_rows(self, version: int) -> Path:
+        """Return where a version's sparse training copy lies, or lay: rows and labels."""
+        return self.path / f"rows-{version}.safetensors"
+
     def weights(self, version: int) -> Path:
         """Return where a version's weights lie, or lay."""
         return self.path / f"weights-{version}.safetensors"
@@ -86,6 +95,14 @@ class ModelDirectory:
         """Return where their labels wait, or their targets."""
         return self.path / f"added-labels-{version}{self.label_file().suffix}"
 
+    def added_rows(self, version: int) -> Path:
+        """Return where sparse rows that a version adds wait, with their labels, until they stand in its own copy."""
+        return self.path / f"added-rows-{version}.safetensors"
+
+    def _added(self, version: int) -> tuple[Path, ...]:
+        """Return where all wait that a version adds."""
+        return self.added_features(version), self.added_labels(version), self.added_rows(version)
+
     def leftovers(self, state: State) -> list[Path]:
         """Return the files of earlier versions but for their certificates, of unfinished ones, and temporary ones."""
         version = state.current.version
@@ -94,9 +111,9 @@ class ModelDirectory:
         if state.planned is not None:
             kept.append(self.digest_key(state.planned.version))
             if state.planned.addition is not None:
-                kept += [self.added_features(state.planned.version), self.added_labels(state.planned.version)]
+                kept += self._added(state.planned.version)
         # What the current version added stands in the training copy.
-        added = (self.added_features(version), self.added_labels(version))
+        added = self._added(version)
         found = []
         for path in sorted(self.path.iterdir()):
             match = _VERSIONED.fullmatch(path.name)
@@ -124,7 +141,7 @@ class ModelDirectory:
     def lost_addition(self, state: State, leftovers: Sequence[Path]) -> str | None:
         """Return what to say of an `add` that was interrupted before its records counted, if they are left over."""
         version = state.current.version + 1
-        if {self.added_features(version), self.added_labels(version)} & set(leftovers):
+        if {*self._added(version)} & set(leftovers):
             return "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
         return None
 
@@ -198,13 +215,23 @@ def _flock(descriptor: int, shared: bool) -> bool:
             return True
 
 
+def drawn_key() -> bytes:
+    """Draw a key."""
+    return secrets.token_bytes(32)
+
+
 def new_key(path: Path) -> bytes:
     """Draw a key and write it."""
-    key = secrets.token_bytes(32)
+    key = drawn_key()
+    write_key(path, key)
+    return key
+
+
+def write_key(path: Path, key: bytes) -> None:
+    """Write a key, durably."""
     with atomic_path(path) as temporary:
         temporary.touch(mode=0o600)
         temporary.write_bytes(key)
-    return key
 
 
 def read_key(path: Path) -> bytes:

@@ -1,6 +1,5 @@
 """`init`: a table becomes a model directory, which appears whole or not at all."""
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common, weights_of
@@ -22,13 +22,15 @@ from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key
-from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_weighing, settings_of
+from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.ledger.training.copies import Asked
+from certified_unlearning.ledger.training.forms import beginning, copy_of
+from certified_unlearning.ledger.training.keyed import digest_of_file, tag
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 from certified_unlearning.text import with_commas
 from certified_unlearning.vocabulary import ClassesFrom
@@ -54,6 +56,7 @@ class Contents:
         people: Number of identifiers.
         spellings: Identifiers that a person would take for one.
         absent: Identifiers of one row each that say that there is none.
+        wordless: In how many rows each column of text has no words.
         plan: What was planned.
         words: The same in words.
         seconds: About how long learning takes.
@@ -71,6 +74,7 @@ class Contents:
     people: int
     spellings: Sequence[Group]
     absent: Sequence[str]
+    wordless: Mapping[str, int]
     plan: Learner
     words: Words
     seconds: float
@@ -113,6 +117,8 @@ def initialise(
         usual.check_regression(mechanism)
     if table.class_weight is not None:
         require_weighing(mechanism)
+    if table.text:
+        require_text(mechanism)
     settings = settings_of(mechanism, asked)
     settings.check(mechanism, device)
     if table.identifier is None:
@@ -142,6 +148,11 @@ def initialise(
             _require_varied(table, copied.targets)
         weights = weights_of(table)
         sizes: dict[str, Any] = {"n": copied.records, "features": copied.features, "classes": len(classes)}
+        if table.text:
+            from certified_unlearning.data.tables.hashing.rows import require_memory  # Not at the top: scikit-learn.
+
+            require_memory(table, copied.features, 1 if table.is_regression else scores_per_record(len(classes)))
+            sizes |= {"sparse": True}
         if table.is_regression:
             sizes |= {"classes": 1, "target_range": table.target_range}
         learner = settings.plan(mechanism, weights=weights, **sizes)
@@ -164,16 +175,16 @@ def initialise(
             records=copied.records,
             people=ledger.count_people(),
             model_sha256=file_sha256(directory.model),
-            training_digest=training.digest(directory, copied.features, key),
+            training_digest=copy_of(directory, copied.features, 1).digests([Asked(key)])[0],
             source=str(source.resolve()),
-            source_digest=training.digest_of_file(source, key),
+            source_digest=digest_of_file(source, key),
             source_modified=modified,
         )
         if _modified(source) != modified:
             raise DataError(f"{source} was changed while it was read; try again")
         if planned is not None:
             used = {*table.roles.values(), *(table.features or ())}
-            training_rows = np.memmap(directory.features, np.float32, "r").reshape(-1, copied.features)
+            training_rows = copy_of(directory, copied.features, 1).rows(copied.records)
             contents = Contents(
                 table=table,
                 drowning=shares.largest(),
@@ -187,6 +198,7 @@ def initialise(
                 people=start.people,
                 spellings=copied.spellings,
                 absent=[*copied.absent],
+                wordless=copied.wordless,
                 plan=learner,
                 words=settings.words(learner, weights),
                 seconds=seconds_to_learn(training_rows, learner),
@@ -210,6 +222,7 @@ class _Copied(NamedTuple):
         targets: What was counted of numbers to predict; None of classes.
         spellings: Identifiers that a person would take for one.
         absent: Identifiers that say that there is none, and how many rows have each.
+        wordless: In how many rows each column of text has no words.
     """
 
     records: int
@@ -219,6 +232,7 @@ class _Copied(NamedTuple):
     targets: TargetCounts | None
     spellings: Sequence[Group]
     absent: Mapping[str, int]
+    wordless: Mapping[str, int]
 
 
 def _copy(
@@ -234,20 +248,23 @@ def _copy(
     by_class = np.zeros(len(labels), np.int64)
     people: list[set[str]] = [set() for _ in labels]
     absent: Counter[str] = Counter()
+    wordless: Counter[str] = Counter()
     key = new_key(directory.identifier_key)
     with (
         Spellings() as spellings,
         ledger.transaction(),
-        directory.features.open("wb") as feature_file,
-        (directory.labels if targets is None else directory.targets).open("wb") as label_file,
+        beginning(directory, sparse=bool(table.text), targets=targets is not None) as writer,
     ):
         for block in read_blocks(table, all_columns=all_columns):
             shares.add(block.features)
             rows = with_intercept(block.features) if intercept else block.features
-            feature_file.write(rows.data)
-            label_file.write((block.labels if targets is None else targets.scaled(block.labels)).data)
+            writer.add(rows, block.labels if targets is None else targets.scaled(block.labels))
+            if table.text:
+                from certified_unlearning.data.tables.hashing.rows import without_words  # Not at the top.
+
+                wordless.update(without_words(table, block.features))
             ledger.add_records(
-                Record(identifier, row, training.tag(key, identifier, row))
+                Record(identifier, row, tag(key, identifier, row))
                 for row, identifier in enumerate(block.identifiers or [], n)
             )
             spellings.add(block.spellings or [])
@@ -257,14 +274,11 @@ def _copy(
                 rows_of_class = iter(np.flatnonzero(block.labels == label).tolist())
                 while len(some) < FEWEST_OF_A_CLASS and (row := next(rows_of_class, None)) is not None:
                     some.add((block.identifiers or [])[row])
-            n, features = n + len(rows), rows.shape[1]
+            n, features = n + rows.shape[0], rows.shape[1]
         groups = list(spellings.groups())
         ledger.add_spellings(groups)
-        for file in (feature_file, label_file):
-            file.flush()
-            os.fsync(file.fileno())
-    synchronise(directory.features.parent)
-    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], targets, groups, absent)
+    counts = by_class.tolist(), [len(some) for some in people], targets
+    return _Copied(n, features, *counts, groups, absent, wordless)
 
 
 def _require_varied(table: Table, targets: TargetCounts) -> None:
@@ -311,7 +325,6 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
             _require_vacant(path)  # Another `init` may have finished meanwhile.
             try:
                 _empty(directory)
-                directory.features.parent.mkdir()
                 yield directory
                 synchronise(directory.path)
                 directory.path.rename(path)

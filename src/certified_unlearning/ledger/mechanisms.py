@@ -55,6 +55,8 @@ class Settings(BaseModel, ABC):
 
     weighs_classes: ClassVar[bool] = False
     """Whether its plans take weights of classes."""
+    takes_text: ClassVar[bool] = False
+    """Whether its plans take sparse rows, which text becomes."""
 
     @property
     def has_intercept(self) -> bool:
@@ -80,6 +82,7 @@ class Settings(BaseModel, ABC):
         classes: int,
         weights: ClassWeights,
         target_range: TargetRange = None,
+        sparse: bool = False,
     ) -> Any:
         """Return the plan, which is fixed from then on.
 
@@ -91,6 +94,7 @@ class Settings(BaseModel, ABC):
             weights: Of the classes' losses; none but for one that `weighs_classes`.
             target_range: The declared range of the label; None of classes. Only mechanisms that pass
                 `check_regression` take one.
+            sparse: Whether rows are sparse, as those of text; only for one that `takes_text`.
 
         Raises:
             ParameterError: A value makes no sense.
@@ -235,6 +239,7 @@ class RefitSettings(TargetSettings):
     """Settings of Newton removal and certified refits; see `RefitPlan.make`."""
 
     weighs_classes: ClassVar[bool] = True
+    takes_text: ClassVar[bool] = True
 
     C: float | None = _inverse_strength(
         "1, as there (ridge regression calls 1 / C alpha, and many records need a smaller one)"
@@ -296,7 +301,8 @@ class RefitSettings(TargetSettings):
         often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
         strength = self.strong_convexity(plan.n, weights) / plan.strong_convexity
         C = strength * self.inverse_strength(plan.n, weights)
-        return Words(f"{self._about_strength(plan.n, weights, C)}: data are read again {often}")
+        again = "every request passes over the rows, and the model is learned anew" if plan.passes_always else None
+        return Words(f"{self._about_strength(plan.n, weights, C)}: {again or 'data are read again'} {often}")
 
 
 def _require_no_cuda(mechanism: str, device: str) -> None:
@@ -504,6 +510,16 @@ def require_weighing(mechanism: str) -> None:
     if not MECHANISMS[mechanism].settings.weighs_classes:
         others = " or ".join(f"--mechanism {each.name}" for each in MECHANISMS.values() if each.settings.weighs_classes)
         raise ParameterError(f"class_weight means nothing for {mechanism}; leave it out, or take {others}")
+
+
+def require_text(mechanism: str) -> None:
+    """Raise `ParameterError` if a mechanism takes no text."""
+    if not MECHANISMS[mechanism].settings.takes_text:
+        others = " or ".join(f"--mechanism {each.name}" for each in MECHANISMS.values() if each.settings.takes_text)
+        raise ParameterError(
+            f"text means nothing for {mechanism}, which takes columns of numbers only; leave the columns of text out, "
+            f"or take {others}"
+        )
 
 
 def _require_usual(mechanism: str, name: str, value: object) -> None:

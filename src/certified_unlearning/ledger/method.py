@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate.base import Certificate
+from certified_unlearning.data.tables.declaration import Text
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.methods.advice import Advice
@@ -56,9 +56,9 @@ class Outcome(NamedTuple):
 
 
 class RemovedRows(NamedTuple):
-    """The rows and labels, or targets, of records that are removed, as they were."""
+    """The rows and labels, or targets, of records that are removed, as they were; sparse rows stay sparse."""
 
-    rows: NDArray[np.float32]
+    rows: Any
     labels: NDArray[Any]
 
 
@@ -81,6 +81,7 @@ class Method(ABC, Generic[PlanT]):
         plan: What was planned.
         dataset: What certificates call the data.
         features: What certificates call the features.
+        hashed: How columns of text became numbers.
     """
 
     plans: ClassVar[tuple[type, ...]]
@@ -94,8 +95,11 @@ class Method(ABC, Generic[PlanT]):
     no_additions: ClassVar[str | None] = None
     """Why records cannot be added to its models; None where they can."""
 
-    def __init__(self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str) -> None:
+    def __init__(
+        self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str, hashed: tuple[Text, ...] = ()
+    ) -> None:
         self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
+        self._hashed = hashed
 
     def noise(self) -> tuple[float, bool] | None:
         """Return the noise of published weights as `estimators.objective.PublicObjective` has it.

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
 import safetensors.numpy
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.certificate import Certificate
-from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Table
+from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Table, Text
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
@@ -71,9 +70,18 @@ class StoredModel(BaseModel):
         """What certificates call the features."""
         return CLASSES_FROM_RECORDS if self.classes_from == "records" else DECLARED
 
+    @property
+    def hashed(self) -> tuple[Text, ...]:
+        """How each column of text became numbers, in the order in which rows have them."""
+        return tuple(self.table.text[column] for column in self.table.features or () if column in self.table.text)
 
-def with_intercept(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return rows ``(x, 1) / sqrt(2)``: their norm is at most 1 where that of ``x`` is."""
+
+def with_intercept(rows: Any) -> Any:
+    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not: their norm is at most 1 where that of ``x`` is."""
+    if not isinstance(rows, np.ndarray):
+        from certified_unlearning.engine.objectives import sparse  # Not at the top: dense rows do without SciPy.
+
+        return sparse.with_constant(rows, factor=math.sqrt(0.5), constant=math.sqrt(0.5)).astype(np.float32)
     one = np.ones((len(rows), 1), np.float32)
     return np.hstack([rows, one]) * np.float32(math.sqrt(0.5))
 
@@ -163,4 +171,4 @@ def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -
 def method_of(directory: ModelDirectory, model: StoredModel) -> Method[Any]:
     """Return how a directory's model learns and forgets."""
     method = MECHANISMS[model.learner.mechanism].method()
-    return method(directory, model.learner, model.dataset, model.features)
+    return method(directory, model.learner, model.dataset, model.features, model.hashed)

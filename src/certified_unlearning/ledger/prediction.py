@@ -1,5 +1,6 @@
 """Predictions with the current version of a directory's model."""
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse, vstack
 
 from certified_unlearning.data.advice.thresholds import Criterion, Threshold
 from certified_unlearning.data.quality import Quality, Tally, TargetQuality, target_quality_of
 from certified_unlearning.data.tables.declaration import text_of
-from certified_unlearning.data.tables.table import Records, feature_names, read_records
+from certified_unlearning.data.tables.table import Records, count_features, feature_names, read_records
 from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -92,7 +94,6 @@ class LoadedModel:
         version: The version of the model.
         table: How a table becomes rows, as `init` was told.
         classes: The names of the classes; none where numbers are predicted.
-        feature_names: The names of a row's features, in order: ``age``, or ``colour=red``.
         weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
     """
 
@@ -100,9 +101,13 @@ class LoadedModel:
         self.version = version
         self.table = model.table
         self.classes = np.array(model.table.classes or ())
-        self.feature_names = feature_names(model.table)
         self.weights = weights
         self._has_intercept = model.intercept
+
+    @functools.cached_property
+    def feature_names(self) -> list[str]:
+        """The names of a row's features, in order: ``age``, ``colour=red``, or ``comment#17``."""
+        return feature_names(self.table)
 
     def read(self, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False) -> Iterator[Records]:
         """Read a table with the columns that the model was made from, a few thousand rows at a time.
@@ -119,9 +124,10 @@ class LoadedModel:
         """
         return read_records(self.table, source, labelled=labelled)
 
-    def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> NDArray[np.float32]:
-        """Return all rows of a table at once, for the methods below; see `read`."""
-        return np.concatenate([records.features for records in read_records(self.table, source, identified=False)])
+    def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> Any:
+        """Return all rows of a table at once, for the methods below; see `read`. With text they are a sparse matrix."""
+        blocks = [records.features for records in read_records(self.table, source, identified=False)]
+        return vstack(blocks, format="csr") if self.table.text else np.concatenate(blocks)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
         """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``.
@@ -134,10 +140,11 @@ class LoadedModel:
         """
         return scores_of(self._features(rows), self.weights)
 
-    def _features(self, rows: ArrayLike) -> NDArray[np.float32]:
-        features = np.asarray(rows, np.float32)
-        if features.ndim != 2 or features.shape[1] != len(self.feature_names):
-            raise ParameterError(f"rows must have shape (n, {len(self.feature_names)}), got {features.shape}")
+    def _features(self, rows: Any) -> Any:
+        features = rows.tocsr().astype(np.float32) if issparse(rows) else np.asarray(rows, np.float32)
+        count = count_features(self.table)
+        if features.ndim != 2 or features.shape[1] != count:
+            raise ParameterError(f"rows must have shape (n, {count}), got {features.shape}")
         return with_intercept(features) if self._has_intercept else features
 
     def threshold(self, probability: float, positive: object = None) -> Threshold:

@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.data.quality import Quality, Tally, TargetQuality, target_quality_of
-from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import read_json
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.weights import log_probabilities, predicted, read_weights, scores_of
-from certified_unlearning.text import counted
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Features that are held in memory together."""
+"""Features that are held in memory together; of sparse rows most are zeros, which take none."""
+_LEAST_AT_ONCE = 256
 
 
 def quality_left(path: Path) -> Quality | TargetQuality:
@@ -72,8 +71,8 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
         raise DataError("its parameters are secret; `unlearn evaluate` says how good its answers are on other records")
     stored = _stored(directory, state)
     names, width, table = [str(name) for name in stored["table"]["classes"] or ()], weights.shape[1], stored["table"]
-    records = RecordsLeft(directory, ledger, state.rows, width, len(names) or 1)
-    at_once = max(1, _NUMBERS_AT_ONCE // width)
+    records = RecordsLeft(directory, ledger, state, width, len(names) or 1)
+    at_once = max(_LEAST_AT_ONCE, _NUMBERS_AT_ONCE // width)
     scored = (
         (scores_of(rows, weights), labels)
         for start in range(0, state.rows, at_once)
@@ -98,7 +97,7 @@ class RecordsLeft:
     Args:
         directory: The model directory.
         ledger: Its ledger.
-        records: How many rows there are, those of removed records included.
+        state: What the ledger says.
         features: Columns of a row.
         classes: How many classes there are; 1 for targets from -1 to 1.
 
@@ -106,49 +105,38 @@ class RecordsLeft:
         DataError: The training copy cannot be read, or is damaged.
     """
 
-    def __init__(self, directory: ModelDirectory, ledger: Ledger, records: int, features: int, classes: int) -> None:
-        try:
-            self._rows = StoredRows(directory.features, 0, (records, features))
-            file, kind = training.labels_of(directory)
-            self._labels: NDArray[Any] = np.fromfile(file, kind)
-        except OSError as error:
-            raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
-        if len(self._labels) != records:
-            raise DataError(
-                f"{file} is damaged: it holds {counted(len(self._labels), 'label')} of {counted(records, 'record')}"
-            )
-        self.left = self._labels != 0 if classes == 2 else _left(directory, ledger, records)
+    def __init__(self, directory: ModelDirectory, ledger: Ledger, state: State, features: int, classes: int) -> None:
+        self._copy = copy_of(directory, features, state.current.version)
+        self._count = state.rows
+        self._rows, self._labels = self._copy.stored(self._count), self._copy.labels(self._count)
+        self.left = self._labels != 0 if classes == 2 else self._owned(ledger)
         self._classes = classes
         # Dealt rows of two classes are stored as -label x.
         self._signed = classes == 2 and directory.places.exists()
 
-    def block(self, some: slice) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def block(self, some: slice) -> tuple[Any, NDArray[Any]]:
         """Return those among some rows, and their classes or targets."""
         return self._of(self._rows[some][self.left[some]], self._labels[some][self.left[some]])
 
-    def sample(self, most: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def sample(self, most: int) -> tuple[Any, NDArray[Any]]:
         """Return at most so many, drawn at random but the same ones every time, and their classes or targets."""
         places = np.flatnonzero(self.left)
         if len(places) > most:
             places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
-        rows = np.empty((len(places), self._rows.shape[1]), np.float32)
-        for number, place in enumerate(places.tolist()):
-            self._rows.read_into(rows[number : number + 1], place)
-        return self._of(rows, self._labels[places])
+        return self._of(self._copy.stored_at(places, self._count), self._labels[places])
 
-    def _of(self, rows: NDArray[np.float32], labels: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def _of(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
         if self._signed:
             rows *= -labels[:, None].astype(np.float32)
         if self._classes == 1:
             return rows, labels
         return rows, np.asarray(labels > 0 if self._classes == 2 else labels, np.int64)
 
-
-def _left(directory: ModelDirectory, ledger: Ledger, n: int) -> NDArray[np.bool_]:
-    """Return which rows of the training copy are somebody's: of more than two classes 0 is a label as well."""
-    left = np.zeros(n, np.bool_)
-    left[training.positions(directory, np.fromiter(ledger.rows(), np.int64))] = True
-    return left
+    def _owned(self, ledger: Ledger) -> NDArray[np.bool_]:
+        """Return which rows are somebody's: of more than two classes 0 is a label as well."""
+        left = np.zeros(self._count, np.bool_)
+        left[self._copy.positions(np.fromiter(ledger.rows(), np.int64))] = True
+        return left
 
 
 def _stored(directory: ModelDirectory, state: State) -> dict[str, Any]:

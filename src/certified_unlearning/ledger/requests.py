@@ -20,7 +20,7 @@ from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.terms.deadlines import NO_TERMS, OpenRequest, Terms, open_requests
-from certified_unlearning.ledger.training import digest_of_file
+from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 

@@ -49,9 +49,9 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
         model, weights = read_stored(directory, state), read_weights(directory, state.current)
         method = method_of(directory, model)
         learner, advice = method.plan_after(answered_of(state)), method.advice
-        if advice is None:
-            return []
-        records = RecordsLeft(directory, ledger, learner.n, learner.features, learner.classes)
+        if advice is None or model.table.text:
+            return []  # Rows of text are too wide to be tried on.
+        records = RecordsLeft(directory, ledger, state, learner.features, learner.classes)
         rows, positions = records.sample(most_records(learner.features, learner.classes))
         require_same(path, state, read_state(ledger))
     if not len(rows):

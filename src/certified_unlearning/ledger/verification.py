@@ -3,7 +3,7 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.method import Secret, answered_of
 from certified_unlearning.ledger.model import (
@@ -28,6 +27,9 @@ from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_pre
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
+from certified_unlearning.ledger.training.copies import Asked, waiting_of
+from certified_unlearning.ledger.training.forms import copy_of
+from certified_unlearning.ledger.training.keyed import tag
 from certified_unlearning.vocabulary import ClassesFrom
 
 
@@ -44,6 +46,7 @@ class Verified:
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
         target_range: The declared range of numbers to predict; None of classes.
+        text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
     """
 
@@ -54,6 +57,7 @@ class Verified:
     source: str | None
     classes_from: ClassesFrom | None
     target_range: tuple[float, float] | None
+    text: Mapping[str, int]
     strangers: tuple[Path, ...]
 
 
@@ -90,7 +94,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
         check_data(directory, ledger, model, state)
         owned = _check_tags(directory, ledger, ledger.records())
         _check_batches(ledger, state)
-        row = training.first_row_left(directory, model.learner.features, owned, state.rows)
+        copy = copy_of(directory, model.learner.features, state.current.version)
+        row = copy.first_row_left(owned, state.rows)
         if row is not None:
             raise LedgerError(
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
@@ -107,11 +112,24 @@ def verify(path: Path, head: str | None = None) -> Verified:
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
-        return Verified(state, events, str(Head.over(hashes)), current, source, *labels, strangers)
+        text = {column: how.width for column, how in model.table.text.items()}
+        return Verified(state, events, str(Head.over(hashes)), current, source, *labels, text, strangers)
 
 
-def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:
+def check_data(
+    directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, beside: Sequence[Asked] = ()
+) -> list[str]:
     """Check the training copy, and who has the rows that are going to be removed; how many have one, of the others.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger.
+        model: What never changes of it.
+        state: What the ledger says.
+        beside: Digests to compute of the same bytes.
+
+    Returns:
+        These.
 
     Raises:
         LedgerError: They are not what was recorded.
@@ -124,10 +142,10 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         version, due = batch.version, batch.training_digest
         removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
-    if training.digest(directory, model.learner.features, key, removed, training.waiting_of(state)) != due:
-        raise LedgerError(
-            f"{directory.features.parent} was tampered with: the training copy is not what the ledger recorded"
-        )
+    copy = copy_of(directory, model.learner.features, state.current.version)
+    found, *others = copy.digests([Asked(key, removed, waiting_of(state)), *beside])
+    if found != due:
+        raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
     requested = ledger.requests(state.answered_up_to, state.last_request)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     _check_tags(directory, ledger, about_to_go)
@@ -138,14 +156,15 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         or not ledger.count_records() == ledger.count_rows() == left
     ):
         raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+    return others
 
 
 def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> list[int]:
     """Check that `init` or `add` wrote whose these rows are, and return the rows."""
     rows = []
     key = read_key(directory.identifier_key)
-    for identifier, row, tag in records:
-        if not hmac.compare_digest(tag, training.tag(key, identifier, row)):
+    for identifier, row, written in records:
+        if not hmac.compare_digest(written, tag(key, identifier, row)):
             raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
         rows.append(row)
     return rows

@@ -2,8 +2,8 @@
 
 A model is planned from counts alone: what is published is ``w + N(0, sigma^2 I)``, compared with ``w*_R + N(0, sigma^2
 I)``, the exact minimiser on the remaining records with the same noise (`accounting.residual.release`). Every request
-reads the data ten to twenty times. Softmax regression, and rows of more than `refit_plan.LARGEST_FACTOR` columns,
-have no other way here; two classes have `newton_removal`.
+reads the data ten to twenty times. Rows of more than `refit_plan.LARGEST_FACTOR` columns, and sparse ones, have no
+other way here; two classes have `newton_removal`, and more classes have passes (`refits.softmax`).
 
 A refit starts from nothing. A start from the old weights reads less, but those may be within the budget as they are:
 then the secret weights stay the ones that were learned with the removed records.
@@ -25,6 +25,7 @@ from certified_unlearning.engine.objectives.float64 import (
 )
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.mechanisms.refits.guide import Guide
 
 Array = NDArray[np.float64]
 Objective = LogisticRegression64 | SoftmaxRegression64 | RidgeRegression64
@@ -44,10 +45,17 @@ _ROUNDS = 60
 
 
 class Fitted(NamedTuple):
-    """Weights with a bound on their gradient's norm. Both are secret: they depend on the records."""
+    """A model without a Newton step: all of it is secret, for it depends on the records.
+
+    Attributes:
+        weights: ``w``, without noise.
+        residual: A bound on the gradient's norm there.
+        guide: What the next request starts from; None where every request learns anew.
+    """
 
     weights: Array
     residual: float
+    guide: Guide | None = None
 
 
 def refit(plan: RefitPlan, objective: Objective) -> Fitted:
@@ -93,8 +101,21 @@ def _stepped(objective: Objective, weights: Array, gradient: Array, target: floa
     return damped(objective, weights, gradient, -step)
 
 
-def objective_of(plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
-    """Return the loss over these rows; those of removed records are zero."""
+def objective_of(
+    plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64], positive: int | None = None
+) -> Objective:
+    """Return the loss over these rows; those of removed records are zero.
+
+    Args:
+        plan: The plan.
+        rows: Rows.
+        labels: Labels.
+        positive: The class that stands against the rest, by a plan `RefitPlan.of_one_class`; None for plans without.
+    """
+    if positive is not None:
+        return LogisticRegression64(
+            rows, labels, plan.n, plan.strong_convexity, plan.classes, plan.class_weights, positive
+        )
     kinds: dict[int, type[Objective]] = {1: RidgeRegression64, 2: LogisticRegression64}
     kind = kinds.get(plan.classes, SoftmaxRegression64)
     return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes, plan.class_weights)

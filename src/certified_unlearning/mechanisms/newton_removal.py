@@ -17,11 +17,13 @@ the distance to the minimiser, by the least of three bounds (`accounting.residua
 alone.
 """
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 
 from certified_unlearning.accounting.residual import rounding, schedule
@@ -30,7 +32,7 @@ from certified_unlearning.accounting.residual.newton import Step, residual_after
 from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
     RidgeRegression64,
-    curvature_roots,
+    curved_rows,
     downdate,
     removed_gradient,
 )
@@ -38,10 +40,20 @@ from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above, objective_of, sampled
 from certified_unlearning.mechanisms.newton.change import change_of
 from certified_unlearning.mechanisms.newton.secants import Secants
-from certified_unlearning.mechanisms.newton.state import Answer, Array, Curvature, Model, factor_of, solve, solved
+from certified_unlearning.mechanisms.newton.state import (
+    Answer,
+    Array,
+    Curvature,
+    Model,
+    Removed,
+    factor_of,
+    solve,
+    solved,
+)
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 Objective = LogisticRegression64 | RidgeRegression64
+Labels = NDArray[np.float64] | NDArray[np.int64]
 _ROUNDS = 60
 SAMPLE_SHARE = 0.01
 """What the gradient over a sample may be of that at the start: the sample's own error is larger."""
@@ -54,20 +66,23 @@ class NewtonRemoval:
     """How models of one plan are fitted and how records leave them.
 
     Attributes:
-        plan: The plan, of two classes or of ridge regression.
+        plan: The plan, of two classes, of ridge regression, or of one class against the rest.
         largest_eigenvalue: ``rho``, a certified bound on the largest eigenvalue of ``X'X / n``; None for that which
             rows of norm 1 have.
+        positive: The class that stands against the rest, where labels are numbers of classes; None where they are not.
     """
 
     plan: RefitPlan
     largest_eigenvalue: float | None = field(default=None)
+    positive: int | None = field(default=None)
 
-    def fit(self, rows: Array, labels: Array) -> Model:
+    def fit(self, rows: Array, labels: Labels) -> Model:
         """Fit from nothing: read the data until the gradient is small, make the Hessian there, and take a last step.
 
         Args:
             rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
-            labels: -1.0 or 1.0, or targets from -1 to 1; shape ``(n,)``.
+            labels: -1.0 or 1.0, or targets from -1 to 1, or classes' numbers where one stands against the rest; shape
+                ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -80,8 +95,7 @@ class NewtonRemoval:
             start = self._by_secants(objective, start, factor_of(hessian))
         weights, gradient, hessian = self._newton(objective, start)
         curvature = Curvature(weights, hessian, factor_of(hessian), self._hessian_error(plan.n, weights))
-        enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
-        model = self._step(weights, self._evaluated(weights), gradient, curvature, enough)
+        model = self.corrected(weights, gradient, curvature)
         if model.residual > schedule.START_SHARE * plan.budget:
             raise InfeasibleError(
                 f"after reading the data the gradient's norm is {model.residual:.3g}, but it must be at most a tenth "
@@ -129,14 +143,14 @@ class NewtonRemoval:
     def certified(self, model: Model) -> float:
         """Return a bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less by a bound that knows curvature.
 
-        This is what the budget is for.
+        This is what the budget is for. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
         if not self.plan.by_passes:
             return model.residual
         strong_convexity = self.plan.strong_convexity
         moved = norm_above(model.weights - model.curvature.at) * rounding.OUTWARD
         away = distance(model.left, moved=moved, strong_convexity=strong_convexity)
-        return min(model.residual, strong_convexity * away * rounding.OUTWARD)
+        return min(model.residual, self.plan.least_curvature * away * rounding.OUTWARD)
 
     def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
         """Return the model after passes, as long as each halves what is certified; None if none is enough.
@@ -150,10 +164,9 @@ class NewtonRemoval:
         """
         plan, objective = self.plan, self._objective(rows, labels)
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
-        enough, before = schedule.REMAINDER * schedule.START_SHARE * plan.budget, math.inf
+        before = math.inf
         while True:
-            weights, gradient = model.weights, objective.gradient(model.weights)
-            model = self._step(weights, self._evaluated(weights), gradient, model.curvature, enough)
+            model = self.corrected(model.weights, objective.gradient(model.weights), model.curvature)
             after = self.certified(model)
             if after <= target or after > before / 2:
                 return model if after <= plan.budget else None
@@ -161,9 +174,16 @@ class NewtonRemoval:
 
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
         """Return the model after one step, whatever its residual is."""
-        plan, (weights, left, curvature) = self.plan, model
-        gone, records = gone.astype(np.float64, copy=False), len(gone)
-        ghat = removed_gradient(gone, gone_labels, weights, plan.n, plan.class_weights, squared=self._is_quadratic)
+        plan, squared = self.plan, self._is_quadratic
+        gone = gone.astype(np.float64, copy=False)
+        ghat = removed_gradient(gone, gone_labels, model.weights, plan.n, plan.class_weights, squared=squared)
+        curved = gone if squared else curved_rows(gone, gone_labels, model.curvature.at, plan.class_weights)
+        return self.after(model, Removed(ghat, curved))
+
+    def after(self, model: Model, removed: Removed) -> Model:
+        """Return the model after the step that some records' leaving asks for; its curvature is changed in place."""
+        plan, (weights, left, curvature), (ghat, curved) = self.plan, model, removed
+        records = len(curved)
         ghat_error = rounding.gradient_error(
             records=records,
             n=plan.n,
@@ -174,18 +194,10 @@ class NewtonRemoval:
         )
         curvature.usable = False
         if plan.by_passes:
-            left = self._changed(left, gone, gone_labels, curvature)
+            left = self._changed(left, curved, curvature)
         error, not_downdated = curvature.error, curvature.not_downdated + records
         if plan.downdate:
-            downdate(
-                curvature.matrix,
-                gone,
-                gone_labels,
-                curvature.at,
-                plan.n,
-                plan.class_weights,
-                squared=self._is_quadratic,
-            )
+            downdate(curvature.matrix, curved, plan.n)
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
@@ -195,16 +207,18 @@ class NewtonRemoval:
         before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
         return self._step(weights, before, ghat, changed, enough)
 
-    def _evaluated(self, weights: Array) -> Left:
-        """Return what is left where a step is taken against all of the evaluated gradient: its rounding."""
-        error = gradient_error(self.plan, weights)
-        return Left.of_residual(error, strong_convexity=self.plan.strong_convexity)
+    def corrected(self, weights: Array, gradient: Array, curvature: Curvature) -> Model:
+        """Return the model after a step against all of the gradient, evaluated at these weights."""
+        plan = self.plan
+        rounded = Left.of_residual(gradient_error(plan, weights), strong_convexity=plan.strong_convexity)
+        enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
+        return self._step(weights, rounded, gradient, curvature, enough)
 
-    def _changed(self, left: Left, gone: Array, gone_labels: Array, curvature: Curvature) -> Left:
+    def _changed(self, left: Left, curved: Array, curvature: Curvature) -> Left:
         """Return what was left before some records are taken out of the Hessian: its metric is one with them."""
-        plan, records = self.plan, len(gone)
+        plan, records = self.plan, len(curved)
         change = change_of(
-            curvature_roots(gone, gone_labels, curvature.at, plan.n, plan.class_weights),
+            curved / math.sqrt(plan.n),
             curvature,
             part_error=self._hessian_error(records, curvature.at, downdated=True),
             product_error=self._product_error,
@@ -271,7 +285,7 @@ class NewtonRemoval:
 
     def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
         """Return weights after L-BFGS steps whose first matrix is a sample's Hessian, as long as they help."""
-        secants, before, enough = Secants(factor), math.inf, self._start_gradient
+        secants, before, enough = Secants(functools.partial(solve, factor)), math.inf, self._start_gradient
         gradient = objective.gradient(weights)
         for _ in range(_ROUNDS):
             size = float(np.linalg.norm(gradient))
@@ -333,8 +347,9 @@ class NewtonRemoval:
             downdated=downdated,
         )
 
-    def _objective(self, rows: Array, labels: Array) -> Objective:
-        return cast(Objective, objective_of(self.plan, rows, labels))  # Plans of more classes take no Newton steps.
+    def _objective(self, rows: Array, labels: Labels) -> Objective:
+        # Plans of more classes take no Newton steps.
+        return cast(Objective, objective_of(self.plan, rows, labels, self.positive))
 
     @property
     def _is_quadratic(self) -> bool:

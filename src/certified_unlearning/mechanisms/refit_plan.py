@@ -1,7 +1,7 @@
 """The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -13,8 +13,8 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.residual import release, schedule
-from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW, Terms
+from certified_unlearning.accounting.residual import public, release, schedule
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW, OUTWARD, Terms
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.vocabulary import Delta, Reading
@@ -23,6 +23,8 @@ USUAL_SIGMA = 1e-3
 """Standard deviation of the noise on published weights in the ledger, if nothing else is asked for."""
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored; of sparse rows `NARROW`."""
+LARGEST_FACTORS = 10**8
+"""Most numbers of the factors of all classes' models together; with the matrices they take 1.6 GB then."""
 STRONGEST = 1e50
 """Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
 SHARE_LEFT = 10
@@ -34,15 +36,20 @@ SELDOM = 10
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 _NEWTON_STEPS = 8
+_CORRECTED_STEPS = 30
+"""Passes of the solver that takes a guide, with what the guide itself takes."""
 _REFIT_STEPS = 500
 """As many as such solvers take, more or less, in passes of single precision."""
+_SPARSE_REFIT_STEPS = 60
+"""The same of sparse rows."""
 
 
 class RefitPlan(BaseModel):
     """What is fixed before anything is learned; nothing in it depends on the records but their number.
 
     Attributes:
-        n: Number of records at the start; it stays what the loss is divided by (adjacency ``zero-out``).
+        n: Number of records at the start, public rows included; it stays what the loss is divided by (adjacency
+            ``zero-out``).
         features: Columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
         strong_convexity: ``m``.
@@ -56,11 +63,17 @@ class RefitPlan(BaseModel):
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them, whatever number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
-            enough, instead of learning anew. Plans of earlier releases have no passes.
+            enough, instead of learning anew. With three classes or more every request does. Plans of earlier releases
+            have no passes.
+        public_records: How many of the rows are public: they are in the objective, and never leave.
+        public_curvature: ``k``, what these add to ``m`` between the exact minimiser and the weights, whatever the other
+            records are (`accounting.residual.public`); 0 where it was not found to be worth anything.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
         sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
             would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
             planned for as dense ones.
+        one_vs_rest: Whether each of three classes or more has a model of its own, against the rest; all of them are
+            released as one, and the budget is that of all together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,20 +91,26 @@ class RefitPlan(BaseModel):
     downdate: bool
     strict: bool
     sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
+    one_vs_rest: bool = Field(default=False, exclude_if=lambda one_vs_rest: not one_vs_rest)
+    by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
-    by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
+    public_records: int = Field(default=0, ge=0, exclude_if=lambda records: records == 0)
+    public_curvature: float = Field(default=0.0, ge=0, allow_inf_nan=False, exclude_if=lambda more: more == 0)
 
     @field_validator("records_between_reads")
     @classmethod
-    def _without_newton_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
-        """Return 0 where there is no Newton step; stored plans may have the number that was asked for."""
+    def _without_newton_and_passes_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
+        """Return 0 where there is no Newton step and no pass; stored plans may have the number that was asked for."""
         # What is missing here was refused.
         known = info.data
         newton = takes_newton_steps(
-            known.get("classes", 1), known.get("features", 1), sparse=known.get("sparse", False)
+            known.get("classes", 1),
+            known.get("features", 1),
+            sparse=known.get("sparse", False),
+            one_vs_rest=known.get("one_vs_rest", False),
         )
-        return records if newton else 0
+        return records if newton or known.get("by_passes", False) else 0
 
     @classmethod
     def make(
@@ -110,11 +129,14 @@ class RefitPlan(BaseModel):
         class_weights: tuple[float, ...] | None = None,
         sparse: bool = False,
         by_passes: bool | None = None,
+        one_vs_rest: bool = False,
+        public_records: int = 0,
+        public_curvature: float = 0.0,
     ) -> Self:
         """Return the plan for a target.
 
         Args:
-            n: Number of records.
+            n: Number of records, public rows included.
             features: Columns of a row.
             classes: Number of classes; 1 for ridge regression.
             strong_convexity: ``m``.
@@ -124,10 +146,16 @@ class RefitPlan(BaseModel):
             strict: Whether the time of reading shall depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`, and
                 with passes at least one in `SHARE_LEFT`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes.
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes. It says
+                nothing where there is no Newton step.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
             sparse: Whether rows are sparse. How many entries they have is known later (`require_representable`).
-            by_passes: None: where learning anew is dear (`DEAR`), of two classes, dense, and not ``strict``.
+            by_passes: None: where learning anew is dear (`DEAR`), rows are dense, and the plan is not ``strict``; of
+                three classes or more in one softmax regression, where there are as many records as columns.
+            one_vs_rest: Whether each class gets a model against the rest. Of two classes one model is enough, and the
+                plan is the same as without.
+            public_records: How many of the rows are public.
+            public_curvature: What `mechanisms.newton.public` found these to guarantee.
 
         Raises:
             AssumptionError: float64 cannot keep to the budget.
@@ -143,10 +171,17 @@ class RefitPlan(BaseModel):
                 f"strong_convexity, which is 1 / (C n) or alpha / n, must lie between {1 / STRONGEST:g} and "
                 f"{STRONGEST:g}, got {strong_convexity:.3g}"
             )
+        one_vs_rest = one_vs_rest and classes > 2
+        models = classes if one_vs_rest else 1
         narrow, sparse = sparse and features <= NARROW, sparse and features > NARROW
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
-        budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=strong_convexity, sigma=sigma)
+        require_count(least=0, public_records=public_records)
+        if public_curvature and classes == 2:
+            shift = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=1.0, sigma=sigma)
+            public_curvature = public.curvature_on_the_way(public_curvature, distance=shift * OUTWARD**4)
+        least = public.least_curvature(strong_convexity, public_curvature)
+        budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=least, sigma=sigma)
         release.require_representable(
             n=n,
             features=features,
@@ -156,24 +191,35 @@ class RefitPlan(BaseModel):
             delta=delta,
             budget=budget,
             terms=FEWEST_TERMS if sparse else None,
+            one_vs_rest=one_vs_rest,
+            public_curvature=public_curvature,
         )
         # Learning anew from sparse rows takes a few passes more than a correction, and washes out what was removed.
         can_pass = (
-            classes == 2
-            and takes_newton_steps(classes, features, sparse=sparse or narrow)
+            may_pass(classes, features, sparse=sparse or narrow, one_vs_rest=one_vs_rest)
             and not strict
             and records_between_reads != 0
         )
         if by_passes is None:
-            by_passes = can_pass and n * features * (8 + features / 20) >= DEAR
+            dear = n * features * scores_per_record(classes) * (8 + features / 20) >= DEAR
+            by_passes = can_pass and dear and (classes == 2 or one_vs_rest or n >= features)
         elif by_passes and not can_pass:
-            raise ParameterError("by_passes needs two classes, dense rows, Newton steps, and a plan that is not strict")
+            raise ParameterError(
+                f"by_passes needs classes, dense rows of at most {LARGEST_FACTOR} columns (of each class against the "
+                f"rest at most {LARGEST_FACTORS} numbers in all matrices), and a plan that is not strict and does not "
+                "read for every request"
+            )
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
-        newton = takes_newton_steps(classes, features, sparse=sparse)
-        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict) if newton else 0
-        if by_passes:
-            most = max(most, n // SHARE_LEFT)
+        newton = takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=one_vs_rest)
+        private = n - public_records
+        # What every model keeps to by itself, all of them keep to together.
+        of_each = release.share_of_each(budget, models)
+        sizes = {"n": n, "strong_convexity": strong_convexity, "budget": of_each, "public_curvature": public_curvature}
+        most = cls._most_records(features, classes, downdate, strict, **sizes) if newton else 0
+        most = min(most, private)
+        if classes == 1 or by_passes:
+            most = max(most, private // SHARE_LEFT, 1)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and newton and records_between_reads > most:
@@ -199,19 +245,18 @@ class RefitPlan(BaseModel):
             class_weights=class_weights,
             sparse=sparse,
             by_passes=by_passes,
+            one_vs_rest=one_vs_rest,
+            public_records=public_records,
+            public_curvature=public_curvature,
         )
 
     @staticmethod
-    def _most_records(
-        n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
-    ) -> int:
+    def _most_records(features: int, classes: int, downdate: bool, strict: bool, **sizes: Any) -> int:
         if classes == 1:
-            return max(1, n // SHARE_LEFT)
+            return 1
         if strict:
-            return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
-        return schedule.usual_records(
-            n=n, features=features, strong_convexity=strong_convexity, budget=budget, downdate=downdate
-        )
+            return schedule.strict_records(downdate=downdate, **sizes)
+        return schedule.usual_records(features=features, downdate=downdate, **sizes)
 
     def with_more(self, records: int) -> Self:
         """Return the plan of the same model with so many more records: ``n`` grows, ``C`` and the target stay.
@@ -224,9 +269,12 @@ class RefitPlan(BaseModel):
 
         Raises:
             AssumptionError: float64 cannot keep to the budget for so many records.
+            ParameterError: Some rows are public.
         """
         if not records:
             return self
+        if self.public_records:
+            raise ParameterError("records cannot be added to a model with public rows: what these guarantee rests on n")
         n = self.n + records
         return self.make(
             n=n,
@@ -242,15 +290,25 @@ class RefitPlan(BaseModel):
             class_weights=self.class_weights,
             sparse=self.sparse,
             by_passes=self.by_passes,
+            one_vs_rest=self.one_vs_rest,
         )
+
+    def of_one_class(self) -> Self:
+        """Return the plan of one class' model against the rest, with the budget that each has if all have the same."""
+        budget = release.share_of_each(self.budget, self.classes)
+        return self.model_copy(update={"classes": 2, "one_vs_rest": False, "budget": budget})
 
     @property
     def work(self) -> Work:
         """What learning takes."""
+        if self.one_vs_rest:
+            of_one = self.of_one_class().work
+            return Work(self.classes * of_one.seconds, self.classes * of_one.passes)
         if self.removes_by_newton:
             # Matrices are made of a sample where there are many records, by products that use a processor well.
             return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
-        return Work(_REFIT_STEPS * SECONDS_OF_A_STEP, _REFIT_STEPS)
+        steps = _SPARSE_REFIT_STEPS if self.sparse else _CORRECTED_STEPS if self.by_passes else _REFIT_STEPS
+        return Work(steps * SECONDS_OF_A_STEP, steps)
 
     @property
     def dimension(self) -> int:
@@ -258,12 +316,27 @@ class RefitPlan(BaseModel):
         return self.features * scores_per_record(self.classes)
 
     @property
+    def least_curvature(self) -> float:
+        """``m + k``: ``budget`` over it is how far the weights may be from the minimiser."""
+        return public.least_curvature(self.strong_convexity, self.public_curvature)
+
+    @property
+    def private_records(self) -> int:
+        """How many of the rows may be removed."""
+        return self.n - self.public_records
+
+    @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
+        return takes_newton_steps(self.classes, self.features, sparse=self.sparse, one_vs_rest=self.one_vs_rest)
 
-    def require_representable(self, terms: Terms) -> None:
-        """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
+    @property
+    def passes_always(self) -> bool:
+        """Whether every request that does not learn anew is answered by passes: there is no Newton step."""
+        return self.by_passes and not self.removes_by_newton
+
+    def require_representable(self, terms: Terms | None) -> None:
+        """Raise `AssumptionError` where float64 cannot keep to the budget; None: as for dense rows."""
         release.require_representable(
             n=self.n,
             features=self.features,
@@ -273,18 +346,36 @@ class RefitPlan(BaseModel):
             delta=self.delta,
             budget=self.budget,
             terms=terms,
+            one_vs_rest=self.one_vs_rest,
+            public_curvature=self.public_curvature,
         )
 
 
-def takes_newton_steps(classes: int, features: int, *, sparse: bool) -> bool:
-    """Return whether a Hessian is made and factored: for one score a record, and not too many columns.
+def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
+    """Return whether Hessians are made and factored: of models with one score a record, and not too many columns.
 
     Args:
         classes: At least 2; 1 for ridge regression.
         features: Columns of a row.
         sparse: `RefitPlan.sparse`.
+        one_vs_rest: `RefitPlan.one_vs_rest`.
     """
-    return classes <= 2 and features <= LARGEST_FACTOR and not sparse
+    fits = features <= LARGEST_FACTOR and (not one_vs_rest or classes * features**2 <= LARGEST_FACTORS)
+    return (classes <= 2 or one_vs_rest) and fits and not sparse
+
+
+def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
+    """Return whether passes can correct weights: of classes, with a matrix of dense rows' columns that guides them.
+
+    Args:
+        classes: At least 2; 1 for ridge regression.
+        features: Columns of a row.
+        sparse: Whether rows are sparse.
+        one_vs_rest: `RefitPlan.one_vs_rest`. Then every class must have a matrix.
+    """
+    if one_vs_rest:
+        return takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=True)
+    return classes >= 2 and features <= LARGEST_FACTOR and not sparse
 
 
 @dataclass(frozen=True)

@@ -51,3 +51,15 @@ def test_never_more_records_than_there_are():
 def test_a_negative_count_is_refused():
     with pytest.raises(ParameterError, match="records must be a whole number"):
         worst_residual(-1, **PROBLEM, downdate=True)
+
+
+def test_public_rows_shorten_steps_and_nothing_else():
+    """Without curvature of theirs the bound is the same; with much, it is that of an objective so strongly convex."""
+    given = {"n": 2_000_000, "budget": 1e-9, "downdate": True}
+    plain = worst_residual(50, strong_convexity=1e-3, **given)
+    assert worst_residual(50, strong_convexity=1e-3, public_curvature=0.0, **given) == plain
+    assert worst_residual(50, strong_convexity=1e-3, public_curvature=5e-4, **given) < plain
+    more = worst_residual(50, strong_convexity=1e-3, public_curvature=0.05, **given)
+    start = 0.2 * given["budget"]
+    # sqrt(h) / (h + m) at h = 0.05, beside 1 / (2 sqrt m); squared.
+    assert (more - start) / (plain - start) == pytest.approx(0.05 / 0.051**2 * 4e-3, rel=0.05)

@@ -5,7 +5,7 @@ import pytest
 
 from certified_unlearning.accounting.residual import rounding
 from certified_unlearning.engine.compiled import gradient as compiled
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, gradients
 
 pytestmark = pytest.mark.skipif(compiled.library() is None, reason="this machine has no C++ compiler")
 LONG = np.longdouble
@@ -61,6 +61,38 @@ def test_calls_are_cut_between_blocks(monkeypatch: pytest.MonkeyPatch):
     whole = compiled.logistic_gradient(rows, labels, weights, block=256, class_weights=None)
     monkeypatch.setattr(compiled, "NUMBERS_OF_A_CALL", 20 * 600)
     assert (compiled.logistic_gradient(rows, labels, weights, block=256, class_weights=None) == whole).all()
+
+
+@pytest.mark.parametrize("d", [1, 19, 256])
+@pytest.mark.parametrize("n", [1, 9, 700])
+@pytest.mark.parametrize("positives", [[0], [2, 0], [4, 1, 0], [0, 1, 2, 3], [0, 1, 2, 3, 4, 5, 6, 7, 8]])
+@pytest.mark.parametrize("class_weights", [None, tuple(np.linspace(0.1, 1, 9))])
+def test_each_class_against_the_rest_is_within_the_bounds(
+    n: int, d: int, positives: list[int], class_weights: tuple[float, ...] | None, monkeypatch: pytest.MonkeyPatch
+):
+    rows, _, _ = problem(n, d)
+    draw = np.random.default_rng(n + d)
+    numbers, weights = draw.integers(0, 9, n), 5 * draw.standard_normal((len(positives), d))
+    numbers[::7] = 0
+    of_record = np.array(class_weights or np.ones(9), dtype=LONG)[numbers]
+    objective = LogisticRegression64(rows, numbers, n, 0.0, 2, class_weights, positives[0])
+    assert compiled.takes(rows, numbers, np.int64)
+    found = gradients(objective, weights, positives)
+    assert (objective.gradient(weights[0]) == gradients(objective, weights[:1], positives[:1])[0]).all()
+    monkeypatch.setattr(compiled, "library", lambda: None)
+    for each in (found, gradients(objective, weights, positives)):
+        for positive, of_class, gradient in zip(positives, weights, each, strict=True):
+            signs = np.where(numbers == positive, 1.0, -1.0).astype(LONG)
+            slopes = -signs / (1 + np.exp(signs * (rows.astype(LONG) @ of_class.astype(LONG)))) * of_record
+            allowed = rounding.gradient_error(
+                records=n,
+                n=n,
+                features=d,
+                classes=2,
+                weight_norm=float(np.linalg.norm(of_class)),
+                strong_convexity=0.0,
+            )
+            assert float(np.sqrt(((gradient - rows.astype(LONG).T @ slopes / n) ** 2).sum())) <= allowed
 
 
 def test_other_rows_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch):

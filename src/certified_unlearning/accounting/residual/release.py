@@ -20,6 +20,7 @@ the sum. Neither says anything if the published numbers are coarser than the shi
 """
 
 import math
+from collections.abc import Iterable
 
 from certified_unlearning.accounting.core.checks import (
     require_count,
@@ -29,6 +30,7 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import FAILURE, UNIT_ROUNDOFF, longest_noise, resolution
+from certified_unlearning.accounting.residual.public import least_curvature
 from certified_unlearning.accounting.residual.rounding import OUTWARD, Terms, gradient_error
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
@@ -69,6 +71,21 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
     return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2
 
 
+def together(bounds: Iterable[float]) -> float:
+    """Return the norm of a vector whose parts have these norms at most: of the shifts of models released as one.
+
+    Noise is independent from model to model, so all weights together are one vector with Gaussian noise, and its mean
+    is off by the root of the sum of squared shifts.
+    """
+    return math.sqrt(math.fsum(bound * bound for bound in bounds)) * OUTWARD
+
+
+def share_of_each(budget: float, models: int) -> float:
+    """Return what each of so many models may have at most, all the same, so that `together` they have the budget."""
+    require_count(least=1, models=models)
+    return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
+
+
 def noise_delta(epsilon: float, *, dimension: int, releases: int) -> float:
     """Return the addition to delta for random norms that are larger than `accounting.core.rounding` supposes."""
     require_non_negative(epsilon=epsilon)
@@ -102,6 +119,8 @@ def require_representable(
     delta: float,
     budget: float,
     terms: Terms | None = None,
+    one_vs_rest: bool = False,
+    public_curvature: float = 0.0,
 ) -> None:
     """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
 
@@ -117,6 +136,8 @@ def require_representable(
         delta: Of the guarantee.
         budget: ``tau``.
         terms: How many numbers the sums of a gradient have; None for those of dense rows.
+        one_vs_rest: Whether there is a model of two classes for each class against the rest, all released as one.
+        public_curvature: What public rows add to ``m`` between the minimiser and the weights (`public`).
 
     Raises:
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
@@ -125,16 +146,21 @@ def require_representable(
     require_count(least=1, n=n, features=features)
     require_positive(sigma=sigma, budget=budget)
     require_probability(delta=delta)
-    weights = largest_weights(classes=classes, strong_convexity=strong_convexity, residual=budget)
-    unavoidable = gradient_error(
+    models, of_each = (classes, 2) if one_vs_rest else (1, classes)
+    least = least_curvature(strong_convexity, public_curvature)
+    # Of ridge regression it is the same everywhere, so that it bounds all weights.
+    everywhere = least if classes == 1 else strong_convexity
+    weights = largest_weights(classes=of_each, strong_convexity=everywhere, residual=budget)
+    unavoidable = math.sqrt(models) * gradient_error(
         records=n,
         n=n,
         features=features,
-        classes=classes,
+        classes=of_each,
         weight_norm=weights,
         strong_convexity=strong_convexity,
         terms=terms,
     )
+    weights *= math.sqrt(models)
     if unavoidable > ROUNDING_SHARE * budget:
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
         raise AssumptionError(
@@ -143,14 +169,14 @@ def require_representable(
             f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
         )
     dimension = features * (1 if classes == 2 else classes)
-    epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=strong_convexity, sigma=sigma), delta)
+    epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=least, sigma=sigma), delta)
     left_out = noise_delta(epsilon, dimension=dimension, releases=1)
     if left_out > delta:
         raise AssumptionError(
             f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: what the sampler of noise leaves out "
             f"would add {left_out:.2g} to delta = {delta:.3g}; ask for a smaller epsilon"
         )
-    shift = budget / strong_convexity
+    shift = budget / least
     published = UNIT_ROUNDOFF["float64"] * weights + noise_resolution(sigma, dimension)
     published += UNIT_ROUNDOFF["float64"] * sigma * longest_noise(dimension)
     if published > RESOLUTION_SHARE * shift:

@@ -13,7 +13,8 @@ after ``S`` records ``sum |ghat| <= S r / n``, so steps are at most ``S r / (n m
     ``start + r E(X) (a + S r / (2 n sqrt m))^2 / 2`` with ``X = r (S r / (n m) + |v_0|)``,
 
 where ``a = |v_0|_H`` is what the last step of the reading moved; without downdates ``(S r^2 / (4 n)) S r / (n m)``
-more.
+more. With public rows (`public`) the Hessian is at least ``(m + k') I``, ``k' = k exp(-r |w_B - w*|)``: steps are
+shorter, and ``sqrt(h) / (h + m)`` is at most what it is at ``k'``, where ``k'`` is above ``m``.
 """
 
 import math
@@ -21,6 +22,7 @@ from collections.abc import Callable
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.residual.newton import growth
+from certified_unlearning.accounting.residual.public import least_curvature
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 START_SHARE = 0.1
@@ -40,7 +42,15 @@ def start_gradient(*, strong_convexity: float, budget: float) -> float:
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
-def worst_residual(records: int, *, n: int, strong_convexity: float, budget: float, downdate: bool) -> float:
+def worst_residual(
+    records: int,
+    *,
+    n: int,
+    strong_convexity: float,
+    budget: float,
+    downdate: bool,
+    public_curvature: float = 0.0,
+) -> float:
     """Return what the residual is at most, whatever the data, after so many records since data were read.
 
     Args:
@@ -49,30 +59,51 @@ def worst_residual(records: int, *, n: int, strong_convexity: float, budget: flo
         strong_convexity: ``m``.
         budget: ``tau``.
         downdate: Whether each removed record's part is taken out of the matrix.
+        public_curvature: ``k``.
     """
     require_count(least=0, records=records)
     require_count(least=1, n=n)
     require_positive(strong_convexity=strong_convexity, budget=budget)
     removed = (1 + REMAINDER) * records * ROW_NORM / n
     started = start_gradient(strong_convexity=strong_convexity, budget=budget)
-    length = (removed + started) / strong_convexity
-    seminorm = (removed + started) / (2 * math.sqrt(strong_convexity))
+    held = public_curvature * math.exp(-ROW_NORM * started / strong_convexity) / OUTWARD
+    least = least_curvature(strong_convexity, held)
+    length = (removed + started) / least
+    spread = 1 / (2 * math.sqrt(strong_convexity)) if held <= strong_convexity else math.sqrt(held) / least
+    seminorm = (removed + started) * spread
     rest = ROW_NORM * growth(ROW_NORM * length) * seminorm**2 / 2
-    not_downdated = 0.0 if downdate else records * ROW_NORM**2 / (4 * n) * removed / strong_convexity
+    not_downdated = 0.0 if downdate else records * ROW_NORM**2 / (4 * n) * removed / least
     return ((START_SHARE + ROUNDING_SHARE) * budget + rest + not_downdated) * OUTWARD
 
 
-def strict_records(*, n: int, strong_convexity: float, budget: float, downdate: bool = True) -> int:
+def strict_records(
+    *, n: int, strong_convexity: float, budget: float, downdate: bool = True, public_curvature: float = 0.0
+) -> int:
     """Return the most records that may go, whatever they are, before data must be read again; 0 if none may."""
 
     def holds(records: int) -> bool:
-        worst = worst_residual(records, n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
+        worst = worst_residual(
+            records,
+            n=n,
+            strong_convexity=strong_convexity,
+            budget=budget,
+            downdate=downdate,
+            public_curvature=public_curvature,
+        )
         return worst <= budget
 
     return _most(holds, n)
 
 
-def usual_records(*, n: int, features: int, strong_convexity: float, budget: float, downdate: bool = True) -> int:
+def usual_records(
+    *,
+    n: int,
+    features: int,
+    strong_convexity: float,
+    budget: float,
+    downdate: bool = True,
+    public_curvature: float = 0.0,
+) -> int:
     """Return how many records a typical stream removes before its realised bound meets the budget.
 
     No guarantee rests on it: two rough sizes of what ``S`` records move the weights by. Their directions are random,
@@ -81,7 +112,13 @@ def usual_records(*, n: int, features: int, strong_convexity: float, budget: flo
     ``(2/3) (S / USUAL)^(3/2) e^2``. And their mean is that of all records, ``m w*``, about `TOGETHER` ``sqrt(m)`` long:
     ``(S TOGETHER / (2 n))^2 / 2``.
     """
-    strict = strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
+    strict = strict_records(
+        n=n,
+        strong_convexity=strong_convexity,
+        budget=budget,
+        downdate=downdate,
+        public_curvature=public_curvature,
+    )
     room = (1 - START_SHARE - ROUNDING_SHARE) * budget
     flat = 1 / (4 * features)
     one = ROW_NORM / (2 * n) * math.sqrt(flat) / (flat + strong_convexity)

@@ -1,11 +1,14 @@
 """Certified refit and Newton removal in words: comparator, observers, what is not promised, assumptions."""
 
+from dataclasses import replace
+
 from certified_unlearning.accounting.accountant import (
     PUBLIC_CLASS_WEIGHTS,
     PUBLIC_TARGET_RANGE,
     SEEDED_NOISE,
     Assumption,
 )
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
@@ -15,6 +18,10 @@ COMPARATOR = (
 COMPARATOR_WITH_ADDITIONS = (
     "the exact minimiser of the same objective on the remaining records, the added ones included (a removed record's "
     "loss is 0; the normaliser counts all records that were ever in the model; C stays), plus the same Gaussian noise"
+)
+OF_ALL_CLASSES = (
+    "; the objective is the sum of every class' logistic regression against the rest, and all classes' weights are one "
+    "release"
 )
 OBSERVERS = (
     "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
@@ -27,11 +34,28 @@ NOT_PROMISED = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again",
 )
+NOTHING_OF_PUBLIC_ROWS = (
+    "nothing about the public rows: every model is learned from them, the comparator too, and they are never removed"
+)
 NOT_PROMISED_BY_PASSES = (
     *NOT_PROMISED[:-1],
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "the model is learned anew: passes only correct the weights",
 )
+NOT_PROMISED_OF_MORE_CLASSES = (
+    *NOT_PROMISED[:-1],
+    "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
+    "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
+    "weights",
+)
+
+
+def not_promised(*, by_passes: bool, every_request_passes: bool, public_records: int) -> tuple[str, ...]:
+    """Return what nobody should read into it; the arguments are those of `assumptions`."""
+    usual = NOT_PROMISED
+    if by_passes:
+        usual = NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
+    return (*usual, NOTHING_OF_PUBLIC_ROWS) if public_records else usual
 
 
 _GRADIENT = Assumption(
@@ -50,12 +74,36 @@ _GRADIENT_WITH_ADDITIONS = Assumption(
     by="the gradient's norm over the strong convexity of that time: both fall as records are added. It is evaluated "
     "when data are read, bounded by the mechanism after every request; verifying arithmetic alone cannot see it",
 )
+_EVALUATED = Assumption(
+    statement=_NEAR,
+    status="checked",
+    by="the gradient's norm over the strong convexity; the gradient is evaluated at every release over all remaining "
+    "records, whatever led to the weights; verifying arithmetic alone cannot see it",
+)
 _DISTANCE = Assumption(
     statement=_NEAR,
     status="checked",
     by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
     "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
 )
+
+
+def comparator(*, additions: bool, one_vs_rest: bool, public_records: int) -> str:
+    """Return what a release is compared with.
+
+    Args:
+        additions: Whether records were added.
+        one_vs_rest: Whether each of several classes has a model against the rest.
+        public_records: How many rows are public.
+    """
+    compared = COMPARATOR_WITH_ADDITIONS if additions else COMPARATOR
+    if public_records:
+        compared = (
+            "the exact minimiser of the same objective on the remaining records and the same "
+            f"{counted(public_records, 'public row')} (a removed record's loss is 0, the normaliser, which counts "
+            "both, stays), plus the same Gaussian noise"
+        )
+    return compared + OF_ALL_CLASSES if one_vs_rest else compared
 
 
 def assumptions(
@@ -66,9 +114,12 @@ def assumptions(
     strict: bool,
     unscheduled: bool,
     by_passes: bool = False,
+    every_request_passes: bool = False,
     class_weights: bool = False,
     targets: bool = False,
     additions: bool = False,
+    public_records: int = 0,
+    public_curvature: float = 0.0,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -79,10 +130,31 @@ def assumptions(
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
         by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
+        every_request_passes: Whether, with passes, every request that does not learn anew reads them, for there is no
+            Newton step.
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
         additions: Whether records were added.
+        public_records: How many rows are public.
+        public_curvature: What they guarantee of the curvature, beside the regulariser.
     """
+    near = _nearness(by_passes, every_request_passes, additions)
+    if public_records:
+        near = replace(near, statement=near.statement.replace("records", "records and the public rows"))
+    if public_curvature:
+        more = "(strong_convexity + public_curvature)"
+        near = replace(near, statement=near.statement.replace("strong_convexity", more))
+    convex_by = (
+        "the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
+        if additions
+        else "the l2 regulariser, whose strength is a constant that a removal does not change"
+    )
+    if public_curvature:
+        convex_by += (
+            "; and the public rows, which no removal takes away: between the exact minimiser and the weights they add "
+            "public_curvature to strong_convexity, whatever the other records are. That was computed from the public "
+            "rows and rounded down; verifying arithmetic alone cannot see it"
+        )
     fixed = "requests and added records" if additions else "requests"
     return (
         Assumption(
@@ -96,11 +168,10 @@ def assumptions(
         Assumption(
             statement="the objective is strongly convex",
             status="checked",
-            by="the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
-            if additions
-            else "the l2 regulariser, whose strength is a constant that a removal does not change",
+            by=convex_by,
         ),
-        _DISTANCE if by_passes else _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT,
+        *((_public(public_records),) if public_records else ()),
+        near,
         Assumption(
             statement="rounding is paid for",
             status="checked",
@@ -113,7 +184,7 @@ def assumptions(
             status="assumed",
             by="no software can see it",
         ),
-        _timing(strict, unscheduled, by_passes),
+        _timing(strict, unscheduled, by_passes, every_request_passes),
         Assumption(
             statement="nobody concludes anything from the last bits of the published weights' noise",
             status="assumed",
@@ -130,13 +201,33 @@ def assumptions(
     )
 
 
-def _timing(strict: bool, unscheduled: bool, by_passes: bool) -> Assumption:
+def _nearness(by_passes: bool, every_request_passes: bool, additions: bool) -> Assumption:
+    if by_passes:
+        return _EVALUATED if every_request_passes else _DISTANCE
+    return _GRADIENT_WITH_ADDITIONS if additions else _GRADIENT
+
+
+def _public(records: int) -> Assumption:
+    return Assumption(
+        statement=f"{counted(records, 'row')} of public_X and public_y are public: nobody will ask to remove one, and "
+        "they do not depend on records that may be removed",
+        status="assumed",
+        by="the caller of fit says so; a private record among them stays in every model, and nothing is promised of it",
+    )
+
+
+def _timing(strict: bool, unscheduled: bool, by_passes: bool, every_request_passes: bool) -> Assumption:
     statement = "nobody concludes anything from when data were read again"
     if strict and not unscheduled:
         by = "it follows from the sizes of requests alone, by a bound that holds for all data"
         return Assumption(statement=statement, status="checked", by=by)
     if by_passes and not unscheduled:
-        by = "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+        by = (
+            "how many passes over the rows a request needed, and that it needed no reading before its time, depends on "
+            "the data"
+            if every_request_passes
+            else "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+        )
         return Assumption(statement=statement, status="assumed", by=by)
     by = (
         "a reading was not scheduled: that it was needed depends on the data"

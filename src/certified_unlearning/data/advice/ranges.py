@@ -16,7 +16,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 def shares_of(table: Table) -> Shares:
     """Return an empty tally for the rows of a resolved table."""
     columns = table.features or ()
-    return Shares([column for column in columns for _ in table.categories.get(column, (None,))])
+    numbers = [column for column in columns if column not in table.text for _ in table.categories.get(column, (None,))]
+    words = [column for column in columns if column in table.text for _ in range(table.text[column].width)]
+    return Shares(numbers + words)
 
 
 def warning_about(table: Table, largest: DominantColumn, file: str | None = None) -> str:
@@ -27,7 +29,8 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
         largest: The column that drowns the others.
         file: The YAML file that the declaration is in; None where it was given by flags, or is not at hand.
     """
-    columns = [column for column in table.features or () if column not in table.categories]
+    others = {*table.categories, *table.text}
+    columns = [column for column in table.features or () if column not in others]
     bare = [column for column in columns if column not in table.ranges]
     if largest.column in bare:
         # The column that drowns stands first.

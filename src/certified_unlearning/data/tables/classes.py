@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal, NoReturn
 
 from certified_unlearning.accounting.core.losses import ClassWeights
+from certified_unlearning.data.tables.csv_file import Prose
 from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table, text_of
 from certified_unlearning.data.tables.spellings import folded
 from certified_unlearning.data.tables.table_file import batches
@@ -30,7 +31,7 @@ def count_classes(table: Table) -> dict[str, int]:
     """
     counts: Counter[str] = Counter()
     first_row = 1
-    for batch in batches(table.path, [table.label], _ROWS_AT_ONCE):
+    for batch in batches(table.path, [table.label], _ROWS_AT_ONCE, Prose(table.text)):
         texts = Rows(table.path, first_row, batch).texts(table.label)
         for each in texts.value_counts().to_pylist():
             text = each["values"]

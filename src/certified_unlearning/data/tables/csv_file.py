@@ -9,10 +9,10 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.text import counted
@@ -24,12 +24,42 @@ _MAGIC = {b"PAR1": "Parquet", b"\x1f\x8b": "compressed (gzip)", b"PK": "a zip ar
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
-def read(path: str | Path, rows_at_once: int) -> Iterator[list[list[str]]]:
+class Prose(NamedTuple):
+    """Columns of text, whose values may run over several lines with any number of commas.
+
+    A line of such a value is taken for a row that a stray quote has swallowed only if it has a label in its place.
+
+    Attributes:
+        columns: Their names.
+        label: The column of labels; None where swallowed rows are not looked for.
+        is_label: Whether a value of that column can be one.
+    """
+
+    columns: Collection[str] = ()
+    label: str | None = None
+    is_label: Callable[[str], bool] = bool
+
+    def holds_rows(self, values: Sequence[str], names: Sequence[str], place: int) -> bool:
+        """Return whether the value in this place of a row has whole rows in it, or the end of one and a beginning."""
+        lines = [next(csv.reader([line]), []) for line in _LINE_BREAK.split(values[place])]
+        if self.label not in names or len(lines) == 1:
+            return False
+        of_label = names.index(self.label)
+
+        def is_row(fields: Sequence[str]) -> bool:
+            return len(fields) == len(names) and self.is_label(fields[of_label])
+
+        first, last = [*values[:place], *lines[0]], [*lines[-1], *values[place + 1 :]]
+        return any(map(is_row, lines[1:-1])) or (is_row(first) and is_row(last))
+
+
+def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Iterator[list[list[str]]]:
     """Yield the rows of a CSV file, so many at once; the first block is the header alone. Blank lines are skipped.
 
     Args:
         path: The file; one whose name ends in ``.gz``, in upper or lower case, is decompressed.
         rows_at_once: The largest number of rows in a block.
+        prose: Columns of text, if some are known.
 
     Raises:
         DataError: The file cannot be opened or decompressed, is not UTF-8 text, a quote is not closed, text follows a
@@ -62,11 +92,11 @@ def read(path: str | Path, rows_at_once: int) -> Iterator[list[list[str]]]:
                         f"{_where(path, row, first_line)} is the header once more; leave out the line, and look "
                         "whether two files were joined"
                     )
-                if line > first_line and _holds_rows(values):
+                if line > first_line and _holds_rows(values, names, prose or Prose()):
                     raise DataError(
                         f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, over lines with as "
                         "many commas as rows have; is a quote missing, or too many? If not, take the line breaks out "
-                        "of the value, or leave out its column"
+                        "of the value, declare its column as text, or leave it out"
                     )
                 block.append(values)
                 if len(block) == rows_at_once:
@@ -117,13 +147,17 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
     return names
 
 
-def _holds_rows(values: list[str]) -> bool:
+def _holds_rows(values: list[str], names: list[str], prose: Prose) -> bool:
     """Return whether a quoted value may have swallowed rows, between two stray quotes.
 
     Its first line then ends as a row does, and a later line begins as one: both have the commas for that. Where there
     are quotes, the row that begins may be broken into lines. In a table of one column every line break would look so.
     """
     for place, value in enumerate(values):
+        if names[place] in prose.columns:
+            if prose.holds_rows(values, names, place):
+                return True
+            continue
         first, *later = (line.count(",") for line in _LINE_BREAK.split(value))
         begins = bool(later) and (sum(later) if '"' in value else max(later)) >= place
         if begins and first >= len(values) - 1 - place and len(values) > 1:

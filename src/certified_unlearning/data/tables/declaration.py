@@ -24,6 +24,8 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
 _BARE = ("true", "false")
 RUN = " to "
 """Stands between the first and the last column of a run: ``pixel_0 to pixel_767``."""
+MOST_WIDE = 1 << 24
+"""Text is hashed into at most so many columns."""
 SPACES = " \t\r\n"
 """Characters that may surround a value without being a part of it."""
 
@@ -40,6 +42,24 @@ class Split(_Model):
         "the seed, a number strictly between 0 and 1"
     )
     column: str | None = Field(None, description="the column that marks test records, or null")
+
+
+class Text(_Model):
+    """How a column of text becomes numbers: by scikit-learn's `HashingVectorizer`, which keeps no vocabulary."""
+
+    width: int = Field(
+        default=1 << 16,
+        ge=2,
+        le=MOST_WIDE,
+        description="how many columns the words are hashed into, chosen without looking at this file: 65536, or 16384 "
+        "for short texts; words that share a column cost a little accuracy",
+    )
+    ngrams: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = Field(
+        default=(1, 1), description="[least, most]: how many neighbouring words, or characters, count as one"
+    )
+    analyzer: Literal["word", "char", "char_wb"] = Field(
+        default="word", description="word, char, or char_wb (characters within words), as scikit-learn calls them"
+    )
 
 
 class Table(_Model):
@@ -86,6 +106,12 @@ class Table(_Model):
         {},
         description="a number for columns of numbers, or for runs of them, known beforehand and not taken from this "
         "file: it stands where a value is missing; it must lie in the column's range, where there is one",
+    )
+    text: dict[str, Text] = Field(
+        {},
+        exclude_if=lambda columns: not columns,
+        description="{width: 65536} for each column of free text: its words are hashed into so many columns. A missing "
+        "text has no words. Only `unlearn init` takes text",
     )
     norm: Literal["unit", "at-most-1"] = Field(
         "unit",
@@ -138,7 +164,7 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
     for role, column in roles.items():
         if other := next((each for each in roles if each != role and roles[each] == column), None):
             raise ParameterError(f"{where}: {role} and {other} are the same column {column!r}; give each its own")
-        for key in ("features", "categories", "ranges", "missing"):
+        for key in ("features", "categories", "ranges", "missing", "text"):
             if column in (getattr(table, key) or ()):
                 instead = ""
                 if key == "ranges" and role == "label" and not table.is_regression:
@@ -150,7 +176,7 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
         raise ParameterError(f"{where}.features is empty, but must list at least one column, or be null")
     _check_distinct(table.features or (), f"{where}.features")
     open_ended = not written_out and any(RUN in name for name in table.features or ())
-    for key in ("categories", "ranges", "missing"):
+    for key in ("categories", "ranges", "missing", "text"):
         for column in getattr(table, key):
             if open_ended or (RUN in column and not written_out):
                 continue
@@ -158,6 +184,8 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
                 raise ParameterError(f"{where}.{key} speaks of {column!r}, which is not among the features")
             if key == "ranges" and column in table.categories:
                 raise ParameterError(f"{where}: {column!r} has categories and a range; a column has one or the other")
+            if key == "text":
+                _check_text(table, column, where)
     for column, values in table.categories.items():
         _check_distinct(values, f"{where}.categories.{column}")
     for column, (low, high) in table.ranges.items():
@@ -186,6 +214,15 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
                 f"{where}.split.test is {fraction!r}, but without a column it must be the fraction of test records, "
                 "strictly between 0 and 1"
             )
+
+
+def _check_text(table: Table, column: str, where: str) -> None:
+    other = next((key for key in ("categories", "ranges", "missing") if column in getattr(table, key)), None)
+    if other is not None:
+        raise ParameterError(f"{where}: {column!r} is text and is named in {other}, too; a column has one or the other")
+    least, most = table.text[column].ngrams
+    if least > most:
+        raise ParameterError(f"{where}.text.{column}.ngrams is [{least}, {most}], but the lower number must come first")
 
 
 def _check_missing(table: Table, where: str) -> None:

@@ -37,6 +37,10 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
         raise ParameterError(
             f"tables.{name}.target_range must be left out: the pipeline predicts classes; `unlearn init` takes numbers"
         )
+    if table.text:
+        raise ParameterError(
+            f"tables.{name}.text must be left out: the pipeline takes columns of numbers; `unlearn init` takes text"
+        )
     declared = table.classes is not None
     found = "" if declared else "; classes as found in the file"
     table = resolve(table)

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS
-from certified_unlearning.data.tables.declaration import RUN
+from certified_unlearning.data.tables.declaration import RUN, Text
 from certified_unlearning.data.tables.notes import grouped, which
 from certified_unlearning.data.tables.survey import Column
 from certified_unlearning.text import counted
@@ -54,6 +54,7 @@ class Draft:
         least: So many rows hold a value of enough people, however many of them one person has.
         of_people: Whether a column says whose row each is.
         categories: The values of each feature that has some, None for a missing one.
+        prose: The features that are text.
         ranges: The lowest and the highest value of each feature of numbers.
         missing: What stands for a missing number.
         target_range: The lowest and the highest label that is a number to predict; None of classes.
@@ -68,6 +69,7 @@ class Draft:
     least: int = FEWEST_OF_A_CLASS
     of_people: bool = False
     categories: dict[str, list[str | None]] = field(default_factory=dict)
+    prose: list[str] = field(default_factory=list)
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     missing: dict[str, float] = field(default_factory=dict)
     target_range: tuple[float, float] | None = None
@@ -112,7 +114,8 @@ def lines(
     yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(target.rows, 'row')})."
     fewest = counted(FEWEST_OF_A_CLASS, "person" if made.of_people else "record")
     is_class = made.target_range is None
-    pipeline = "; for the pipeline, below own_data and a name" if is_class else ""
+    for_pipeline = is_class and not made.prose
+    pipeline = "; for the pipeline, below own_data and a name" if for_pipeline else ""
     yield from (f"# {line.format(fewest=fewest, pipeline=pipeline)}" for line in _HEAD)
     yield f"path: {_scalar(_shown_path(path, beside))}"
     yield f"label: {_scalar(label)}{_comment(made, label)}"
@@ -135,13 +138,17 @@ def lines(
         yield f"  - {_scalar(name)}{_comment(made, name)}"
     for key in ("categories", "ranges", "missing"):
         yield from _section(key, columns, made)
+    if made.prose:
+        yield "text:  # only for `unlearn init`; choose widths without the file, such as 16384 for short texts"
+    for name in made.prose:
+        yield f"  {_scalar(name)}: {{width: {Text().width}}}"
     if made.norm is not None:
         yield f"norm: {made.norm}{_comment(made, 'norm')}"
     if made.left_out:
         yield "# Left out of the features:"
     for several, reason in grouped(made.left_out.items()):
         yield f"#   {_in_comment(f'{which(several)}: {reason}')}"
-    if is_class:
+    if for_pipeline:
         yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
 
 
@@ -178,7 +185,9 @@ def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
         return made.features
     places = {name: place for place, name in enumerate(columns)}
     alone = {several[0] for several, _ in made.said if len(several) == 1}
-    runs = _runs(made.features, places, lambda name: name if name in alone else name in made.categories)
+    runs = _runs(
+        made.features, places, lambda name: name if name in alone else (name in made.categories, name in made.prose)
+    )
     return [name for some in runs for name in _as_run(some, columns)]
 
 

@@ -9,6 +9,7 @@ worth a look.
 import decimal
 import math
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from certified_unlearning.data.advice.shares import DROWNING, hardly_count, percent
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS
-from certified_unlearning.data.tables.declaration import MOST_CLASSES
+from certified_unlearning.data.tables.declaration import MOST_CLASSES, Text
 from certified_unlearning.data.tables.draft import ENOUGH_ALIKE, Draft, lines
 from certified_unlearning.data.tables.spellings import described, groups_of, is_absent
 from certified_unlearning.data.tables.survey import Column, survey
@@ -45,6 +46,7 @@ def draft(
     *,
     beside: Path | None = None,
     regression: bool = False,
+    texts: Collection[str] = (),
 ) -> Draft:
     """Return the draft of a declaration.
 
@@ -54,6 +56,7 @@ def draft(
         identifier: The column that says whose a row is, if there is one.
         beside: The directory that the draft is going to lie in; its path to the file begins there.
         regression: Whether the label is a number to predict, and no class.
+        texts: Columns that are text.
 
     Raises:
         ParameterError: There is no label, or it is the identifier, too.
@@ -62,8 +65,11 @@ def draft(
     """
     if label is not None and label == identifier:
         raise ParameterError(f"--label and --id are the same column {label!r}; give each its own")
-    columns = survey(path, identifier)
-    require_columns(path, list(columns), [name for name in (label, identifier) if name is not None])
+    columns = survey(path, identifier, texts)
+    require_columns(path, list(columns), [*(name for name in (label, identifier) if name is not None), *texts])
+    both = next((name for name in texts if name in (label, identifier)), None)
+    if both is not None:
+        raise ParameterError(f"--text is {both!r}, which is the {'label' if both == label else 'identifier'}")
     if label is None:
         raise ParameterError(
             f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns, regression)}"
@@ -80,13 +86,17 @@ def draft(
         _look_at_label(columns[label], made)
     likely = _look_at_identifiers(columns, label, identifier, made)
     for column in columns.values():
-        if column.name not in (label, identifier):
+        if column.name in texts:
+            made.features.append(column.name)
+            made.prose.append(column.name)
+            made.note(column.name, f"taken for text: its words are hashed into {Text().width:,} columns")
+        elif column.name not in (label, identifier):
             _look_at_feature(column, made, identifies=column.name in likely)
     if not made.features:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in made.left_out.items()) or "there is no other one"
         raise DataError(f"{path} has no column that could be a feature ({reasons})")
     _take_ranges(columns, made)
-    if len(made.features) == 1 and not made.categories:
+    if len(made.features) == 1 and not made.categories and not made.prose:
         made.norm = "at-most-1"
         made.note(
             "norm", "at-most-1, for there is one column of numbers: divided by its own norm each would become -1 or 1"
@@ -183,7 +193,9 @@ def _look_at_identifiers(
         likely = [
             name
             for name, each in columns.items()
-            if name != label and not each.missing and (_NAME_OF_IDENTIFIER.fullmatch(name) or _identifies(each))
+            if name != label
+            and not (each.missing or each.is_prose)
+            and (_NAME_OF_IDENTIFIER.fullmatch(name) or _identifies(each))
         ]
         could = f"it could be {listed(likely)}" if likely else "no column looks like one"
         made.note("identifier", f"the ledger needs a column that says whose a row is; {could}; name it with --id")
@@ -232,6 +244,8 @@ def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
     if reason is None and identifies and (column.distinct is None or 2 * column.distinct > column.present):
         reason = "it looks like what says whose a row is"
     if reason is not None:
+        if column.is_prose:
+            reason += f" (to learn from its words: --text {shlex.quote(column.name)})"
         made.left_out[column.name] = reason
         made.note(column.name, f"left out: {reason}")
         return

@@ -5,7 +5,7 @@ Nothing here goes into a model. What is counted depends on the records, so it is
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certified_unlearning.data.advice.magnitudes import Magnitudes
+from certified_unlearning.data.tables.csv_file import Prose
 from certified_unlearning.data.tables.spellings import Group, Spellings
 from certified_unlearning.data.tables.table_file import batches, column_names, index_columns, is_csv
 from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of, parses
@@ -21,6 +22,9 @@ from certified_unlearning.errors import DataError
 MOST_DISTINCT = 100_000
 """So many different values of a column are kept; of the identifier's all."""
 _ROWS_AT_ONCE = 1 << 16
+_SENTENCE = r"^\S+(\s+\S+){3}"
+MOST_REPEATED = 50
+"""Up to so many different sentences may be categories."""
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
@@ -43,6 +47,7 @@ class Column:
         codes: Whole numbers with a zero in front.
         odd: Numbers in a form that is not read, such as ``1,5`` or ``12 %``.
         words: All other values.
+        sentences: How many of these have so many words as nobody calls a category.
         infinite: Numbers that are not finite.
         whole: Whether all numbers are whole.
         low: The least number.
@@ -67,6 +72,7 @@ class Column:
     codes: int = 0
     odd: int = 0
     words: int = 0
+    sentences: int = 0
     infinite: int = 0
     whole: bool = True
     low: float = np.inf
@@ -97,6 +103,11 @@ class Column:
         return self.present > 1 and not self.repeated
 
     @property
+    def is_prose(self) -> bool:
+        """Whether most values are sentences, and more than so many different ones."""
+        return 2 * self.sentences > self.present and (self.distinct is None or self.distinct > MOST_REPEATED)
+
+    @property
     def is_text(self) -> bool:
         """Whether Parquet stores text."""
         return self.stored is not None and (pa.types.is_string(self.stored) or pa.types.is_large_string(self.stored))
@@ -124,6 +135,7 @@ class Column:
                 self.counts[each["values"]] += each["counts"]
             if len(self.counts) > MOST_DISTINCT and not keep_all:
                 self.counts = None
+        self.sentences += int(mask_of(pc.match_substring_regex(present, _SENTENCE)).sum())
         boolean = mask_of(pc.is_in(present, value_set=pa.array(["true", "false"])))
         self.booleans += int(boolean.sum())
         self._add_numbers(present.filter(pa.array(~boolean)), texts, part.first_row)
@@ -161,12 +173,13 @@ class Column:
         return "odd" if _ODD_NUMBER.fullmatch(text) else "words"
 
 
-def survey(path: str, identifier: str | None = None) -> dict[str, Column]:
+def survey(path: str, identifier: str | None = None, texts: Collection[str] = ()) -> dict[str, Column]:
     """Return what the columns of a file hold, in their order.
 
     Args:
         path: The file.
         identifier: The column that says whose a row is: all of its values are kept.
+        texts: Columns of text, whose values may run over several lines.
 
     Raises:
         DataError: The file cannot be read, holds no records, or identifiers that were rounded.
@@ -176,7 +189,7 @@ def survey(path: str, identifier: str | None = None) -> dict[str, Column]:
         columns[name].is_index = True
     typed, rows = not is_csv(path), 0
     with Spellings() as spellings:
-        for part in _parts(path, list(columns)):
+        for part in _parts(path, list(columns), Prose(texts)):
             rows += part.count
             for column in columns.values():
                 if typed:
@@ -193,8 +206,8 @@ def survey(path: str, identifier: str | None = None) -> dict[str, Column]:
     return columns
 
 
-def _parts(path: str, names: list[str]) -> Iterator[Rows]:
+def _parts(path: str, names: list[str], prose: Prose) -> Iterator[Rows]:
     first_row = 1
-    for batch in batches(path, names, _ROWS_AT_ONCE):
+    for batch in batches(path, names, _ROWS_AT_ONCE, prose):
         yield Rows(path, first_row, batch)
         first_row += batch.num_rows

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.classes import count_classes, require_common
+from certified_unlearning.data.tables.csv_file import Prose
 from certified_unlearning.data.tables.declaration import Table, check, check_weights, text_of
 from certified_unlearning.data.tables.runs import chosen_features, written_out
 from certified_unlearning.data.tables.suspects import Suspects
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
-from certified_unlearning.data.tables.table_values import TARGET, Rows, listed, mask_of
+from certified_unlearning.data.tables.table_values import TARGET, Rows, listed, mask_of, parses
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
+_TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
 """In fewer rows whole numbers may rise, or go with the label, by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
@@ -38,7 +40,8 @@ class Block(NamedTuple):
     """Some rows of a table, in its order.
 
     Attributes:
-        features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1.
+        features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1. Of a table with text a sparse
+            matrix (CSR).
         labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...; of regression the targets as the
             file has them, float64.
         identifiers: Whose each row is, as text (7.0 is 7); None where no column says so.
@@ -46,7 +49,7 @@ class Block(NamedTuple):
         spellings: The identifiers as the file has them; None where no column says so.
     """
 
-    features: NDArray[np.float32]
+    features: Any
     labels: NDArray[Any]
     identifiers: list[str] | None
     test: NDArray[np.bool_]
@@ -65,7 +68,7 @@ class Records(NamedTuple):
     """
 
     first_row: int
-    features: NDArray[np.float32]
+    features: Any
     labels: NDArray[Any] | None
     identifiers: list[str] | None
 
@@ -141,10 +144,27 @@ def _plain_name(column: str) -> str:
 
 
 def feature_names(table: Table) -> list[str]:
-    """Return the name of each feature of a resolved table: ``age``, or ``colour=red``."""
+    """Return the name of each feature of a resolved table: ``age``, or ``colour=red``; last, ``comment#17`` of text."""
+    hashed = [
+        f"{column}#{place}"
+        for column in table.features or ()
+        if column in table.text
+        for place in range(table.text[column].width)
+    ]
+    return number_names(table) + hashed
+
+
+def count_features(table: Table) -> int:
+    """Return how many features a row of a resolved table has, without making their names."""
+    return len(number_names(table)) + sum(how.width for how in table.text.values())
+
+
+def number_names(table: Table) -> list[str]:
+    """Return the name of each feature of a resolved table that comes of no text."""
     return [
         name
         for column in table.features or ()
+        if column not in table.text
         for name in (
             [f"{column}={_shown(text_of(value))}" for value in table.categories[column]]
             if column in table.categories
@@ -171,20 +191,20 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
     """
     all_columns |= table.features is None
     table = resolve(table)
-    suspects = Suspects(feature_names(table) if all_columns else [], len(table.classes or ()))
+    names = number_names(table)
+    suspects = Suspects(names if all_columns else [], len(table.classes or ()))
     generator = np.random.Generator(np.random.Philox(seed))
-    names = feature_names(table)
-    rows_at_once = max(1, _NUMBERS_AT_ONCE // len(names))
     first_row = 1
-    for batch in batches(table.path, [*table.roles.values(), *(table.features or ())], rows_at_once):
+    columns = [*table.roles.values(), *(table.features or ())]
+    for batch in batches(table.path, columns, _rows_at_once(table), _prose(table)):
         part = Rows(table.path, first_row, batch)
         identifiers = spellings = None
         if table.identifier is not None:
             identifiers, spellings = part.identifiers(table.identifier), part.spellings(table.identifier)
         found = _labels(part, table)
-        unscaled = _features(part, table, len(names))
-        suspects.add(unscaled, found)
-        labels, features = found if table.is_regression else label_values(table)[found], _scaled(part, unscaled, table)
+        numbers = _numbers(part, table, len(names))
+        suspects.add(numbers, found)
+        labels, features = found if table.is_regression else label_values(table)[found], _scaled(part, numbers, table)
         yield Block(features, labels, identifiers, _test(part, table, generator), spellings)
         first_row += batch.num_rows
     if first_row == 1:
@@ -222,16 +242,15 @@ def read_records(
     identifier = table.identifier if identified and table.identifier in columns else None
     if identifier is not None:
         wanted.append(identifier)
-    width = len(feature_names(table))
-    rows_at_once = max(1, _NUMBERS_AT_ONCE // width)
+    width, rows_at_once = len(number_names(table)), _rows_at_once(table)
     if within is not None:
         read: Iterator[pa.RecordBatch] = iter(within.select(wanted).to_batches(max_chunksize=rows_at_once))
     else:
-        read = batches(path, wanted, rows_at_once)
+        read = batches(path, wanted, rows_at_once, _prose(table))
     first_row = 1
     for batch in read:
         part = Rows(path, first_row, batch)
-        features = _scaled(part, _features(part, table, width), table)
+        features = _scaled(part, _numbers(part, table, width), table)
         labels = _labels(part, table) if labelled else None
         yield Records(first_row, features, labels, None if identifier is None else part.identifiers(identifier))
         first_row += batch.num_rows
@@ -268,7 +287,7 @@ def preprocessing(table: Table) -> str:
     """Return in words what is done to the rows of a resolved table."""
     values = dict(zip(label_values(table), table.classes or (), strict=True))
     columns = table.features or ()
-    numbers = len(columns) - len(table.categories) - len(table.ranges)
+    numbers = len(columns) - len(table.categories) - len(table.ranges) - len(table.text)
     kinds = {
         "one-hot by declared categories": len(table.categories),
         "from declared ranges to [-1, 1]": len(table.ranges),
@@ -300,10 +319,25 @@ def label_values(table: Table) -> NDArray[np.int8]:
     return np.array([-1, 1] if count == 2 else range(count), np.int8)
 
 
-def _features(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
+def _prose(table: Table) -> Prose:
+    """Return which columns of a resolved table are text, and what a label is."""
+    classes = {str(name) for name in table.classes or ()}
+    return Prose(table.text, table.label, parses if table.is_regression else lambda text: text_of(text) in classes)
+
+
+def _rows_at_once(table: Table) -> int:
+    """Return how many rows become features together."""
+    most = _TEXTS_AT_ONCE if table.text else _NUMBERS_AT_ONCE
+    return max(1, min(most, _NUMBERS_AT_ONCE // max(1, len(number_names(table)))))
+
+
+def _numbers(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
+    """Return the features of all columns but those of text, unscaled."""
     features = np.zeros((rows.count, d))
     start = 0
     for column in table.features or ():
+        if column in table.text:
+            continue
         if column in table.categories:
             declared = [text_of(value) for value in table.categories[column]]
             remedy = f"declare null among the categories of {column}, or leave out the row"
@@ -321,20 +355,37 @@ def _features(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
     return features
 
 
-def _scaled(rows: Rows, features: NDArray[np.float64], table: Table) -> NDArray[np.float32]:
+def _scaled(rows: Rows, numbers: NDArray[np.float64], table: Table) -> Any:
+    """Return the features of all columns, scaled as declared: sparse ones where there is text."""
+    if not table.text:
+        return _scaled_numbers(rows, numbers, table)
+    from certified_unlearning.data.tables.hashing.rows import norms, unit, with_text  # Not at the top: scikit-learn.
+
+    features = with_text(numbers, rows, table)
+    if table.norm == "unit":
+        return unit(features).astype(np.float32)
+    _require_short(rows, norms(features))
+    return features.astype(np.float32)
+
+
+def _scaled_numbers(rows: Rows, features: NDArray[np.float64], table: Table) -> NDArray[np.float32]:
     if table.norm == "unit":
         # First by the largest value: squares of very large and very small ones are no numbers any more.
         features = _divided(features, np.abs(features).max(axis=1))
         features = _divided(features, np.linalg.norm(features, axis=1))
         return features.astype(np.float32)
-    lengths = np.linalg.norm(features, axis=1)
+    _require_short(rows, np.linalg.norm(features, axis=1))
+    return features.astype(np.float32)
+
+
+def _require_short(rows: Rows, lengths: NDArray[np.float64]) -> None:
+    """Raise `DataError` if a row is longer than 1."""
     worst = int(lengths.argmax())
     if lengths[worst] > 1 + NORM_TOLERANCE:
         raise DataError(
             f"{rows.where(worst)} has norm {lengths[worst]:.7g}, but norm: at-most-1 allows 1; divide all rows by a "
             "constant, or use norm: unit"
         )
-    return features.astype(np.float32)
 
 
 def _divided(features: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -28,14 +28,16 @@ _CSV_VALUES_AT_ONCE = 1 << 19
 _PARQUET_ROWS_AT_ONCE = 1 << 16
 
 
-def batches(path: str, columns: Sequence[str], rows_at_once: int) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a file, at most so many rows at once; of a CSV file as text.
+def batches(
+    path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of a file, at most so many rows at once; of a CSV file as text, where ``prose`` helps.
 
     Raises:
         DataError: The file cannot be read.
     """
     if is_csv(path):
-        yield from _csv_batches(path, columns, rows_at_once)
+        yield from _csv_batches(path, columns, rows_at_once, prose)
         return
     with _readable(path):
         file = pa.parquet.ParquetFile(path, pre_buffer=False)
@@ -44,12 +46,14 @@ def batches(path: str, columns: Sequence[str], rows_at_once: int) -> Iterator[pa
             yield batch
 
 
-def _csv_batches(path: str, columns: Sequence[str], rows_at_once: int) -> Iterator[pa.RecordBatch]:
+def _csv_batches(
+    path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None
+) -> Iterator[pa.RecordBatch]:
     # All text: types guessed from the first rows would depend on them, and 007 would become 7.
     names = csv_file.header(path)
     at_once = max(1, min(rows_at_once, _CSV_VALUES_AT_ONCE // max(1, len(names))))
     places = [names.index(column) for column in columns]
-    blocks = csv_file.read(path, at_once)
+    blocks = csv_file.read(path, at_once, prose)
     next(blocks, None)
     for block in blocks:
         by_column = list(zip(*block, strict=True))

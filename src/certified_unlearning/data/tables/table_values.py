@@ -163,6 +163,15 @@ class Rows:
             )
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
+    def prose(self, column: str) -> list[str]:
+        """Return each value as it is stored, which must be text; a missing one is an empty text."""
+        values = self._decoded(column)
+        if not (_is_text(values) or pa.types.is_null(values.type)):
+            raise DataError(
+                f"{self.path}: column {column} holds {values.type}, expected text; leave it out of the columns of text"
+            )
+        return [text or "" for text in values.to_pylist()]
+
     def identifiers(self, column: str) -> list[str]:
         """Return each value as text; none may be missing.
 

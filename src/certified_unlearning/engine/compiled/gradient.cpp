@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t LANES = 8;
 constexpr int64_t ROWS = 8;  // At once: a load of weights and of the sum serves all of them.
+constexpr int64_t HALF = 4;  // Of several classes: scores of so many rows and classes stay in registers.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 typedef float Narrow __attribute__((vector_size(LANES * sizeof(float))));
@@ -73,7 +74,119 @@ inline void add(const float *rows, int64_t first, int64_t features, Losses losse
     }
 }
 
+// Classes against the rest, some of them.
+struct ClassLosses {
+    const int64_t *numbers, *positives;
+    const double *of_class;  // Null for 1.
+
+    // The derivative of a row's loss by its score of a class.
+    double slope(int64_t row, int64_t which, double score) const {
+        const double label = numbers[row] == positives[which] ? 1.0 : -1.0;
+        return -label / (1 + std::exp(label * score)) * (of_class ? of_class[numbers[row]] : 1.0);
+    }
+};
+
+// Sets the derivatives of COUNT rows' losses by their scores of CLASSES classes.
+template <int64_t COUNT, int64_t CLASSES>
+inline void slopes_of(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t from,
+                      const double *weights, double *slopes) {
+    const int64_t full = features / LANES * LANES;
+    rows += first * features;
+    weights += from * features;
+    Lanes products[COUNT][CLASSES];
+    for (int64_t row = 0; row < COUNT; ++row)
+        for (int64_t which = 0; which < CLASSES; ++which) products[row][which] = Lanes{};
+    for (int64_t at = 0; at < full; at += LANES) {
+        Lanes here[COUNT];
+#pragma GCC unroll 8
+        for (int64_t row = 0; row < COUNT; ++row) here[row] = widened(rows + row * features + at);
+#pragma GCC unroll 8
+        for (int64_t which = 0; which < CLASSES; ++which) {
+            const Lanes there = load(weights + which * features + at);
+#pragma GCC unroll 8
+            for (int64_t row = 0; row < COUNT; ++row) products[row][which] += here[row] * there;
+        }
+    }
+    for (int64_t row = 0; row < COUNT; ++row)
+        for (int64_t which = 0; which < CLASSES; ++which) {
+            double score = 0;
+            for (int64_t lane = 0; lane < LANES; ++lane) score += products[row][which][lane];
+            for (int64_t at = full; at < features; ++at)
+                score += rows[row * features + at] * weights[which * features + at];
+            slopes[row * CLASSES + which] = losses.slope(first + row, from + which, score);
+        }
+}
+
+// Adds the gradients of COUNT rows' losses, of CLASSES classes from one on, to their sums.
+template <int64_t COUNT, int64_t CLASSES>
+inline void add_classes(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t from,
+                        const double *weights, double *sums) {
+    const int64_t full = features / LANES * LANES;
+    double slopes[COUNT * CLASSES];
+    constexpr int64_t PART = COUNT < HALF ? COUNT : HALF;
+    for (int64_t row = 0; row < COUNT; row += PART)
+        slopes_of<PART, CLASSES>(rows, first + row, features, losses, from, weights, slopes + row * CLASSES);
+    rows += first * features;
+    sums += from * features;
+    for (int64_t at = 0; at < full; at += LANES) {
+        Lanes parts[CLASSES];
+#pragma GCC unroll 8
+        for (int64_t which = 0; which < CLASSES; ++which) parts[which] = Lanes{};
+#pragma GCC unroll 8
+        for (int64_t row = 0; row < COUNT; ++row) {
+            const Lanes here = widened(rows + row * features + at);
+#pragma GCC unroll 8
+            for (int64_t which = 0; which < CLASSES; ++which) parts[which] += here * slopes[row * CLASSES + which];
+        }
+#pragma GCC unroll 8
+        for (int64_t which = 0; which < CLASSES; ++which) {
+            parts[which] += load(sums + which * features + at);
+            std::memcpy(sums + which * features + at, &parts[which], sizeof parts[which]);
+        }
+    }
+    for (int64_t at = full; at < features; ++at)
+        for (int64_t which = 0; which < CLASSES; ++which) {
+            double part = 0;
+            for (int64_t row = 0; row < COUNT; ++row)
+                part += rows[row * features + at] * slopes[row * CLASSES + which];
+            sums[which * features + at] += part;
+        }
+}
+
+// Adds the gradients of COUNT rows' losses, of all these classes in groups of equal size, to their sums.
+template <int64_t COUNT>
+void add_all(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t classes,
+             const double *weights, double *sums) {
+    const int64_t groups = (classes + HALF - 1) / HALF;
+    for (int64_t from = 0, group = 0; group < groups; ++group) {
+        const int64_t to = classes * (group + 1) / groups;
+        switch (to - from) {
+            case 1: add_classes<COUNT, 1>(rows, first, features, losses, from, weights, sums); break;
+            case 2: add_classes<COUNT, 2>(rows, first, features, losses, from, weights, sums); break;
+            case 3: add_classes<COUNT, 3>(rows, first, features, losses, from, weights, sums); break;
+            default: add_classes<COUNT, HALF>(rows, first, features, losses, from, weights, sums);
+        }
+        from = to;
+    }
+}
+
 }  // namespace
+
+// Adds the gradients of all rows' losses, of some classes against the rest, to their totals, block by block.
+extern "C" void class_gradients(int64_t n, int64_t features, int64_t block, int64_t classes, const float *rows,
+                                const int64_t *numbers, const int64_t *positives, const double *of_class,
+                                const double *weights, double *totals) {
+    const ClassLosses losses{numbers, positives, of_class};
+    std::vector<double> sums(classes * features);
+    for (int64_t first = 0; first < n; first += block) {
+        const int64_t end = first + block < n ? first + block : n;
+        std::fill(sums.begin(), sums.end(), 0.0);
+        int64_t row = first;
+        for (; row + ROWS <= end; row += ROWS) add_all<ROWS>(rows, row, features, losses, classes, weights, sums.data());
+        for (; row < end; ++row) add_all<1>(rows, row, features, losses, classes, weights, sums.data());
+        for (int64_t at = 0; at < classes * features; ++at) totals[at] += sums[at];
+    }
+}
 
 // Adds the gradients of all rows' losses to the total, block by block.
 extern "C" void logistic_gradient(int64_t n, int64_t features, int64_t block, const float *rows, const double *labels,

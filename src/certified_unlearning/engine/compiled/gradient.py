@@ -20,12 +20,18 @@ NUMBERS_OF_A_CALL = 1 << 27
 """So many are read in some tenths of a second, for which a signal has to wait."""
 
 
-def takes(rows: NDArray[Any], labels: NDArray[Any]) -> bool:
-    """Return whether `logistic_gradient` is there and takes such rows."""
+def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] = np.float64) -> bool:
+    """Return whether the kernel is there and takes such rows.
+
+    Args:
+        rows: Rows, or whatever stands for them.
+        labels: Labels.
+        of_labels: Their type: float64 for `logistic_gradient`, int64 for `class_gradients`.
+    """
     return (
         rows.dtype == np.float32
         and rows.flags.c_contiguous
-        and labels.dtype == np.float64
+        and labels.dtype == of_labels
         and labels.flags.c_contiguous
         and len(labels) == len(rows)
         and library() is not None
@@ -61,6 +67,39 @@ def logistic_gradient(
     return total
 
 
+def class_gradients(
+    rows: NDArray[Any],
+    numbers: NDArray[Any],
+    weights: NDArray[np.float64],
+    positives: Sequence[int],
+    *,
+    block: int,
+    class_weights: Sequence[float] | None,
+) -> NDArray[np.float64]:
+    """Return the sums of the gradients of all rows' losses, of some classes against the rest, which read a row once.
+
+    Args:
+        rows: Shape ``(n, d)``; `takes` them.
+        numbers: Of their classes, int64, shape ``(n,)``.
+        weights: Of some classes, shape ``(len(positives), d)``.
+        positives: The numbers of these classes.
+        block: Rows that are added one after another.
+        class_weights: Of all classes; None for 1.
+    """
+    found = library()
+    assert found is not None
+    weights, total = np.ascontiguousarray(weights, np.float64), np.zeros((len(positives), rows.shape[1]))
+    those = np.array(positives, np.int64)
+    of_class = None if class_weights is None else np.array(class_weights, np.float64)
+    size = block * max(1, NUMBERS_OF_A_CALL // (block * rows.shape[1] * len(positives)))
+    for first in range(0, len(rows), size):
+        some, of_some = rows[first : first + size], numbers[first : first + size]
+        given = (some, of_some, those, of_class, weights, total)
+        where = [None if each is None else each.ctypes.data for each in given]
+        found.class_gradients(*some.shape, block, len(those), *where)
+    return total
+
+
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
@@ -69,4 +108,6 @@ def library() -> ctypes.CDLL | None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
         found.logistic_gradient.argtypes = [*[whole] * 3, address, address, number, number, address, address]
         found.logistic_gradient.restype = None
+        found.class_gradients.argtypes = [*[whole] * 4, *[address] * 6]
+        found.class_gradients.restype = None
     return found

@@ -7,20 +7,20 @@ besides them; `accounting.residual.rounding` bounds how far what comes out is fr
 """
 
 import functools
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual.rounding import Terms, block_rows, chain
 from certified_unlearning.engine.compiled import gradient as compiled
+from certified_unlearning.engine.compiled import softmax as compiled_softmax
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import ParameterError
 
@@ -29,6 +29,8 @@ Rows = Any
 """An array, or a sparse matrix, for which SciPy has no types."""
 Product = Callable[[Array], Array]
 """A symmetric matrix, as what it makes of a vector."""
+NARROW_ERROR = 1e-6
+"""Share of a matrix' trace that float32 products may be off by, and more."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Regression:
         rows, labels = self.rows[::every], self.labels[::every]
         if not issparse(rows):
             rows = np.ascontiguousarray(rows, np.float64)
-        return type(self)(rows, labels, len(labels), self.strong_convexity, self.classes, self.class_weights)
+        return replace(self, rows=rows, labels=labels, n=len(labels))
 
     def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield rows and labels, block by block; rows of another type become float64 a block at a time."""
@@ -83,13 +85,21 @@ class Regression:
         return int(self.rows.shape[1]) * scores_per_record(self.classes)
 
 
+@dataclass(frozen=True)
 class LogisticRegression64(Regression):
-    """Logistic regression: weights of shape ``(d,)``."""
+    """Logistic regression: weights of shape ``(d,)``.
+
+    Attributes:
+        positive: The class that stands against the rest, where labels are numbers of three classes or more; None where
+            they are -1.0 and 1.0. A record's weight is that of its own class in both cases.
+    """
+
+    positive: int | None = None
 
     def value(self, weights: Array) -> float:
         """Return ``f(w)``."""
         losses = sum(
-            float(weighted(np.logaddexp(0.0, -y * (x @ weights)), y, self.class_weights).sum())
+            float(weighted(np.logaddexp(0.0, -_signs(y, self.positive) * (x @ weights)), y, self.class_weights).sum())
             for x, y in self.blocks()
         )
         return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
@@ -101,6 +111,9 @@ class LogisticRegression64(Regression):
             total = compiled.logistic_gradient(
                 self.rows, self.labels, weights, block=size, class_weights=self.class_weights
             )
+        elif self.positive is not None:
+            only: Array = gradients(self, weights[None], [self.positive])[0]
+            return only
         else:
             total = np.zeros_like(weights)
             for x, y in self.blocks():
@@ -113,7 +126,7 @@ class LogisticRegression64(Regression):
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             scores = x @ weights
-            total += x.T @ _coefficients(scores, y, self.class_weights)
+            total += x.T @ _coefficients(scores, y, self.class_weights, self.positive)
             scaled = _scaled_rows(x, scores, y, self.class_weights)
             hessian += _squared(scaled)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
@@ -150,11 +163,17 @@ class SoftmaxRegression64(Regression):
     def gradient(self, weights: Array) -> Array:
         """Return the gradient, shape ``(classes d,)``."""
         by_class = weights.reshape(self.classes, -1)
-        total = np.zeros_like(by_class)
-        for x, y in self.blocks():
-            probabilities = _softmax(x @ by_class.T)
-            probabilities[np.arange(len(y)), y] -= 1
-            total += weighted(probabilities.T, y, self.class_weights) @ x
+        if compiled_softmax.takes(self.rows, self.labels):
+            size = block_rows(self.rows.shape[1])
+            total = compiled_softmax.softmax_gradient(
+                self.rows, self.labels, by_class, block=size, class_weights=self.class_weights
+            )
+        else:
+            total = np.zeros_like(by_class)
+            for x, y in self.blocks():
+                probabilities = _softmax(x @ by_class.T)
+                probabilities[np.arange(len(y)), y] -= 1
+                total += weighted(probabilities.T, y, self.class_weights) @ x
         return total.ravel() / self.n + self.strong_convexity * weights
 
     def hessian_at(self, weights: Array) -> Product:
@@ -172,6 +191,26 @@ class SoftmaxRegression64(Regression):
             return total.ravel() / self.n + self.strong_convexity * vector
 
         return product
+
+    def mean_curvature(self, weights: Array) -> Array:
+        """Return ``(1/n) sum omega x x' + m I``: the lower half of a ``(d, d)`` array in Fortran's order.
+
+        ``omega = (1 - sum p^2) / (classes - 1)`` is the mean of the ``classes - 1`` eigenvalues of a record's curvature
+        ``diag(p) - p p'`` that need not be 0. It only guides solvers, so float32 rows are multiplied in float32.
+        """
+        by_class, d = weights.reshape(self.classes, -1), self.rows.shape[1]
+        total, size = np.zeros((d, d), order="F"), max(block_rows(d), 2 * d)
+        syrk = ssyrk if self.rows.dtype == np.float32 else dsyrk
+        for first in range(0, len(self.labels), size):
+            x, y = self.rows[first : first + size], self.labels[first : first + size]
+            probabilities = _softmax(x @ by_class.T.astype(x.dtype))
+            omega = (1 - (probabilities * probabilities).sum(axis=1)) / (self.classes - 1)
+            roots = np.sqrt(np.maximum(weighted(omega, y, self.class_weights), 0)).astype(x.dtype)
+            total += syrk(1.0, (x * roots[:, None]).T, lower=1)
+        total /= self.n
+        # Products in float32 may be off by so much, which a matrix that is to be factored must stand.
+        total[np.diag_indices(d)] += self.strong_convexity + NARROW_ERROR * float(np.trace(total))
+        return total
 
 
 class RidgeRegression64(Regression):
@@ -212,6 +251,49 @@ class RidgeRegression64(Regression):
         return product
 
 
+def gradients(objective: Regression, weights: Array, positives: Sequence[int]) -> Array:
+    """Return the gradients of some classes' losses against the rest, in one pass; shape ``(len(positives), d)``.
+
+    Args:
+        objective: Rows, with numbers of three classes or more as labels.
+        weights: Of each of these classes, shape ``(len(positives), d)``.
+        positives: Their numbers.
+    """
+    if compiled.takes(objective.rows, objective.labels, np.int64):
+        total = compiled.class_gradients(
+            objective.rows,
+            objective.labels,
+            weights,
+            positives,
+            block=block_rows(objective.rows.shape[1]),
+            class_weights=objective.class_weights,
+        )
+    else:
+        total = np.zeros_like(weights)
+        for x, y in objective.blocks():
+            total += (x.T @ _coefficients_by_class(x @ weights.T, y, positives, objective.class_weights)).T
+    return total / objective.n + objective.strong_convexity * weights
+
+
+def removed_gradients(
+    rows: Array, numbers: NDArray[Any], weights: Array, n: int, class_weights: tuple[float, ...] | None
+) -> Array:
+    """Return `removed_gradient` of every class against the rest, shape ``(classes, d)``.
+
+    Args:
+        rows: Those of the records that leave.
+        numbers: Of their classes.
+        weights: Of every class, shape ``(classes, d)``.
+        n: What the sums are divided by.
+        class_weights: Of every class; None for 1.
+    """
+    ghat, every = np.zeros_like(weights), range(len(weights))
+    for some in _blocks_of(len(rows), rows.shape[1]):
+        coefficients = _coefficients_by_class(rows[some] @ weights.T, numbers[some], every, class_weights)
+        ghat -= coefficients.T @ rows[some]
+    return ghat / n
+
+
 def removed_gradient(
     rows: Array,
     labels: NDArray[Any],
@@ -234,34 +316,43 @@ def removed_gradient(
     return ghat / n
 
 
-def curvature_roots(
-    rows: Array, labels: NDArray[Any], at: Array, n: int, class_weights: tuple[float, ...] | None = None
+def curved_rows(rows: Array, labels: NDArray[Any], at: Array, class_weights: tuple[float, ...] | None = None) -> Array:
+    """Return rows ``sqrt(s'(x.w)) x``: the sum of their squares, over ``n``, is these records' part of a Hessian.
+
+    Args:
+        rows: The records' rows, shape ``(records, d)``.
+        labels: Their labels, by which they are weighted.
+        at: Where the Hessian was made, shape ``(d,)``.
+        class_weights: What the losses of records of each class are multiplied by.
+    """
+    return root_curvatures(rows, labels, at, class_weights)[:, None] * rows
+
+
+def root_curvatures(
+    rows: Array, labels: NDArray[Any], at: Array, class_weights: tuple[float, ...] | None = None
 ) -> Array:
-    """Return rows ``sqrt(s'(x.w) / n) x``: the sum of their squares is these records' part of a logistic Hessian."""
-    roots: Array = _scaled_rows(rows, rows @ at, labels, class_weights) / math.sqrt(n)
+    """Return ``sqrt(s'(x.w))``, which `curved_rows` multiplies rows by.
+
+    Args:
+        rows: As there, and so are the others.
+        labels: Labels.
+        at: One vector, or that of every class against the rest, shape ``(classes, d)``.
+        class_weights: Weights.
+
+    Returns:
+        Shape ``(records,)``, or ``(classes, records)``.
+    """
+    roots: Array = np.sqrt(weighted(_curvatures(rows @ at.T).T, labels, class_weights))
     return roots
 
 
-def downdate(
-    matrix: Array,
-    rows: Array,
-    labels: NDArray[Any],
-    at: Array,
-    n: int,
-    class_weights: tuple[float, ...] | None = None,
-    *,
-    squared: bool = False,
-) -> None:
-    """Take these records' part at some weights out of the lower half of a Hessian, in place.
+def downdate(matrix: Array, curved: Array, n: int) -> None:
+    """Take some records' part out of the lower half of a Hessian, in place.
 
     Args:
         matrix: Shape ``(d, d)``, in Fortran's order.
-        rows: The records' rows, shape ``(records, d)``.
-        labels: Their labels.
-        at: Where the Hessian was made, shape ``(d,)``.
+        curved: `curved_rows` of these records; of ridge regression their rows.
         n: What the records' parts are divided by.
-        class_weights: What the losses of records of each class are multiplied by.
-        squared: Whether it is that of ridge regression, not of a logistic one.
 
     Raises:
         ParameterError: The matrix cannot be changed in place.
@@ -269,12 +360,9 @@ def downdate(
     # SciPy's wrapper would write to read-only memory.
     if not matrix.flags.writeable:
         raise ParameterError("a matrix to downdate must not be read-only; copy it first")
-    for some in _blocks_of(len(rows), rows.shape[1]):
-        scaled = rows[some]
-        if not squared:
-            scaled = _scaled_rows(scaled, scaled @ at, labels[some], class_weights)
+    for some in _blocks_of(*curved.shape):
         # In place, for a matrix of its own for the records' part costs three times as much at a thousand columns.
-        if dsyrk(-1.0 / n, scaled, 1.0, matrix, trans=1, lower=1, overwrite_c=1) is not matrix:
+        if dsyrk(-1.0 / n, curved[some], 1.0, matrix, trans=1, lower=1, overwrite_c=1) is not matrix:
             raise ParameterError("a matrix to downdate must be float64 and lie in Fortran's order")
 
 
@@ -305,9 +393,25 @@ def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ..
     return product
 
 
-def _coefficients(scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:
+def _coefficients(
+    scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None, positive: int | None = None
+) -> Array:
     """Return the derivative of each record's loss by its score."""
-    return weighted(-labels * expit(-labels * scores), labels, class_weights)
+    signs = _signs(labels, positive)
+    return weighted(-signs * expit(-signs * scores), labels, class_weights)
+
+
+def _coefficients_by_class(
+    scores: Array, numbers: NDArray[Any], positives: Sequence[int], class_weights: tuple[float, ...] | None
+) -> Array:
+    """Return the derivatives of records' losses by the scores of some classes, shape ``(records, classes)``."""
+    signs = np.where(numbers[:, None] == np.asarray(positives), 1.0, -1.0)
+    return weighted((-signs * expit(-signs * scores)).T, numbers, class_weights).T
+
+
+def _signs(labels: NDArray[Any], positive: int | None) -> NDArray[Any]:
+    """Return -1 and 1, of a class against the rest where labels are numbers of classes."""
+    return labels if positive is None else np.where(labels == positive, 1.0, -1.0)
 
 
 def _curvatures(scores: Array) -> Array:

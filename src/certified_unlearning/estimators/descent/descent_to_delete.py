@@ -9,7 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.errors import AssumptionError
 from certified_unlearning.estimators.descent.model import DescentClassifier, shown_progress
+from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
 from certified_unlearning.mechanisms.learners.history import History
 
@@ -71,6 +73,14 @@ class _DescentToDelete(DescentClassifier):
 
     def _noise_of_weights(self) -> tuple[float, bool]:
         return self._learner.sigma, False
+
+    def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
+        if self._learner.accountant == "as published":
+            raise AssumptionError(
+                f"the comparator of {type(self).__name__} is drawn with accountant='shifted' or 'conditional', got "
+                "'as published': those theorems do not say how long the retrained model learns"
+            )
+        return super()._laws(gone, trials)
 
     def _publish(self, weights: torch.Tensor, history: History) -> None:
         published = self._learner.publish(weights, history, [self._noise_key()])

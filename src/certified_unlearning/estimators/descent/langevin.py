@@ -13,6 +13,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
 from certified_unlearning.estimators.descent.model import DescentClassifier, LangevinModel, shown_progress
 from certified_unlearning.estimators.linear import ROWS_AT_ONCE
+from certified_unlearning.estimators.records import Positions, RecordStore
 from certified_unlearning.mechanisms.learners.history import History
 from certified_unlearning.mechanisms.learners.minibatch import learner_of, plan_learner
 
@@ -74,10 +75,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         gone = store.removable(named)
         places = learner.places_of(store.known_places[gone])
         history = done.after(learner.plan_removal(done, len(gone), places))
-        others: tuple[Any, Any] = (0, 0)
-        if learner.adjacency == "replace":
-            rows, labels = self._replacements(len(gone))
-            others = self._signed(rows, labels), labels
+        others = self._others(len(gone))
 
         def carry_on(_rows: NDArray[Any], labels: NDArray[Any]) -> dict[str, Any]:
             return {
@@ -90,6 +88,21 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
 
         self._remove_in_place(gone, carry_on, others)
         return not self._class_sizes.all()
+
+    def _others(self, records: int) -> tuple[Any, Any]:
+        """Return what stands in the dealt order in the places of removed records: nothing, or others."""
+        if self._learner.adjacency != "replace":
+            return 0, 0
+        rows, labels = self._replacements(records)
+        return self._signed(rows, labels), labels
+
+    def _store_without(self, gone: Positions) -> RecordStore:
+        if self._learner.cycle is None:
+            return super()._store_without(gone)
+        return self._store.with_others(gone, *self._others(len(gone)))
+
+    def _as_tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._tensors(rows, labels) if self._learner.cycle is None else self._placed(rows, labels)
 
     def _signed(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows as `engine.minibatch` takes them, in the same memory."""

@@ -23,9 +23,10 @@ from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.descent import report
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.objective import Laws
-from certified_unlearning.estimators.records import Positions
+from certified_unlearning.estimators.records import Positions, RecordStore
 from certified_unlearning.estimators.scaling import unit
 from certified_unlearning.mechanisms.learners.history import History, Removal
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Delta, NoiseSource
 
 
@@ -117,14 +118,33 @@ class DescentModel(LinearModel):
 
     def _remove_by_steps(self, gone: Positions) -> None:
         """Go on with descent on copies of the rows without some records."""
-        if self._learner.adjacency == "replace":
-            store = self._store.with_others(gone, *self._replacements(len(gone)))
-        else:
-            store = self._store.compacted(gone)
+        store = self._store_without(gone)
         self._unlearn(*self._tensors(store.rows, store.labels), records=len(gone))
         self._store = store
         if self.random_state is not None:
             self._noise_source = "seed"  # It may have been set after `fit`.
+
+    def _store_without(self, gone: Positions) -> RecordStore:
+        """Return copies of the records without some, or with others in their places, as the adjacency says."""
+        if self._learner.adjacency == "replace":
+            return self._store.with_others(gone, *self._replacements(len(gone)))
+        return self._store.compacted(gone)
+
+    def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
+        if len(self._history):
+            raise AssumptionError(
+                f"the laws of {type(self).__name__} are drawn for the first removal, but it has made "
+                f"{counted(len(self._history), 'removal')} already"
+            )
+        learner, noise = self._learner, str(self._noise_key())
+        places = learner.places_of(self._store.known_places[gone])
+        removal = learner.plan_removal(self._history, len(gone), places)
+        # With adjacency `replace`, the same others stand in both laws: the guarantee holds whatever they are.
+        after = self._store_without(gone)
+        whole, left = (self._as_tensors(each.rows, each.labels) for each in (self._store, after))
+        keys = [[address(noise, name, trial) for trial in range(trials)] for name in ("learning", "removal", "again")]
+        laws = learner.laws(whole, left, removal, *keys)
+        return Laws(*(each.cpu().numpy().astype(np.float64) for each in laws))
 
     @property
     def certificate_(self) -> StepsCertificate:
@@ -185,6 +205,10 @@ class DescentModel(LinearModel):
         rows = self._rows(features) if self._scaling() is None else self._with_intercept(features)
         return rows, labels
 
+    def _as_tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rows and labels, as the store keeps them, as the learner takes them."""
+        return self._tensors(rows, labels)
+
     def _tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
         device = pick_device(self.device)
         tensor = torch.as_tensor(rows, device=device)
@@ -203,24 +227,12 @@ class LangevinModel(DescentModel):
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
-        learner = self._learner
-        drawn = learner.cycle is None and learner.accountant == "shifted" and learner.adjacency != "replace"
-        if not drawn or len(self._history):
+        if self._learner.accountant != "shifted":
             raise AssumptionError(
-                f"the comparator of {type(self).__name__} is drawn for the first removal, with accountant='shifted', "
-                "adjacency 'zero-out' or 'remove' and all records in every step"
+                f"the comparator of {type(self).__name__} is drawn with accountant='shifted', got "
+                f"{self._learner.accountant!r}: others compare with learning that never ends"
             )
-        removal = learner.plan_removal(self._history, len(gone))
-        whole, store = self._tensors(self._store.rows, self._store.labels), self._store.compacted(gone)
-        left, noise = self._tensors(store.rows, store.labels), str(self._noise_key())
-        keys = {
-            name: [address(noise, name, trial) for trial in range(trials)]
-            for name in ("learning", "removal", "comparator")
-        }
-        before = learner.learn(*whole, keys["learning"])
-        unlearned = learner.unlearn(before, *left, [removal], keys["removal"])
-        comparator = learner.comparator(*left, removal, keys["comparator"])
-        return Laws(*(each.cpu().numpy().astype(np.float64) for each in (before, unlearned, comparator)))
+        return super()._laws(gone, trials)
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
         history = self._history.after(self._learner.plan_removal(self._history, records))

@@ -1,12 +1,20 @@
 """Logistic and softmax regression whose removals are certified against an exact refit."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
+
+from numpy.typing import NDArray
+from scipy.special import log_expit
 
 from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.refit.model import RefitModel
+from certified_unlearning.estimators.refit.public import class_numbers
+from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+Strategy = Literal["softmax", "one-vs-rest"]
 
 
 @dataclass(repr=False, eq=False)
@@ -17,10 +25,14 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
     bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
     removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
-    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)`` of 10 million or
-    more, without ``strict_timing``) passes over the rows correct the weights instead, where that is enough. They wash
-    nothing out of the secret state; a reading does, after ``records_between_reads`` removed records, usually one in ten
-    or more.
+    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)``, with three
+    classes or more times their number, of 10 million or more, without ``strict_timing``) passes over the rows correct
+    the weights instead, where that is enough. They wash nothing out of the secret state; a reading does, after
+    ``records_between_reads`` removed records, usually one in ten or more.
+
+    With ``strategy="one-vs-rest"`` each of three classes or more has a model of two classes of its own, against all
+    others. All weights are one release, with one certificate. The ``k`` classes' matrices take ``16 k d^2`` bytes;
+    where that is more than 1.6 GB, every removal refits all of them.
 
     Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
     ten records or more may leave between readings, their removals are Newton steps, and copy the entries of the others.
@@ -31,6 +43,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     ``C``, but that the intercept is in the regulariser, as in its solver ``liblinear``; scikit-learn's ``C = 1`` is a
     good first choice here, too. A smaller ``C`` lets more records leave before data are read again.
 
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. Of two classes they allow a larger
+    budget where they outnumber the records by far; on wide rows, and with three classes, they change the model only.
+
     A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
     place, so a copy must be a deep one.
 
@@ -39,25 +54,45 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             intercept). The more, the more records leave before data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed
             since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
-            where every request reads them.
+            where every request learns anew.
         strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
             nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
         downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records
             and lets more of them leave before data are read again. None: up to 1000 features.
+        strategy: What three classes or more are learned by: ``"softmax"`` regression, or ``"one-vs-rest"``, as
+            scikit-learn's ``OneVsRestClassifier(LogisticRegression(C))``: each class' logistic regression against all
+            others. Of two classes both are the same.
     """
 
     strict_timing: bool = field(default=False, kw_only=True)
     downdate: bool | None = field(default=None, kw_only=True)
+    strategy: Strategy = field(default="softmax", kw_only=True)
 
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> RefitPlan:
+        strong_convexity = n * regularisation_of(C=C, n=n, intercept=self.fit_intercept)
         return RefitPlan.make(
             n=n,
-            strong_convexity=n * regularisation_of(C=C, n=n, intercept=self.fit_intercept),
+            strong_convexity=strong_convexity,
             strict=self.strict_timing,
             downdate=self.downdate,
+            one_vs_rest=self._is_one_vs_rest,
             **sizes,
             **self._asked(),
+            **self._guaranteed_by_public_rows(n, strong_convexity, sizes["classes"], sizes["class_weights"]),
         )
+
+    @property
+    def _is_one_vs_rest(self) -> bool:
+        if self.strategy not in get_args(Strategy):
+            raise ParameterError(f"strategy must be 'softmax' or 'one-vs-rest', got {self.strategy!r}")
+        return self.strategy == "one-vs-rest"
+
+    def _log_weights(self, scores: Array) -> Array:
+        # As scikit-learn's OneVsRestClassifier: each class' probability against the rest, over their sum.
+        return log_expit(scores) if self._is_one_vs_rest else scores
+
+    def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
+        return self._labels_of(class_numbers(public_y, self.classes_))
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         return plan.sigma, plan.strong_convexity

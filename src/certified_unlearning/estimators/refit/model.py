@@ -1,9 +1,10 @@
 """A model whose removals are certified against an exact refit: what classifiers and ridge regression share."""
 
 import copy
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,24 @@ from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.engine.objectives import sparse
-from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.estimator import without_sample_weight
+from certified_unlearning.estimators.linear import LinearModel, require_short_rows
 from certified_unlearning.estimators.objective import Laws
 from certified_unlearning.estimators.records import writeable
+from certified_unlearning.estimators.refit import secrets
+from certified_unlearning.estimators.refit.public import (
+    PublicRows,
+    checked_features,
+    checked_length,
+    require_both,
+    require_private,
+)
 from certified_unlearning.estimators.scaling import Array, dense
-from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.newton.one_vs_rest import OneVsRest
+from certified_unlearning.mechanisms.newton.public import public_curvature
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
 
@@ -38,7 +49,7 @@ class RefitModel(LinearModel):
             ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned. It has no effect where every request reads them.
+            since they were read last. None: planned. It has no effect where every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -46,6 +57,85 @@ class RefitModel(LinearModel):
     _: KW_ONLY
     sigma: float = 1e-3
     records_between_reads: int | None = None
+
+    @abstractmethod
+    def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
+        """Return what learners call the classes or targets of public rows.
+
+        Raises:
+            DataError: A public row has a class that no record has.
+        """
+
+    @without_sample_weight
+    def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
+        """Learn from records, and from public rows beside them.
+
+        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+
+        Public rows are in the objective as records are, and never leave it: no request can name one, and the
+        certificate compares with a refit on the same public rows. Whatever says ``n`` counts both, so ``C`` and
+        ``alpha`` mean what they mean to scikit-learn on all rows together. Public rows are scaled by the parameters as
+        records are; they change neither the scaling nor the list of classes. Where they curve the objective in every
+        direction, whatever the records are, the budget grows (``public_curvature`` in the certificate): more records
+        leave before data are read again.
+
+        Args:
+            X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix. Rows have
+                norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
+            y: Their classes, of any type; for regression, targets in the units of ``target_range``.
+            public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
+                The bounds need them as short as records are. With them, float32 rows are kept as float64. A private
+                record among them is promised nothing.
+            public_y: Their classes, each of which a record has; or targets.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+
+        Raises:
+            DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records;
+                or public rows have other columns or another class than records, or only one of the two is sparse.
+            ParameterError: A parameter makes no sense, or ``public_X`` was given without ``public_y``.
+            AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
+                regulariser.
+            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+        """
+        with self._all_or_nothing():
+            require_both(public_X, public_y)
+            self._given_public = None if public_X is None else (public_X, public_y)
+            super().fit(X, y)
+            del self._given_public, self._public
+        return self
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        # That of the base class beside this one.
+        features, labels = super()._validated(X, y)  # type: ignore[safe-super]
+        self._public: PublicRows | None = None
+        if self._given_public is None:
+            return features, labels
+        public_X, public_y = self._given_public
+        # Their curvature is that of the rows that are learned from, bit for bit: in float32 these would be others.
+        own = self._in_form(checked_features(public_X, X, features=self.n_features_in_)).astype(np.float64, copy=False)
+        if not self.normalize and self._scaling() is None:
+            require_short_rows(own, self._NEEDS_SHORT_ROWS, "public_X")
+        self._public = PublicRows(own, self._public_labels(checked_length(public_y, own.shape[0])))
+        return self._public.after(features, labels)
+
+    def _guaranteed_by_public_rows(
+        self, n: int, strong_convexity: float, classes: int, class_weights: tuple[float, ...] | None = None
+    ) -> dict[str, Any]:
+        """Return what `RefitPlan.make` takes of public rows; nothing without any."""
+        public: PublicRows | None = getattr(self, "_public", None)  # They are there while `fit` runs.
+        if public is None:
+            return {}
+        curvature = public_curvature(
+            self._rows(public.features),
+            public.labels.astype(np.float64),
+            n=n,
+            strong_convexity=strong_convexity,
+            classes=classes,
+            class_weights=class_weights,
+        )
+        return {"public_records": public.count, "public_curvature": curvature}
 
     def _asked(self) -> dict[str, Any]:
         """Return what `RefitPlan.make` takes of parameters, and of the form of rows."""
@@ -61,17 +151,21 @@ class RefitModel(LinearModel):
     def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
         rows = self._rows(X.astype(np.float64, copy=False)) if issparse(X) else self._dense_rows(plan, X)
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
-        if plan.removes_by_newton:
-            self._model: Any = NewtonRemoval(plan).fit(rows, labels)
-        else:
-            objective = objective_of(plan, rows, labels)
-            plan.require_representable(objective.terms)
-            self._model = refit(plan, objective)
+        self._model: Any = self._learned(plan, rows, labels)
         self._plan, self._counts = plan, Counts()
-        self._class_sizes = self._class_sizes_of(labels)
-        self._store.keep(np.arange(plan.n), rows, labels)
+        self._class_sizes = self._class_sizes_of(labels[: plan.private_records])
+        self._store.keep(np.arange(plan.private_records), rows, labels)  # Public rows, which come last, have no place.
         self._noise_source: NoiseSource = "system entropy"
         self.__dict__.update(self._released(self._model.weights, 0))
+
+    @staticmethod
+    def _learned(plan: RefitPlan, rows: Any, labels: NDArray[Any]) -> Any:
+        """Return the model of these rows, learned from nothing."""
+        if plan.one_vs_rest:
+            return OneVsRest(plan).fit(rows, labels)
+        if plan.removes_by_newton:
+            return NewtonRemoval(plan).fit(rows, labels)
+        return refits.learned(plan, rows, labels)
 
     def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
         # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
@@ -84,6 +178,7 @@ class RefitModel(LinearModel):
         return rows
 
     def _remove(self, named: NDArray[Any]) -> bool:
+        require_private(named, records=self._plan.private_records, public_rows=self._plan.public_records)
         gone = self._store.removable(named)
         self._make_writeable()
 
@@ -107,12 +202,7 @@ class RefitModel(LinearModel):
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
         # From nothing, as a reading does: the minimiser on what is left, to a part of the budget.
-        left = unlearned._plan, unlearned._store.rows, unlearned._store.labels
-        exact = (
-            NewtonRemoval(self._plan).fit(*left[1:])
-            if self._plan.removes_by_newton
-            else refit(self._plan, objective_of(*left))
-        )
+        exact = self._learned(self._plan, unlearned._store.rows, unlearned._store.labels)
 
         def drawn(weights: Array, name: str) -> Array:
             numbers = normal_numbers(trials * len(weights), address(noise, name))
@@ -124,15 +214,21 @@ class RefitModel(LinearModel):
             drawn(exact.weights, "comparator"),
         )
 
+    def _secret(self) -> Self:
+        model = copy.copy(self)
+        model._weights = self._model.weights
+        return model
+
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
-        plan, rows, labels = self._plan, self._store.rows, self._store.labels
-        if not plan.removes_by_newton:
-            return refit(plan, objective_of(plan, rows, labels)), "scheduled"
-        since = self._counts.since_read
-        if issparse(gone_rows):
+        plan, rows, labels, since = self._plan, self._store.rows, self._store.labels, self._counts.since_read
+        if not plan.removes_by_newton and not plan.one_vs_rest:
+            gone, after = (gone_rows, gone_labels), since + len(gone_labels)
+            return refits.without(plan, self._model, gone, rows, labels, since_read=after)
+        if issparse(gone_rows) and plan.removes_by_newton:
             gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
-        return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
+        mechanism = OneVsRest(plan) if plan.one_vs_rest else NewtonRemoval(plan)
+        return mechanism.remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
         """Return published weights, with fresh noise, and where the noise came from."""
@@ -146,7 +242,8 @@ class RefitModel(LinearModel):
         """Take private copies of those arrays that a removal writes to, where they are read-only."""
         self._store.make_writeable()
         if self._plan.removes_by_newton:
-            self._model.curvature.matrix = writeable(self._model.curvature.matrix)
+            for each in secrets.parts(self._model, self._plan):
+                each.curvature.matrix = writeable(each.curvature.matrix)
 
     @property
     def certificate_(self) -> ResidualCertificate:
@@ -164,9 +261,16 @@ class RefitModel(LinearModel):
             read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
         if counts.passes:
             read += f". For {counted(counts.passes, 'other')} they were read to correct the weights"
+        private = stated.n - stated.public_records
+        learned_from = f"{private} {noun_of(private, 'record')}"
+        if stated.public_records:
+            learned_from += (
+                f" and {counted(stated.public_records, 'public row')}, which nobody will ask to remove (n = "
+                f"{stated.n} counts both; at most {private - 1} of the {private} can be removed)"
+            )
         of_all = stated.epsilon_all_releases
         return [
-            f"Learned from {stated.n} {noun_of(stated.n, 'record')}; {counts.removed} removed since, in "
+            f"Learned from {learned_from}; {counts.removed} removed since, in "
             f"{counted(counts.requests, 'request')}. For these, data were read again {read}.",
             f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = {rounded_up(stated.epsilon)} at "
             f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}, of the model published last, "
@@ -186,20 +290,15 @@ class RefitModel(LinearModel):
         }
         arrays: dict[str, NDArray[Any] | None] = {"weights": self._weights}
         if training_data:
-            model, store = self._model, self._store
-            header["residual"] = model.residual
+            store = self._store
+            more, secret = secrets.stored(self._model, self._plan)
+            header |= more
             arrays |= {
                 **_arrays_of(store.rows),
                 "training_labels": store.labels,
                 "removed": store.removed,
-                "secret": model.weights,
+                **secret,
             }
-            if self._plan.removes_by_newton:
-                curvature = model.curvature
-                header["curvature"] = [curvature.error, curvature.not_downdated, curvature.usable]
-                if self._plan.by_passes:
-                    header["left"] = vars(model.left)
-                arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         return header, arrays
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -215,15 +314,9 @@ class RefitModel(LinearModel):
         """Set records and the secret state from a file."""
         labels, removed = arrays["training_labels"], arrays["removed"]
         rows = _rows_of(arrays, (self._plan.n, self._plan.features))
-        self._store.keep(np.where(removed, -1, np.arange(len(labels))), rows, labels)
-        self._class_sizes = self._class_sizes_of(labels[~removed])
-        weights, residual = arrays["secret"], header["residual"]
-        if not self._plan.removes_by_newton:
-            self._model = Fitted(weights, residual)
-            return
-        matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
-        left = left_of(header, strong_convexity=self._plan.strong_convexity)
-        self._model = Model(weights, left, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+        self._store.keep(np.where(removed, -1, np.arange(len(removed))), rows, labels)
+        self._class_sizes = self._class_sizes_of(labels[: len(removed)][~removed])
+        self._model = secrets.restored(self._plan, header, arrays)
 
 
 def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:

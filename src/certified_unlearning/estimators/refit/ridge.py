@@ -1,7 +1,13 @@
 """Ridge regression whose removals are certified against an exact refit."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.estimators.refit.model import RefitModel
 from certified_unlearning.estimators.regressor import RidgeRegressor
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -27,6 +33,9 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     intercept) weights have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0``, linear regression, is refused:
     without strong convexity no noise covers what one record may have moved.
 
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. The least eigenvalue of their Gram
+    matrix, over ``n``, adds to ``m``: a smaller ``sigma`` or ``alpha`` is then enough for float64.
+
     A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
     place, so a copy must be a deep one.
 
@@ -38,10 +47,16 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     """
 
     def _planned(self, n: int) -> RefitPlan:
+        strong_convexity = n * self._regularisation(n)
         return RefitPlan.make(
             n=n,
             features=self._columns,
             classes=1,
-            strong_convexity=n * self._regularisation(n),
+            strong_convexity=strong_convexity,
             **self._asked(),
+            **self._guaranteed_by_public_rows(n, strong_convexity, classes=1),
         )
+
+    def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
+        targets = check_array(public_y, ensure_2d=False, dtype=np.float64, input_name="public_y")
+        return TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept).scaled(targets)

@@ -13,11 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.adding.reading import NewRecords, read_new_records
 from certified_unlearning.ledger.application import (
     answer,
@@ -32,6 +29,8 @@ from certified_unlearning.ledger.model import StoredModel, method_of
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.ledger.training.forms import copy_of
+from certified_unlearning.ledger.training.keyed import digest_of_file, tag
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 
@@ -121,19 +120,19 @@ def _plan(
     new = read_new_records(directory, ledger, model, state, file, one_spelling=one_spelling)
 
     def described(key: bytes) -> Addition:
-        return Addition(new.people, new.records, str(file.resolve()), training.digest_of_file(file, key))
+        return Addition(new.people, new.records, str(file.resolve()), digest_of_file(file, key))
 
     batch = planned_batch(directory, ledger, model, state, new.records, described)
     if file.stat().st_mtime_ns != modified:
         raise DataError(f"{file} was changed while it was read; nothing was added, try again")
     if announce is not None:
         grown = method_of(directory, model).plan_after([*answered_of(state), Answered(batch, None)])
-        rows = np.memmap(directory.features, np.float32, "r", shape=(state.rows, model.learner.features))
+        rows = copy_of(directory, model.learner.features, state.current.version).rows(state.rows)
         announce(new, seconds_to_learn(rows, grown))
     key = read_key(directory.identifier_key)
     with ledger.transaction():
         ledger.add_records(
-            Record(identifier, row, training.tag(key, identifier, row))
+            Record(identifier, row, tag(key, identifier, row))
             for row, identifier in enumerate(new.identifiers, state.rows)
         )
         ledger.add_spellings(new.spellings)
@@ -147,7 +146,7 @@ def _is_of(directory: ModelDirectory, state: State, file: Path) -> bool:
     if batch is None or batch.addition is None:
         return False
     try:
-        found = training.digest_of_file(file, read_key(directory.digest_key(batch.version)))
+        found = digest_of_file(file, read_key(directory.digest_key(batch.version)))
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}; nothing was added") from error
     return hmac.compare_digest(found, batch.addition.source_digest)

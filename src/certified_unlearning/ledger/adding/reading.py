@@ -4,7 +4,6 @@ What was declared at `init` stays: columns, categories, ranges, classes. Whose t
 records come a second time, and nobody comes back whose removal was requested.
 """
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ from certified_unlearning.data.tables.table_file import column_names
 from certified_unlearning.data.tables.table_values import UnfitRowError
 from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import StoredModel, with_intercept
 from certified_unlearning.ledger.state import State
 from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.training.forms import adding
 
 UNCHANGED = (
     "nothing was added: correct the file, or leave such rows out, for what `unlearn init` declared stays as it is"
@@ -100,16 +99,11 @@ def read_new_records(
     by_class = np.zeros(len(labels), np.int64)
     rows_of: Counter[str] = Counter()
     identifiers: list[str] = []
-    with (
-        Spellings() as spellings,
-        directory.added_features(version).open("wb") as feature_file,
-        directory.added_labels(version).open("wb") as label_file,
-    ):
+    with Spellings() as spellings, adding(directory, version) as writer:
         try:
             for block in read_blocks(table):
                 rows = with_intercept(block.features) if model.intercept else block.features
-                feature_file.write(rows.data)
-                label_file.write((block.labels if targets is None else targets.scaled(block.labels)).data)
+                writer.add(rows, block.labels if targets is None else targets.scaled(block.labels))
                 identifiers += block.identifiers or []
                 spellings.add(block.spellings or [])
                 by_class += (block.labels[:, None] == labels).sum(axis=0)
@@ -125,10 +119,6 @@ def read_new_records(
         groups = [group for group in spellings.groups() if any(each in rows_of for each in group.people)]
         if not one_spelling:
             _require_unlike_removed(groups, rows_of, requested, ledger, state)
-        for written in (feature_file, label_file):
-            written.flush()
-            os.fsync(written.fileno())
-    synchronise(directory.path)
     used = {*table.roles.values(), *(table.features or ())}
     one_row_each = ledger.count_records() == len(known)
     return NewRecords(

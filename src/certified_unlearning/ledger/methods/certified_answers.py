@@ -18,7 +18,7 @@ from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
 from certified_unlearning.ledger.state import Batch
-from certified_unlearning.ledger.training import numbers
+from certified_unlearning.ledger.training.dense import numbers
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.certified_sgd.shards import ShardState, replayed

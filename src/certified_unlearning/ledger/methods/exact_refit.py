@@ -12,21 +12,24 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
-from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.ledger.training.copies import Waiting
+from certified_unlearning.ledger.training.forms import copy_of
+from certified_unlearning.mechanisms.certified_refit import Fitted
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.mechanisms.refits import requests as refits
 from certified_unlearning.vocabulary import Reading
 
 
@@ -46,7 +49,7 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes and for numbers, certified refit for more classes."""
+    """Newton removal for two classes and for numbers; for more classes certified refit, by passes or from nothing."""
 
     plans = (RefitPlan,)
     advice = RefitAdvice
@@ -59,7 +62,7 @@ class ExactRefit(Method[RefitPlan]):
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
-        return self._learned(self._plan, None)
+        return self._learned(self._plan, None, 1)
 
     def plan_after(self, answered: Sequence[Answered]) -> RefitPlan:
         """Return the plan with all records that were added: see `RefitPlan.with_more`."""
@@ -69,9 +72,13 @@ class ExactRefit(Method[RefitPlan]):
         """Return the removal, which takes no noisy steps, if so many records can be added.
 
         Raises:
-            AssumptionError: float64 cannot keep to the budget of so many records.
+            AssumptionError: float64 cannot keep to the budget of so many records, or to that of rows that wait.
         """
-        self._plan.with_more(added_by(answered) + added)
+        plan, version = self._plan.with_more(added_by(answered) + added), len(answered) + 1
+        if added:
+            # Now, for what is planned must be carried out.
+            copy = copy_of(self._directory, plan.features, version)
+            plan.require_representable(copy.terms_with(Waiting(version + 1, plan.n - added)))
         return Removal(len(rows), 0)
 
     def remove(
@@ -87,25 +94,27 @@ class ExactRefit(Method[RefitPlan]):
         """Carry out a batch by a Newton step, or by reading the data; see `Method.remove`."""
         if batch.addition is not None:
             # From nothing: neither the old weights nor their matrix have a part in it.
-            return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition")
+            return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition", batch.version)
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
-        plan = self.plan_after(answered)
-        model = _model_of(secret, plan)
+        plan, since = self.plan_after(answered), _counts(answered).since_read
+        model, (left, labels) = _model_of(secret, plan), self._training(plan, batch.version)
         if not isinstance(model, Model):
-            return self._learned(plan, "scheduled")
+            # Where what it needs of the removed records is gone, it takes one more pass.
+            gone, after = None if taken is None else (taken.rows, taken.labels), since + batch.records
+            return self._released(*refits.without(plan, model, gone, left, labels, since_read=after))
         if taken is None:
             # What the step needs of the removed records is gone. Only a reading does without.
             model.curvature.usable = False
             taken = RemovedRows(np.zeros((batch.records, plan.features), np.float32), np.zeros(batch.records, np.int8))
-        left, labels = self._training(plan)
+        gone = taken.rows.toarray() if issparse(taken.rows) else taken.rows  # Some rows, of few columns.
         answer = NewtonRemoval(plan).remove(
             model,
-            taken.rows.astype(np.float64),
+            gone.astype(np.float64),
             taken.labels.astype(np.float64),
             left,
             labels,
-            since_read=_counts(answered).since_read,
+            since_read=since,
         )
         return self._released(answer.model, answer.reading)
 
@@ -117,19 +126,20 @@ class ExactRefit(Method[RefitPlan]):
             noise_source="system entropy",
             dataset=self._dataset,
             features=self._features,
+            hashed=self._hashed,
         )
 
-    def _learned(self, plan: RefitPlan, reading: Reading | None) -> Outcome:
-        """Learn from the whole training copy, and from nothing else."""
-        rows, labels = self._training(plan)
+    def _learned(self, plan: RefitPlan, reading: Reading | None, version: int) -> Outcome:
+        """Learn from the whole training copy of a version, and from nothing else."""
+        rows, labels = self._training(plan, version)
         if plan.removes_by_newton:
             return self._released(NewtonRemoval(plan).fit(rows, labels), reading)
-        return self._released(refit(plan, objective_of(plan, rows, labels)), reading)
+        return self._released(refits.learned(plan, rows, labels), reading)
 
-    def _training(self, plan: RefitPlan) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the rows, which stay in their file until they are read, and labels as solvers take them."""
-        rows = np.memmap(self._directory.features, np.float32, mode="r", shape=(plan.n, plan.features))
-        labels = training.numbers(*training.labels_of(self._directory), plan.n)
+    def _training(self, plan: RefitPlan, version: int) -> tuple[Any, NDArray[Any]]:
+        """Return the rows, of which dense ones stay in their file until they are read, and labels as solvers do."""
+        copy = copy_of(self._directory, plan.features, version)
+        rows, labels = copy.rows(plan.n), copy.labels(plan.n)
         return rows, labels.astype(np.float64 if plan.classes <= 2 else np.int64)
 
     def _released(self, model: Model | Fitted, reading: Reading | None) -> Outcome:
@@ -143,13 +153,15 @@ class ExactRefit(Method[RefitPlan]):
             header["curvature"] = [curvature.error, curvature.not_downdated]
             if self._plan.by_passes:
                 header["left"] = vars(model.left)
+        else:
+            arrays |= refits.packed(model)
         return Outcome(published, reading, Secret(arrays, header))
 
 
 def _model_of(secret: Secret, plan: RefitPlan) -> Model | Fitted:
     arrays: Mapping[str, NDArray[Any]] = secret.arrays
     if "matrix" not in arrays:
-        return Fitted(arrays["weights"], secret.header["residual"])
+        return refits.unpacked(secret.header, arrays, arrays["weights"])
     matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
     curvature = Curvature(arrays["at"], matrix, factor, *secret.header["curvature"])
     return Model(arrays["weights"], left_of(secret.header, strong_convexity=plan.strong_convexity), curvature)

@@ -29,7 +29,7 @@ from certified_unlearning.errors import DataError, InfeasibleError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
-from certified_unlearning.ledger.training import numbers
+from certified_unlearning.ledger.training.dense import numbers
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.invariants import require_close
 from certified_unlearning.mechanisms.exact.plan import ExactPlan

@@ -18,11 +18,11 @@ from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, noise_key
 from certified_unlearning.ledger.methods.advice import MORE, Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training import dense
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
@@ -116,7 +116,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         """Bring the training copy into the order in which it is read."""
         learner = self._plan
         if learner.cycle is not None:
-            training.deal(self._directory, learner.features, classes=learner.classes, key=noise_key())
+            dense.deal(self._directory, learner.features, classes=learner.classes, key=noise_key())
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -126,7 +126,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
 
     def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
         """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
-        places = self._plan.places_of(training.positions(self._directory, rows))
+        places = self._plan.places_of(dense.positions(self._directory, rows))
         return self._plan.plan_removal(removals(answered), len(rows), places)
 
     def remove(
@@ -183,7 +183,7 @@ def place_training(
         stored = StoredRows(directory.features, 0, (learner.n, learner.features))
         batches = torch.from_numpy(np.memmap(directory.labels, np.int8, mode="c"))
         return StreamedRows(stored, dtype=dtype, device=device), batches.to(device)
-    labels = torch.from_numpy(np.fromfile(*training.labels_of(directory)))
+    labels = torch.from_numpy(np.fromfile(*dense.labels_of(directory)))
     labels = labels.to(device, dtype if learner.classes <= 2 else torch.int64)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if directory.features.stat().st_size > memory // 4:

@@ -17,8 +17,7 @@ from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
     LEFT_OUT,
     REACTIONS,
-    SECRET_STATE,
-    SECRET_STATE_BY_PASSES,
+    SECRET_STATES,
     comparison_in_plain_words,
     in_plain_words,
     without_law,
@@ -238,7 +237,7 @@ class Letter:
         """What the certificate says of a secret state that was not made anew with the model."""
         if self.state.current.reading in ("scheduled", "unscheduled", "addition"):
             return []
-        return [each for each in self.certified.not_promised if each in (SECRET_STATE, SECRET_STATE_BY_PASSES)]
+        return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
         failing = "If one of them is not met, or the software did not run as described, no result is given."
@@ -308,7 +307,7 @@ class Letter:
             "The model may still say of a person what it learned from other people's records.",
             "How many records were removed is not hidden.",
         )
-        said = {EARLIER, *in_plain_words([*self._conditions_stated, SECRET_STATE, SECRET_STATE_BY_PASSES])}
+        said = {EARLIER, *in_plain_words([*self._conditions_stated, *SECRET_STATES])}
         others = in_plain_words(self.certified.not_promised)
         return (earlier, *always, *(each for each in others if each not in said))
 

@@ -43,6 +43,13 @@ SECRET_STATE_BY_PASSES = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "the model is learned anew: passes only correct the weights"
 )
+SECRET_STATE_OF_MORE_CLASSES = (
+    "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
+    "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
+    "weights"
+)
+SECRET_STATES = (SECRET_STATE, SECRET_STATE_BY_PASSES, SECRET_STATE_OF_MORE_CLASSES)
+"""What a reading makes anew."""
 
 REACTIONS = {
     "requests are fixed in advance and do not depend on published models": _NO_REACTIONS,
@@ -117,7 +124,7 @@ PLAIN_WORDS = {
         "Two copies of the model's folder, one from before and one from after the removal, show the removed records."
     ),
     **dict.fromkeys(
-        (SECRET_STATE, SECRET_STATE_BY_PASSES),
+        SECRET_STATES,
         "Not done yet: secret files in the model's folder, from which later versions are calculated, may still contain "
         "information from the removed records until the model is next calculated anew. This page does not say when; "
         "the operator can.",

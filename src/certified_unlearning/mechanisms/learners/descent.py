@@ -20,6 +20,7 @@ from certified_unlearning.accounting.core.checks import (
     require_positive,
     required_delta,
 )
+from certified_unlearning.accounting.core.curves import Places
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.descent import shifted as descent_shifted
@@ -189,8 +190,13 @@ class DescentLearner(LinearLearner):
     def _projects(self) -> bool:
         return self.accountant == "as published"
 
-    def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
+    def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
         """Return the least steps that remove ``records`` more records, given what was removed before.
+
+        Args:
+            history: The removals before.
+            records: How many records are removed.
+            places: Not used: every step reads all records.
 
         Raises:
             ParameterError: More records are removed than there are, or several at once by the published theorems.
@@ -271,6 +277,36 @@ class DescentLearner(LinearLearner):
     def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
         """Return weights with noise of standard deviation ``sigma``, one address of noise for each trial."""
         return descent.publish(weights, self._phase(history, len(weights), keys))
+
+    def laws(
+        self,
+        whole: tuple[Tensor, Tensor],
+        left: tuple[Tensor, Tensor],
+        removal: Removal,
+        learning: Sequence[int],
+        removing: Sequence[int],
+        comparing: Sequence[int],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw what is published; see `LinearLearner.laws`.
+
+        The comparator is what the accountant's is: with secret state it learns as long in all and is noised once; with
+        published state it is published and continued at the same times, or, ``conditional``, learns and is noised once.
+        """
+        fed_back = self.variant == "published-state"
+
+        def published(rows: tuple[Tensor, Tensor], keys: Sequence[int]) -> tuple[Tensor, Tensor]:
+            """Return the state that a removal goes on from, and what is published of it."""
+            state = self.learn(*rows)
+            weights = self.publish(state, [], keys)
+            return weights if fed_back else state, weights
+
+        def removed(state: Tensor, keys: Sequence[int]) -> Tensor:
+            return self.publish(self.unlearn(state, *left, [removal]), [removal], keys)
+
+        state, before = published(whole, learning)
+        again, once = published(left, comparing)
+        comparator = once if self.accountant == "conditional" else removed(again, comparing)
+        return before, removed(state, removing), comparator
 
     @property
     def _accountant(self) -> str:

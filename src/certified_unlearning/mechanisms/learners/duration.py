@@ -4,7 +4,6 @@ import time
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 
@@ -57,7 +56,7 @@ class Stepwise(Planned, Protocol):
     learning_steps: int
 
 
-def seconds_to_learn(rows: NDArray[Any], learner: Planned) -> float:
+def seconds_to_learn(rows: Any, learner: Planned) -> float:
     """Return about how long a plan learns on the processor: right to a factor of four or so on a quiet machine.
 
     Args:
@@ -73,14 +72,16 @@ def is_quick(learner: Planned, seconds: float) -> bool:
     return learner.work.seconds + learner.work.passes * numbers / _SLOWEST < seconds
 
 
-def _seconds_of_a_pass(rows: NDArray[Any], learner: Planned) -> float:
+def _seconds_of_a_pass(rows: Any, learner: Planned) -> float:
     """Return about how long the scores and the gradient of all rows take."""
     dtype = np.dtype(learner.work.dtype)
-    some = np.array(rows[: min(_ROWS_TIMED, max(1, _NUMBERS_TIMED // rows.shape[1]))], dtype)
+    is_dense = isinstance(rows, np.ndarray)
+    count = min(_ROWS_TIMED, max(1, _NUMBERS_TIMED // rows.shape[1])) if is_dense else _ROWS_TIMED
+    some = rows[:count].astype(dtype)  # A copy, also of rows in a file.
     weights = np.ones((rows.shape[1], scores_per_record(learner.classes)), dtype)
     least = float("inf")
     for _ in range(3):
         begun = time.perf_counter()
         some.T @ np.tanh(some @ weights)
         least = min(least, time.perf_counter() - begun)
-    return least * learner.n / len(some)
+    return least * learner.n / int(some.shape[0])

@@ -197,6 +197,34 @@ class LinearLearner(BaseModel):
         """Return what the removals so far came to; None where no learner keeps it from one request to the next."""
         return None
 
+    def places_of(self, positions: ArrayLike) -> Places | None:
+        """Return in which mini-batches rows are, by their positions as they were learned; None where there are none."""
+        return None
+
+    @abstractmethod
+    def laws(
+        self,
+        whole: tuple[Tensor, Tensor],
+        left: tuple[Tensor, Tensor],
+        removal: Removal,
+        learning: Sequence[int],
+        removing: Sequence[int],
+        comparing: Sequence[int],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw what models publish: learned, these after their first removal, and what that is compared with.
+
+        Args:
+            whole: All rows and labels.
+            left: Those after the removal, as of `unlearn`.
+            removal: Its records and steps.
+            learning: The address of the noise of each model that learns.
+            removing: The same of its removal.
+            comparing: The same of each model that it is compared with.
+
+        Returns:
+            Weights, each of shape ``(trials, d)``.
+        """
+
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return what was run up to the last removal of ``history``: what `certificate.of` states something about.
 
@@ -302,10 +330,6 @@ class NoisyLearner(LinearLearner):
         """Of the regulariser, in the mean loss of a step's records."""
         return self.exact_problem.strong_convexity
 
-    def places_of(self, positions: ArrayLike) -> Places | None:
-        """Return in which mini-batches rows are, by their positions as they were learned; None where there are none."""
-        return None
-
     @property
     def all_published_is_known(self) -> bool:
         """Whether epsilon is known for who kept every published model."""
@@ -375,23 +399,22 @@ class NoisyLearner(LinearLearner):
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
         return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
 
-    def comparator(self, rows: Tensor, labels: Tensor, removal: Removal, keys: Sequence[int]) -> Tensor:
-        """Draw models that one removal is compared with, where all steps read all records.
-
-        They begin at the same start and take as many steps in all, on the data without the removed records.
-
-        Args:
-            rows: The rows after the removal, as of `unlearn`.
-            labels: Theirs.
-            removal: Its records and steps.
-            keys: The address of each trial's noise.
-
-        Returns:
-            Weights, shape ``(trials, d)``.
-        """
+    def laws(
+        self,
+        whole: tuple[Tensor, Tensor],
+        left: tuple[Tensor, Tensor],
+        removal: Removal,
+        learning: Sequence[int],
+        removing: Sequence[int],
+        comparing: Sequence[int],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw models; the comparator's begin at the same start and take as many steps in all; see `LinearLearner`."""
+        learned = self.learn(*whole, learning)
+        unlearned = self.unlearn(learned, *left, [removal], removing)
         begun = self.model_copy(update={"learning_steps": 0})
         all_steps = removal._replace(steps=self.learning_steps + removal.steps)
-        return begun.unlearn(begun.learn(rows, labels, keys), rows, labels, [all_steps], keys)
+        start = begun.learn(*left, comparing)
+        return learned, unlearned, begun.unlearn(start, *left, [all_steps], comparing)
 
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:

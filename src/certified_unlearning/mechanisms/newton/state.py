@@ -39,6 +39,18 @@ class Curvature:
     usable: bool = True
 
 
+class Removed(NamedTuple):
+    """What some records contribute to a model.
+
+    Attributes:
+        gradient: ``ghat``: what the gradient changes by when they leave, shape ``(d,)``.
+        curved: Rows whose squares, over ``n``, are their part of the Hessian, shape ``(records, d)``.
+    """
+
+    gradient: Array
+    curved: Array
+
+
 class Model(NamedTuple):
     """A fitted model: all of it is secret.
 

@@ -1,5 +1,6 @@
 """Rows that solvers read, counted where they are read: the loss with its gradient, or the Hessian, is one reading."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -7,7 +8,10 @@ from unittest import mock
 
 from sklearn.linear_model._linear_loss import LinearModelLoss
 
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
+
+FREE = ("blocks", "sample")
+"""What reads no rows itself: blocks are read where a loss is evaluated, and a sample is a loss of its own."""
 
 
 class Readings:
@@ -15,10 +19,11 @@ class Readings:
 
     Attributes:
         rows: So many, one that was read twice counted twice.
+        inside: Whether an evaluation is being counted.
     """
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows, self.inside = 0, False
 
     def take(self) -> int:
         """Return the number, and count from 0 again."""
@@ -31,22 +36,37 @@ def counted() -> Iterator[Readings]:
     """Count readings of scikit-learn's L-BFGS and Newton solvers and of certified refits, whatever thread.
 
     An evaluation of scikit-learn's loss is one reading of the rows that it is given, with its gradient or its Hessian;
-    so is each round over the blocks of ours. A count costs a microsecond a reading.
+    so is each evaluation of ours, compiled or not, and each product with a Hessian that it made. A count costs a
+    microsecond a reading.
     """
     readings = Readings()
-
-    def counting(original: Callable[..., Any], rows: Callable[..., int]) -> Callable[..., Any]:
-        def evaluate(*arguments: Any, **named: Any) -> Any:
-            readings.rows += rows(*arguments, **named)
-            return original(*arguments, **named)
-
-        return evaluate
-
     with ExitStack() as patches:
-        for owner, name, rows in (
-            (LinearModelLoss, "loss_gradient", lambda loss, coef, X, *others, **named: len(X)),
-            (LinearModelLoss, "gradient_hessian", lambda loss, coef, X, *others, **named: len(X)),
-            (LogisticRegression64, "blocks", lambda objective: len(objective.rows)),
-        ):
-            patches.enter_context(mock.patch.object(owner, name, counting(getattr(owner, name), rows)))
+        for name in ("loss_gradient", "gradient_hessian"):
+            original = getattr(LinearModelLoss, name)
+            counting = _counting(readings, original, lambda loss, coef, X, *others, **named: int(X.shape[0]))
+            patches.enter_context(mock.patch.object(LinearModelLoss, name, counting))
+        for kind in (LogisticRegression64, SoftmaxRegression64):
+            for name, original in inspect.getmembers(kind, inspect.isfunction):
+                if not name.startswith("_") and name not in FREE:
+                    counting = _counting(readings, original, lambda loss, *others, **named: int(loss.rows.shape[0]))
+                    patches.enter_context(mock.patch.object(kind, name, counting))
         yield readings
+
+
+def _counting(readings: Readings, original: Callable[..., Any], rows_of: Callable[..., int]) -> Callable[..., Any]:
+    def read(action: Callable[..., Any], rows: int) -> Any:
+        """Count an evaluation, but not again what it evaluates itself."""
+        if readings.inside:
+            return action()
+        readings.rows, readings.inside = readings.rows + rows, True
+        try:
+            return action()
+        finally:
+            readings.inside = False
+
+    def evaluate(*arguments: Any, **named: Any) -> Any:
+        rows = rows_of(*arguments, **named)
+        found = read(lambda: original(*arguments, **named), rows)
+        return (lambda vector: read(lambda: found(vector), rows)) if callable(found) else found
+
+    return evaluate

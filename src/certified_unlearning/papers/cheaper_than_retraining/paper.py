@@ -1,6 +1,8 @@
 """Cheaper than retraining: our own analysis, declared as papers are, so that its statements are judged, too."""
 
+from certified_unlearning.papers.cheaper_than_retraining.audits.experiment import AUDIT
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST
+from certified_unlearning.papers.cheaper_than_retraining.wide.experiment import WIDE
 from certified_unlearning.reproduction.paper import Paper
 
 _HERE = "certified_unlearning.papers.cheaper_than_retraining"
@@ -9,7 +11,7 @@ PAPER = Paper(
     title="Cheaper than retraining",
     citation="Our own analysis: what a request costs, beside fitting again. No paper of others",
     package=_HERE,
-    experiments=(COST,),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests")),
+    experiments=(COST, WIDE, AUDIT),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests", "wide", "audited")),
     findings=f"{_HERE}.findings:findings",
 )

@@ -1,10 +1,11 @@
-"""The sweep of the experiment of Cheaper than retraining: its section of `params.yaml`."""
+"""The sweep of `cost`, its section of `params.yaml`, and what systems are asked for in every experiment."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
+from certified_unlearning.reproduction.experiment import Sweep
 from certified_unlearning.reproduction.simulation.sweeps import TwoClassSweep
 
 LEAST_RECORDS = 200
@@ -12,7 +13,18 @@ LEAST_RECORDS = 200
 _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 
-class Cost(TwoClassSweep):
+class Asked(Sweep):
+    """What every system is asked for."""
+
+    epsilon: PositiveFloat = Field(description="the target of every system that has one, a number above 0")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    strength: PositiveFloat = Field(description="C n, scikit-learn's C times the number of records, above 0")
+    tolerance: PositiveFloat = Field(description="of the warm-started refit that is meant to be exact, above 0")
+    shards: Annotated[int, Field(ge=2)] = Field(description="shards of SISA, a whole number, at least 2")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
+
+
+class Cost(Asked, TwoClassSweep):
     """What a request costs: data sets and their sizes, requests, and what every system is asked for."""
 
     isotropic: Distinct[_Size] = Field(
@@ -27,13 +39,7 @@ class Cost(TwoClassSweep):
         description="records of a request, a list of distinct whole numbers, each at least 1"
     )
     rounds: PositiveInt = Field(description="requests of each size that are timed, a whole number, at least 1")
-    epsilon: PositiveFloat = Field(description="the target of every system that has one, a number above 0")
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
-    strength: PositiveFloat = Field(description="C n, scikit-learn's C times the number of records, above 0")
-    tolerance: PositiveFloat = Field(description="of the warm-started refit that is meant to be exact, above 0")
-    shards: Annotated[int, Field(ge=2)] = Field(description="shards of SISA, a whole number, at least 2")
     threads: PositiveInt = Field(description="CPU threads of every system, a whole number, at least 1")
     largest_full_batch: PositiveInt = Field(
         description="the largest n at which systems are run that read all records in every step, at least 1"
     )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")

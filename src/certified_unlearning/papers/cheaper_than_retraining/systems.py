@@ -23,7 +23,7 @@ from certified_unlearning.estimators import (
 )
 from certified_unlearning.mechanisms.learners.minibatch import mini_batches_for
 from certified_unlearning.papers.cheaper_than_retraining.counting import Readings
-from certified_unlearning.papers.cheaper_than_retraining.sweeps import Cost
+from certified_unlearning.papers.cheaper_than_retraining.sweeps import Asked
 from certified_unlearning.papers.cheaper_than_retraining.tables import Array, Remaining, Table
 
 Indices = NDArray[np.int64]
@@ -85,7 +85,7 @@ class System(ABC):
         readings: Counts the rows that solvers read.
     """
 
-    def __init__(self, table: Table, sweep: Cost, readings: Readings) -> None:
+    def __init__(self, table: Table, sweep: Asked, readings: Readings) -> None:
         self.table, self.sweep, self.readings = table, sweep, readings
         self.strength = sweep.strength / table.n
 
@@ -249,7 +249,7 @@ class Sharded(System):
 class Unlearning(System):
     """An estimator of this package: a request is `unlearn` and its certificate."""
 
-    def __init__(self, table: Table, sweep: Cost, readings: Readings) -> None:
+    def __init__(self, table: Table, sweep: Asked, readings: Readings) -> None:
         super().__init__(table, sweep, readings)
         self._estimator = self._made()
         # A user's table has no column of ones, and lies in one piece.
@@ -409,7 +409,7 @@ class CertifiedRefit(NewtonRemoval):
     records_between_reads = 0
 
 
-MADE: dict[str, Callable[[Table, Cost, Readings], System]] = {
+MADE: dict[str, Callable[[Table, Asked, Readings], System]] = {
     "lbfgs-cold": Refit,
     "lbfgs-warm": WarmRefit,
     "lbfgs-warm-exact": ExactWarmRefit,

@@ -1,0 +1,161 @@
+"""Receiver operating characteristics of scores, of which those of one model depend on each other.
+
+Intervals count models, for these are independent of each other: of the area as Obuchowski (1997) does, of rates as Korn
+and Graubard (1998) do. Their coverage is approximate; where every model gives the same answer, only models are counted.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.auditing.rates import least_rate
+from certified_unlearning.errors import DataError
+
+Array = NDArray[np.float64]
+LEAST_MODELS = 4
+
+
+class Measured(NamedTuple):
+    """A number, and the interval that it lies in with the stated confidence."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Roc:
+    """Scores of two kinds of observations, and how well they tell the kinds apart.
+
+    Attributes:
+        scores: Of observations, shape ``(models, records)``; the larger, the more likely positive.
+        positive: Which of them are positive, of the same shape.
+    """
+
+    scores: Array
+    positive: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        """Check that there are enough models.
+
+        Raises:
+            DataError: Fewer than `LEAST_MODELS` have observations of either kind.
+        """
+        if not self.has_enough(self.positive):
+            raise DataError(f"an interval needs at least {LEAST_MODELS} models with either kind of record")
+
+    @staticmethod
+    def has_enough(positive: NDArray[np.bool_]) -> bool:
+        """Return whether at least `LEAST_MODELS` models have observations of either kind."""
+        return _models_with_either(positive) >= LEAST_MODELS
+
+    def area(self, miss: float = 0.05) -> Measured:
+        """Return the area under the curve: how often a positive has the larger score; equal scores count half.
+
+        The interval is symmetric in the logarithm of the odds. Where the area is 0 or 1, its end is a lower bound
+        (Clopper and Pearson) on the probability that the area of one model is.
+
+        Args:
+            miss: Probability with which the interval misses the area, about.
+        """
+        from scipy.special import stdtrit
+        from scipy.stats import rankdata
+
+        positive = self.positive
+        own = np.empty(positive.shape)
+        for kind in (positive, ~positive):
+            own[kind] = rankdata(self.scores[kind])
+        # Above how many of the other kind each observation lies.
+        above = rankdata(self.scores.ravel()).reshape(positive.shape) - own
+        positives, negatives = int(positive.sum()), int((~positive).sum())
+        value = float(above[positive].sum()) / positives / negatives
+        models = _models_with_either(positive)
+        if value in (0.0, 1.0):
+            least = least_rate(models, models, miss=miss / 2)
+            return Measured(value, min(value, least), max(value, 1 - least))
+        # What each model adds to the area more than its share: by its positives, and by its negatives.
+        excess = np.where(positive, above / negatives - value, 1 - above / positives - value)
+        excess = np.where(positive, excess / positives, excess / negatives).sum(axis=1)
+        deviation = math.sqrt(models / (models - 1) * float(excess @ excess))
+        step = -float(stdtrit(models - 1, miss / 2)) * deviation / (value * (1 - value))
+        odds = math.log(value / (1 - value))
+        return Measured(value, *(1 / (1 + math.exp(min(700.0, -each))) for each in (odds - step, odds + step)))
+
+    def rate(self, false_positives: float, miss: float = 0.05) -> Measured | None:
+        """Return the rate of true positives at a rate of false positives; None where there are too few negatives.
+
+        The interval covers both what the rate is and where the threshold lies: the threshold of its lower end has more
+        false positives than stated with probability ``miss / 4`` at most, that of its upper end fewer; and each rate
+        of true positives is bounded (Clopper and Pearson) at ``miss / 4``.
+
+        Args:
+            false_positives: The rate, between 0 and 1.
+            miss: Probability with which the interval misses the rate, about.
+        """
+        negatives, count = len(self._negatives), int(false_positives * len(self._negatives))
+        if not count:
+            return None
+        share = self._effective(~self.positive, self._negatives[count - 1], miss / 4) / negatives
+        trials = negatives * share
+        # Bounds grow with the count: the first ones at which they are on the other side of the rate.
+        strict = bisect_right(range(count + 1), false_positives, key=lambda k: _upper(k * share, trials, miss / 4)) - 1
+        if strict < 0:
+            return None
+        loose = bisect_left(range(1, negatives + 1), false_positives, key=lambda k: _lower(k * share, trials, miss / 4))
+        value = self._hits(np.nextafter(self._negatives[count], np.inf)).mean()
+        low = _lower(*self._counted(np.nextafter(self._negatives[strict], np.inf), miss / 4), miss / 4)
+        high = _upper(*self._counted(self._negatives[loose], miss / 4), miss / 4) if loose < negatives else 1.0
+        return Measured(float(value), min(low, float(value)), max(high, float(value)))
+
+    @cached_property
+    def _negatives(self) -> Array:
+        """Scores of negatives, in descending order."""
+        return np.sort(self.scores[~self.positive])[::-1]
+
+    def _hits(self, threshold: float) -> NDArray[np.bool_]:
+        """Return which positives reach a threshold."""
+        hits: NDArray[np.bool_] = self.scores[self.positive] >= threshold
+        return hits
+
+    def _counted(self, threshold: float, miss: float) -> tuple[float, float]:
+        """Return how many positives reach a threshold, and of how many, as if they were independent."""
+        effective = self._effective(self.positive, threshold, miss)
+        return float(self._hits(threshold).mean()) * effective, effective
+
+    def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
+        """Return how many independent observations would vary as the rate of these does between models."""
+        from scipy.special import stdtrit
+
+        sizes = kind.sum(axis=1)
+        sizes, hits = sizes[sizes > 0], (kind & (self.scores >= threshold)).sum(axis=1)[sizes > 0]
+        models, observations = len(sizes), int(sizes.sum())
+        rate = float(hits.sum()) / observations
+        if rate in (0.0, 1.0):
+            return float(models)
+        varies = models / (models - 1) * float(((hits - rate * sizes) ** 2).sum()) / observations**2
+        small = float(stdtrit(max(1, observations - 1), miss) / stdtrit(models - 1, miss)) ** 2
+        return min(float(observations), rate * (1 - rate) / varies * small) if varies > 0 else float(observations)
+
+
+def _models_with_either(positive: NDArray[np.bool_]) -> int:
+    """Return how many models have observations of the kind that fewer have."""
+    return int(min(positive.any(axis=1).sum(), (~positive).any(axis=1).sum()))
+
+
+def _lower(hits: float, trials: float, miss: float) -> float:
+    """Return Clopper and Pearson's lower bound of a rate, with numbers that need not be whole."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(hits, trials - hits + 1, miss)) if hits > 0 else 0.0
+
+
+def _upper(hits: float, trials: float, miss: float) -> float:
+    """Return the upper bound; arguments as of `_lower`."""
+    from scipy.special import betainccinv
+
+    return float(betainccinv(hits + 1, trials - hits, miss)) if hits < trials else 1.0

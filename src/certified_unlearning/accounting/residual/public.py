@@ -1,0 +1,141 @@
+"""What public rows guarantee of the curvature: they stay in the objective, so no removal can take their part away.
+
+The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``, with the public part ``F(w) =
+(1/n) sum_P c_i loss_i(w) + (m/2) |w|^2``, ``0 <= c_i <= 1``, and ``Q`` the same sum over ``R`` without a regulariser.
+``n`` counts both kinds of rows. Losses are convex, so the Hessian of ``f_R`` is nowhere below that of ``F``, ``m I +
+H_P``, whatever ``R`` is. If ``H_P >= k I`` from the exact minimiser ``w*_R`` to the weights ``w``, then ``|w - w*_R|
+<= |grad f_R(w)| / (m + k)``, and the budget for the gradient may be larger by ``(m + k) / m``. ``k`` must not depend on
+``R``: budget and ``mu`` are public.
+
+*Ridge regression.* ``H_P`` is the same everywhere: ``k`` is the least eigenvalue of ``X_P'X_P / n``.
+
+*Logistic regression.* ``H_P`` is evaluated at one point ``w_0``, near the minimiser of ``F``, and bounded elsewhere by
+self-concordance (Bach, 2010): ``H_P(w) >= exp(-r |w - w_0|) H_P(w_0)`` for rows of norm at most ``r``. So the distance
+``rho = |w*_R - w_0|`` must be bounded for every ``R``. Let ``e = w*_R - w_0``, ``k_0`` the least eigenvalue of
+``H_P(w_0)``, ``g = |grad F(w_0)|``, ``q`` the number of private records over ``n``. At the minimiser ``grad F = -grad
+Q``, so with scores ``z_i = a_i.w*_R`` and ``z'_i = a_i.w_0 >= -r |w_0|``
+
+    ``e.grad F(w*_R) = (1/n) sum_R c_i s(-z_i) (z_i - z'_i) <= q min(L, r rho)``,
+
+``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)``, Wright's function: a record that is classified well pulls no
+more. On the other side, along the way from ``w_0``,
+
+    ``e.grad F(w*_R) >= rho (m rho + k_0 (1 - exp(-r rho)) / r - g)``.
+
+The left-hand bound over ``rho`` falls, the right-hand one rises: ``rho`` is at most where they meet. There ``k_1 = k_0
+exp(-r rho)`` is what public rows guarantee at ``w*_R``; and on the way from there to ``w``, of length ``D``,
+``|grad f_R(w)| >= m D + k_1 (1 - exp(-r D)) / r``, which is concave in ``D``: with ``k = k_1 (1 - exp(-r d)) / (r d)``,
+a gradient of at most ``(m + k) d`` means ``D <= |grad f_R(w)| / (m + k) <= d``.
+
+*Where it gains.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows: nothing where that is small beside ``m``, or
+where public rows miss a direction. ``rho`` is short where ``q L`` is small beside ``k_0``: public rows must outnumber
+the records about ``4 d`` times. Otherwise ``exp(-r rho)`` leaves nothing, and ``m`` stays what it is.
+
+*Softmax regression.* The loss stays the same where one vector is added to the weights of all classes. Public rows have
+no curvature there, so ``k = 0``.
+"""
+
+import math
+
+from scipy.special import wrightomega
+
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
+from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
+from certified_unlearning.accounting.residual.rounding import curvature as curvature_of_a_record
+
+_HALVINGS = 200
+_ACCURACY = 1e-9
+"""By which Wright's function is raised; what comes out is checked."""
+
+
+def curvature_at_minimisers(
+    curvature: float,
+    *,
+    gradient: float,
+    weight_norm: float,
+    private_share: float,
+    strong_convexity: float,
+    row_norm: float = ROW_NORM,
+) -> float:
+    """Return ``k_1``: what public rows guarantee at the minimiser, whatever the private records are; rounded down.
+
+    Args:
+        curvature: ``k_0``, at most the least eigenvalue of ``H_P(w_0)``.
+        gradient: ``g``, at least ``|grad F(w_0)|``.
+        weight_norm: At least ``|w_0|``.
+        private_share: ``q``.
+        strong_convexity: ``m``.
+        row_norm: ``r``.
+    """
+    away = farthest_minimiser(
+        curvature,
+        gradient=gradient,
+        weight_norm=weight_norm,
+        private_share=private_share,
+        strong_convexity=strong_convexity,
+        row_norm=row_norm,
+    )
+    return curvature * math.exp(-row_norm * away * OUTWARD) / OUTWARD
+
+
+def farthest_minimiser(
+    curvature: float,
+    *,
+    gradient: float,
+    weight_norm: float,
+    private_share: float,
+    strong_convexity: float,
+    row_norm: float = ROW_NORM,
+) -> float:
+    """Return the largest ``rho``, rounded up. Arguments as in `curvature_at_minimisers`."""
+    require_non_negative(curvature=curvature, gradient=gradient, weight_norm=weight_norm, private_share=private_share)
+    require_positive(strong_convexity=strong_convexity)
+    pull = most_pull(row_norm * weight_norm * OUTWARD)
+
+    def meets(away: float) -> bool:
+        held = strong_convexity * away - curvature * math.expm1(-row_norm * away) / row_norm
+        return held >= (gradient + private_share * min(pull / away, row_norm)) * OUTWARD
+
+    # No record pulls by more than r, and the regulariser alone holds that.
+    least, most = 0.0, (gradient + private_share * row_norm) / strong_convexity * OUTWARD**2
+    for _ in range(_HALVINGS):
+        middle = (least + most) / 2
+        if not least < middle < most:
+            break
+        least, most = (least, middle) if meets(middle) else (middle, most)
+    return most
+
+
+def most_pull(score: float) -> float:
+    """Return ``max_z s(-z) (z + score)``, rounded up.
+
+    It is the ``t`` with ``t + log t = score - 1``: at the maximum ``1 + exp(z) = (z + score) exp(z)``.
+    """
+    found = float(wrightomega(score - 1)) * (1 + _ACCURACY)
+    if not found + math.log(found) > score - 1:
+        raise ArithmeticError(f"Wright's function of {score - 1} is not {found}")
+    return found
+
+
+def least_curvature(strong_convexity: float, public_curvature: float) -> float:
+    """Return ``m + k``, rounded down; ``m`` itself without public rows."""
+    return (strong_convexity + public_curvature) / OUTWARD if public_curvature else strong_convexity
+
+
+def most_curvature(public_records: int, *, n: int, features: int, classes: int) -> float:
+    """Return what ``k`` is at most, for any public rows: their Hessian's trace over its columns; 0 of softmax."""
+    return OUTWARD * curvature_of_a_record(classes) * public_records / (n * features) if classes <= 2 else 0.0
+
+
+def curvature_on_the_way(curvature: float, *, distance: float, row_norm: float = ROW_NORM) -> float:
+    """Return ``k``, which counts up to this distance from the minimiser; rounded down.
+
+    Args:
+        curvature: ``k_1``.
+        distance: ``d``, above 0.
+        row_norm: ``r``.
+    """
+    require_non_negative(curvature=curvature)
+    require_positive(distance=distance)
+    exponent = row_norm * distance
+    return curvature * -math.expm1(-exponent) / exponent / OUTWARD

@@ -1,0 +1,246 @@
+"""What a likelihood-ratio attack found: rates with their confidence, a plot, and a secret list of records."""
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.auditing.roc import Array, Measured, Roc
+from certified_unlearning.accounting.core.checks import require_probability
+from certified_unlearning.audit.result import SHOWN
+from certified_unlearning.data.features import import_extra
+from certified_unlearning.files import atomic_path
+
+FALSE_POSITIVES = (0.01, 0.001)
+"""Rates that reports have, where there are enough records that no model saw."""
+IDENTIFIES = "This list itself identifies people: records that models hardly forget are unusual ones. Keep it secret."
+DRAWN = 60
+"""Points of a drawn curve."""
+BLUE, ORANGE = "#0072B2", "#D55E00"
+"""Of Okabe and Ito's palette, which colour-blind people can tell apart."""
+
+
+class HardRecord(NamedTuple):
+    """One of the records that are hardest to forget.
+
+    Attributes:
+        record: Its position in ``X``, or its column of the scores.
+        separation: How many standard deviations the two kinds of models lie apart, by the models that were not
+            attacked: records are ranked by it.
+        area: Area under the curve of this record alone, by the models that were attacked; so it is not larger for
+            having been chosen. Its interval speaks of one record, not of the largest of many.
+    """
+
+    record: int
+    separation: float
+    area: Measured | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttackedRecords:
+    """Which records were attacked, and what was seen of each: secret, for it tells about people."""
+
+    positions: NDArray[np.int64]
+    separations: Array
+    ratios: Array
+    unlearned: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        """Return that it is secret."""
+        return f"<{len(self.positions)} records, secret>"
+
+    def hardest(self, count: int) -> list[HardRecord]:
+        """Return the records that are hardest to forget, the hardest first."""
+        order = np.argsort(-self.separations, kind="stable")[:count].tolist()
+        return [
+            HardRecord(int(self.positions[each]), float(self.separations[each]), self._area(each)) for each in order
+        ]
+
+    def _area(self, column: int) -> Measured | None:
+        """Return the area of one record; None where too few of the attacked models are of either kind."""
+        unlearned = self.unlearned[:, [column]]
+        if not Roc.has_enough(unlearned):
+            return None
+        return Roc(self.ratios[:, [column]], unlearned).area(SHOWN)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttackResult:
+    """An attack on single records, which is no bound: a better attack may find what this one does not.
+
+    Intervals hold with a confidence of 95 %, about (`Roc`). They are of these records and of this attack, whose
+    Gaussians are as they are.
+
+    Attributes:
+        method: What was attacked.
+        models: How many models were attacked.
+        fitted: How many other models the Gaussians are of.
+        records: How many records were attacked.
+        after: Log-likelihood ratios after the removal: positive are records that were unlearned, negative those that
+            were never seen.
+        before: The same before the removal, with Gaussians of its own; None where it is not known.
+        secret: What is known of each record.
+    """
+
+    method: str
+    models: int
+    fitted: int
+    records: int
+    after: Roc = field(repr=False)
+    before: Roc | None = field(repr=False)
+    secret: AttackedRecords = field(repr=False)
+
+    @property
+    def area(self) -> Measured:
+        """Area under the curve after the removal: how often a record that was unlearned looks more so than others."""
+        return self.after.area(SHOWN)
+
+    @property
+    def area_before(self) -> Measured | None:
+        """The same before the removal; None where it is not known."""
+        return None if self.before is None else self.before.area(SHOWN)
+
+    def true_positives(self, false_positives: float = 0.01, *, before: bool = False) -> Measured | None:
+        """Return the rate of unlearned records that are found at a rate of false positives.
+
+        Args:
+            false_positives: Which share of the records that were never seen is taken for unlearned.
+            before: Whether models are those before the removal.
+
+        Returns:
+            The rate; None where there are too few models for this rate of false positives, or where it is not known
+            what they were before.
+        """
+        require_probability(false_positives=false_positives)
+        roc = self.before if before else self.after
+        return None if roc is None else roc.rate(false_positives, SHOWN)
+
+    def hardest_records(self, count: int = 10) -> list[HardRecord]:
+        """Return the records that are hardest to forget, the hardest first. The list identifies people: keep it secret.
+
+        Args:
+            count: How many.
+        """
+        return self.secret.hardest(count)
+
+    def to_dict(self, records: int = 0) -> dict[str, Any]:
+        """Return all numbers, as JSON has them.
+
+        Args:
+            records: How many of the records that are hardest to forget it names. They identify people.
+        """
+        found: dict[str, Any] = {
+            "method": self.method,
+            "kind": "likelihood-ratio attack, which is no bound",
+            "models": self.models,
+            "fitted": self.fitted,
+            "records": self.records,
+            "confidence": 1 - SHOWN,
+            "after": self._numbers(before=False),
+            "before": None if self.before is None else self._numbers(before=True),
+        }
+        if records:
+            hardest = [
+                {"record": each.record, "separation": each.separation, "area": _named(each.area)}
+                for each in self.hardest_records(records)
+            ]
+            found |= {"warning": IDENTIFIES, "hardest_records": hardest}
+        return found
+
+    def save(self, path: str | Path, records: int = 0) -> None:
+        """Write all numbers as a JSON file that only its owner can read.
+
+        Args:
+            path: The file.
+            records: As of `to_dict`.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        with atomic_path(path) as temporary:
+            # Before anything is in it, and whatever lay there before.
+            temporary.unlink(missing_ok=True)
+            temporary.touch(mode=0o600, exist_ok=False)
+            temporary.write_text(json.dumps(self.to_dict(records), indent=2) + "\n", encoding="utf-8")
+
+    def _numbers(self, *, before: bool) -> dict[str, Any]:
+        rates = {f"{rate:g}": _named(self.true_positives(rate, before=before)) for rate in FALSE_POSITIVES}
+        area = self.area_before if before else self.area
+        return {"area_under_the_curve": _named(area), "true_positives_at_false_positives": rates}
+
+    def __str__(self) -> str:
+        """Return a report for people."""
+        lines = [
+            f"attack (no bound): area under the curve {_words(self.area)}"
+            + ("" if self.area_before is None else f"; before unlearning {_words(self.area_before)}; a guess has 0.50")
+        ]
+        for rate in FALSE_POSITIVES:
+            found, before = self.true_positives(rate), self.true_positives(rate, before=True)
+            if found is None:
+                lines.append(f"at {rate:.1%} false positives: too few models to say")
+            else:
+                lines.append(
+                    f"at {rate:.1%} false positives {_percent(found)} of the unlearned records are found"
+                    + ("" if before is None else f"; before unlearning {_percent(before)}")
+                )
+        lines += [
+            f"{self.method}: {self.records} records; the Gaussians are of {self.fitted} models, {self.models} others "
+            "were attacked",
+            f"Intervals hold with {1 - SHOWN:.0%} confidence, about. An attack that finds nothing proves nothing: a "
+            "better one may find more.",
+            "Which records are hardest to forget is secret: hardest_records() tells, and the list identifies people.",
+        ]
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw true against false positives on logarithmic axes, with intervals at each rate of false positives.
+
+        Args:
+            ax: Matplotlib's axes; None for new ones.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ParameterError: Matplotlib is not installed.
+        """
+        if ax is None:
+            figure = import_extra("matplotlib.figure", "workflow", "plot() draws with Matplotlib").Figure
+            ax = figure(figsize=(5, 4.2), layout="constrained").subplots()
+        curves = [(self.after, "after unlearning", BLUE, "-")]
+        if self.before is not None:
+            # On top, where a removal did nothing: dashes leave the other line visible.
+            curves.append((self.before, "before unlearning", ORANGE, "--"))
+        rates = np.geomspace(1 / self.after.positive.size, 0.999, DRAWN).tolist()
+        found = [[(rate, *each) for rate in rates if (each := roc.rate(rate, SHOWN))] for roc, *_ in curves]
+        least = 10.0 ** math.floor(math.log10(min(each[0][0] for each in found if each)))
+        floor = least / 10  # Logarithmic axes have no 0.
+        for points, (_, name, colour, style) in zip(found, curves, strict=True):
+            at, value, low, high = np.maximum(np.array(points).reshape(-1, 4), floor).T
+            ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+            ax.plot(at, value, style, color=colour, label=name)
+        ax.plot([least, 1], [least, 1], ":", color="0.4", label="a guess")
+        ax.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.1))
+        ax.set_xlabel("false positives: share of records never seen")
+        ax.set_ylabel("true positives: share of records unlearned")
+        ax.set_title(f"{self.method}: likelihood-ratio attack", fontsize="medium")
+        ax.legend(title=f"shaded: {1 - SHOWN:.0%} interval of each point", fontsize="small", title_fontsize="small")
+        return ax
+
+
+def _named(found: Measured | None) -> dict[str, float] | None:
+    return None if found is None else found._asdict()
+
+
+def _words(found: Measured) -> str:
+    low, high = math.floor(found.low * 100) / 100, math.ceil(found.high * 100) / 100
+    return f"{found.value:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _percent(found: Measured) -> str:
+    low, high = math.floor(found.low * 1000) / 1000, math.ceil(found.high * 1000) / 1000
+    return f"{found.value:.1%} ({low:.1%} to {high:.1%})"

@@ -1,0 +1,287 @@
+"""Likelihood-ratio attacks on single records, over many models: the field's measure of what unlearning leaves.
+
+Each model learns with half of the attacked records, drawn at random, and unlearns them. So each record was unlearned by
+about half of the models, and never seen by the others. For each record, some of the models say what confidence in its
+label is usual of either kind (two Gaussians), and the rest are attacked with the ratio of these densities (Carlini et
+al. 2022; on unlearning, Hayes et al. 2024, U-LiRA). No model serves for both.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_X_y
+
+from certified_unlearning.accounting.auditing.roc import LEAST_MODELS, Roc
+from certified_unlearning.accounting.core.checks import require_count, require_probability
+from certified_unlearning.audit.attack_result import AttackedRecords, AttackResult
+from certified_unlearning.audit.canaries import Array, Known
+from certified_unlearning.audit.guessers import scores_of
+from certified_unlearning.audit.methods import AuditedMethod, Learn, Unlearn, method_of
+from certified_unlearning.errors import DataError, ParameterError
+
+Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
+"""From a model, records and their labels to a number for each record."""
+SHARED = 32
+"""With fewer models of either kind for a record, all records share the variances, as Carlini et al. advise."""
+LEAST = 4 * LEAST_MODELS
+"""Models in all."""
+
+
+def likelihood_ratio_attack(
+    estimator: Any = None,
+    X: Any = None,
+    y: Any = None,
+    *,
+    learn: Learn | None = None,
+    unlearn: Unlearn | None = None,
+    confidence: Confidence | None = None,
+    records: int | ArrayLike = 50,
+    models: int = 128,
+    attacked: float = 0.5,
+    request_size: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> AttackResult:
+    """Attack single records over many models, each of which unlearned half of them and never saw the others.
+
+    The same attack on the models before they unlearn says what there was to forget. An attack gives no bound: that it
+    finds nothing proves nothing.
+
+    Args:
+        estimator: An estimator of this package, or one of scikit-learn's with ``unlearn``. None: ``learn`` and
+            ``unlearn`` are given.
+        X: Records, shape ``(n, features)``.
+        y: Their classes or targets.
+        learn: As of `audit`.
+        unlearn: As of `audit`.
+        confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, by what it hands
+            out: a number that is about Gaussian over models, such as the log-odds of the label. None: the log-odds of
+            classifiers; the predictions of regressors.
+        records: How many of the records are attacked, drawn at random, or their positions in ``X``. Every model learns
+            from the other records and half of these.
+        models: How many models learn and unlearn. To see much of a single record it takes a hundred or more.
+        attacked: Which share of the models is attacked; the others say what is usual.
+        request_size: How many records leave an estimator of this package at once. None: all in one request.
+        random_state: Draws the records, what each model learns, and the ``random_state`` of each model of an estimator
+            that has none; the randomness of ``learn`` and ``unlearn`` stays their own. None: from the operating system.
+
+    Returns:
+        The result. It prints as text, without the secret list of records.
+
+    Raises:
+        ParameterError: A number is out of its range, or it is not said how to learn or to unlearn.
+        DataError: There is no such record, or confidences are not finite.
+        AssumptionError: As of `audit`.
+    """
+    if X is None or y is None:
+        raise ParameterError("give X and y, of which some records are attacked")
+    require_count(least=LEAST, models=models)
+    require_probability(attacked=attacked)
+    if request_size is not None:
+        require_count(least=1, request_size=request_size)
+    method = method_of(estimator, learn=learn, unlearn=unlearn, publish=None, claim=None, request_size=request_size)
+    X, y = check_X_y(X, y, dtype=np.float64)
+    rng = np.random.default_rng(random_state)
+    positions = _positions(records, len(X), rng)
+    members = len(positions) // 2
+    known = Known(np.delete(X, positions, axis=0), np.delete(y, positions), X[positions], y[positions], 1, members)
+    runs = _Models(method, _learn_of(estimator, method, rng), known, confidence)
+    drawn = _drawn(models, _fitted(models, attacked), len(positions), rng)
+    before, after = (np.stack(each) for each in zip(*(runs.one(each) for each in drawn), strict=True))
+    unlearned = np.zeros(after.shape, dtype=bool)
+    np.put_along_axis(unlearned, np.stack(drawn), values=True, axis=1)
+    return _result(after, unlearned, before, attacked=attacked, method=method.name, positions=positions)
+
+
+def attack_scores(
+    scores: ArrayLike,
+    unlearned: ArrayLike,
+    before: ArrayLike | None = None,
+    *,
+    attacked: float = 0.5,
+    method: str = "the given models",
+) -> AttackResult:
+    """Attack single records by confidences of models that were made elsewhere, such as networks.
+
+    Args:
+        scores: Confidence of each model in each record's label, such as its log-odds, shape ``(models, records)``.
+            Models are independent of each other.
+        unlearned: Whether a model learned and unlearned a record, of the same shape; otherwise it never saw it. Both
+            must be among the first models and among the last for each record.
+        before: The confidences before the removal, to see what there was to forget; of the same shape.
+        attacked: Which share of the models is attacked, the last ones; the others say what is usual.
+        method: What a report calls the method.
+
+    Returns:
+        The result; records are numbered by their columns.
+
+    Raises:
+        DataError: Shapes differ, numbers are not finite, or there are too few models.
+        ParameterError: ``attacked`` is not between 0 and 1.
+    """
+    require_probability(attacked=attacked)
+    found, was_unlearned = np.asarray(scores, dtype=np.float64), np.asarray(unlearned)
+    if found.ndim != 2 or len(found) < LEAST or found.shape[1] < 1:
+        raise DataError(
+            f"scores must have the shape (models, records) with at least {LEAST} models, got shape {found.shape}"
+        )
+    if was_unlearned.dtype != np.bool_ or was_unlearned.shape != found.shape:
+        raise DataError(
+            f"unlearned must hold True or False for each of the scores, shape {found.shape}, got {was_unlearned.dtype} "
+            f"of shape {was_unlearned.shape}"
+        )
+    earlier = None if before is None else np.asarray(before, dtype=np.float64)
+    if earlier is not None and earlier.shape != found.shape:
+        raise DataError(f"before must have the shape of scores, {found.shape}, got {earlier.shape}")
+    for name, each in (("scores", found), ("before", earlier)):
+        if each is not None and not np.isfinite(each).all():
+            raise DataError(f"{name} must hold finite numbers, got {each[~np.isfinite(each)][0]}")
+    positions = np.arange(found.shape[1])
+    return _result(found, was_unlearned, earlier, attacked=attacked, method=method, positions=positions)
+
+
+@dataclass
+class _Models:
+    """Makes models that learn half of the attacked records and unlearn them."""
+
+    method: AuditedMethod
+    learn: Learn
+    known: Known
+    confidence: Confidence | None
+
+    def one(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Return confidences of a model that learns drawn records and unlearns them: before the removal, and after."""
+        X, y, gone = self.known.with_canaries(drawn)
+        model = self.learn(X, y)
+        before = self._confidences(model)
+        return before, self._confidences(self.method.unlearn(model, X, y, gone))
+
+    def _confidences(self, model: Any) -> Array:
+        rows, labels = self.known.rows, self.known.labels
+        if self.confidence is None:
+            unknown = np.setdiff1d(labels, self.known.y).tolist() if hasattr(model, "classes_") else []
+            if unknown:
+                raise DataError(
+                    f"attacked records have the class {unknown[0]!r}, which no other record of y has: then the list of "
+                    "classes would tell which of them were learned"
+                )
+            return scores_of(model, self.known)
+        # A copy: the next model may learn from the records.
+        found = np.asarray(self.confidence(model, rows.copy(), labels.copy()), dtype=np.float64)
+        if found.shape != (len(rows),) or not np.isfinite(found).all():
+            raise DataError(
+                f"confidence must return a finite number for each of the {len(rows)} records, got shape {found.shape}"
+                + ("" if np.isfinite(found).all() else f" with {found[~np.isfinite(found)][0]}")
+            )
+        return found
+
+
+def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -> Learn:
+    """Return how a method learns; an estimator that has no ``random_state`` gets one for each model."""
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if parameters.get("random_state", 0) is not None:
+        return method.learn
+
+    def learn(X: Array, y: NDArray[Any]) -> Any:
+        return clone(estimator).set_params(random_state=int(rng.integers(2**31))).fit(X, y)
+
+    return learn
+
+
+def _fitted(models: int, attacked: float) -> int:
+    """Return how many models, the first ones, are not attacked."""
+    return min(max(round(models * (1 - attacked)), LEAST // 2), models - LEAST_MODELS)
+
+
+def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Return which records each model learns and unlearns, in a random order.
+
+    Of those that are not attacked, every second one takes what the one before it left, so that each record is often
+    enough of either kind. Those that are attacked are independent of each other, which intervals suppose.
+    """
+    half = records // 2
+    orders = [rng.permutation(records) for _ in range(models)]
+    for model in range(1, fitted, 2):
+        orders[model] = np.roll(orders[model - 1], -half)
+    return [each[:half] for each in orders]
+
+
+def _positions(records: int | ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the positions of the attacked records.
+
+    Raises:
+        ParameterError: There are fewer than two, or so many that none are left.
+        DataError: One of them is none, or stands twice.
+    """
+    many = len(np.atleast_1d(np.asarray(records))) if not np.isscalar(records) else records
+    if not isinstance(many, int | np.integer) or not 2 <= many < n:
+        raise ParameterError(f"records must be from 2 to {n - 1}, some of the {n} records of X, got {many!r}")
+    if np.isscalar(records):
+        return np.sort(rng.permutation(n)[: int(many)])
+    positions = np.asarray(records)
+    if positions.dtype.kind not in "iu" or positions.ndim != 1 or positions.min() < 0 or positions.max() >= n:
+        raise DataError(f"records must be positions from 0 to {n - 1} in X, got {positions.tolist()[:3]}, ...")
+    values, times = np.unique(positions, return_counts=True)
+    if times.max() > 1:
+        raise DataError(f"record {values[times.argmax()]} is named twice")
+    return positions.astype(np.int64)
+
+
+def _result(
+    scores: Array,
+    unlearned: NDArray[np.bool_],
+    before: Array | None,
+    *,
+    attacked: float,
+    method: str,
+    positions: NDArray[np.int64],
+) -> AttackResult:
+    """Return what the last models show of what the first ones say is usual."""
+    fitted = _fitted(len(scores), attacked)
+    ratios, separations = _attack(scores, unlearned, fitted)
+    here = unlearned[fitted:]
+    control = None if before is None else Roc(_attack(before, unlearned, fitted)[0], here)
+    return AttackResult(
+        method=method,
+        models=len(here),
+        fitted=fitted,
+        records=len(positions),
+        after=Roc(ratios, here),
+        before=control,
+        secret=AttackedRecords(positions, separations, ratios, here),
+    )
+
+
+def _attack(scores: Array, unlearned: NDArray[np.bool_], fitted: int) -> tuple[Array, Array]:
+    """Return log-likelihood ratios of the models that are attacked, and how far each record's Gaussians lie apart."""
+    found, seen = scores[:fitted], unlearned[:fitted]
+    (mean, variance), (other_mean, other_variance) = (_gaussians(found, kind) for kind in (seen, ~seen))
+    fewest = min(seen.sum(axis=0).min(), (~seen).sum(axis=0).min())
+    if fewest < SHARED:
+        variance, other_variance = (np.full_like(each, each.mean()) for each in (variance, other_variance))
+    # Models without randomness can have equal confidences: then only the means tell them apart.
+    least = np.finfo(np.float64).tiny + np.finfo(np.float64).eps * (mean**2 + other_mean**2)
+    variance, other_variance = np.maximum(variance, least), np.maximum(other_variance, least)
+    attacked = scores[fitted:]
+    ratios = ((attacked - other_mean) ** 2 / other_variance - (attacked - mean) ** 2 / variance) / 2
+    separations = np.abs(mean - other_mean) / np.sqrt((variance + other_variance) / 2)
+    return ratios + np.log(other_variance / variance) / 2, separations
+
+
+def _gaussians(scores: Array, kind: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return the mean and the variance of each record's scores by the models of one kind.
+
+    Raises:
+        DataError: A record has fewer than two such models.
+    """
+    models = kind.sum(axis=0)
+    if models.min() < 2:
+        raise DataError(
+            "each record needs two models that unlearned it, and two that never saw it, among the "
+            f"{len(scores)} models that are not attacked: give more models, or a smaller attacked"
+        )
+    mean = np.where(kind, scores, 0.0).sum(axis=0) / models
+    return mean, np.where(kind, (scores - mean) ** 2, 0.0).sum(axis=0) / (models - 1)

@@ -1,0 +1,1 @@
+"""Columns of text become sparse rows, without a vocabulary."""

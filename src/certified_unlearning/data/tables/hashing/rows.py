@@ -1,0 +1,93 @@
+"""Columns of text as sparse rows: scikit-learn's `HashingVectorizer` looks at one text at a time and learns nothing.
+
+A row has the numbers of all other columns first, then what each column of text is hashed into: norm 1, or no entry
+where it has no words.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.preprocessing import normalize
+
+from certified_unlearning.data.tables.declaration import Table, Text
+from certified_unlearning.data.tables.table_values import Rows
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted
+
+VECTORS = 12
+"""Learning holds about so many numbers for each weight: steps, gradients, products."""
+FITS = 0.25
+"""Share of the memory that a proposed width may take."""
+
+
+def hashed(texts: Sequence[str], how: Text) -> csr_array:
+    """Return texts as rows of norm 1, shape ``(n, how.width)``; a text without words has no entry."""
+    vectorizer = HashingVectorizer(n_features=how.width, ngram_range=how.ngrams, analyzer=how.analyzer)
+    rows = csr_array(vectorizer.transform(texts))
+    rows.eliminate_zeros()  # Words of one column may cancel each other.
+    return rows
+
+
+def with_text(numbers: NDArray[np.float64], rows: Rows, table: Table) -> csr_array:
+    """Return the numbers of rows with the columns of text beside them.
+
+    Raises:
+        DataError: A column of text holds something else.
+    """
+    parts = [hashed(rows.prose(column), table.text[column]) for column in columns_of_text(table)]
+    return hstack([csr_array(numbers), *parts], format="csr")
+
+
+def columns_of_text(table: Table) -> list[str]:
+    """Return the columns of text of a resolved table, in the order in which rows have them."""
+    return [column for column in table.features or () if column in table.text]
+
+
+def unit(rows: csr_array) -> csr_array:
+    """Return every row divided by its norm; a row of zeros stays."""
+    # First by the largest value: squares of very large and very small ones are no numbers any more.
+    return normalize(normalize(rows, norm="max"), norm="l2", copy=False)
+
+
+def norms(rows: csr_array) -> NDArray[np.float64]:
+    """Return the norm of every row."""
+    return np.sqrt(rows.power(2).sum(axis=1))  # type: ignore[no-any-return]
+
+
+def require_memory(table: Table, features: int, scores: int) -> None:
+    """Raise `ParameterError` if a machine's memory cannot hold what learning makes beside the rows.
+
+    Args:
+        table: The declaration.
+        features: Columns of a row.
+        scores: Scores of a record.
+    """
+    needed, memory = VECTORS * 8 * features * scores, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed <= memory:
+        return
+    column = max(table.text, key=lambda each: table.text[each].width)
+    width = 1 << max(1, int(FITS * memory / (VECTORS * 8 * scores)).bit_length() - 1)
+    raise ParameterError(
+        f"weights of {counted(features, 'column')} and {counted(scores, 'score')} a record need {_gigabytes(needed)} "
+        f"of memory, but this machine has {_gigabytes(memory)}; 2^{width.bit_length() - 1} = {width:,} columns need "
+        f"{_gigabytes(VECTORS * 8 * width * scores)}: --text {column}={width}"
+    )
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.2g} GB"
+
+
+def without_words(table: Table, rows: csr_array) -> Mapping[str, int]:
+    """Return in how many of some rows of a resolved table each column of text has no words."""
+    return {column: int((np.diff(rows[:, place].indptr) == 0).sum()) for column, place in _places(table, rows.shape[1])}
+
+
+def _places(table: Table, width: int) -> Iterator[tuple[str, slice]]:
+    start = width - sum(how.width for how in table.text.values())
+    for column in columns_of_text(table):
+        yield column, slice(start, start := start + table.text[column].width)

@@ -1,0 +1,80 @@
+"""Compiled gradients of softmax regression over float32 rows, summed in float64: each row is read once, as it is.
+
+As `gradient` is for two classes. Scores and sums are made of a few classes at once, as many as registers hold, so there
+may be any number of classes. A float32 number is a float64 number, so the bounds of `accounting.residual.rounding`
+hold: scores are sums in any order, probabilities take an exponential, a sum and a quotient after the largest score was
+taken off, and rows are added in the blocks that they know.
+"""
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning import compiled
+from certified_unlearning.engine.compiled.gradient import NUMBERS_OF_A_CALL
+
+SOURCE = Path(__file__).with_name("softmax.cpp")
+
+
+def takes(rows: Any, labels: NDArray[Any]) -> bool:
+    """Return whether `softmax_gradient` is there and takes such rows."""
+    return (
+        rows.dtype == np.float32
+        and rows.flags.c_contiguous
+        and labels.dtype == np.int64
+        and labels.flags.c_contiguous
+        and len(labels) == len(rows)
+        and library() is not None
+    )
+
+
+def softmax_gradient(
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    weights: NDArray[np.float64],
+    *,
+    block: int,
+    class_weights: Sequence[float] | None,
+) -> NDArray[np.float64]:
+    """Return the sum of the gradients of all rows' losses, shape ``(classes, d)``.
+
+    Args:
+        rows: Shape ``(n, d)``; `takes` them.
+        labels: From 0 to ``classes - 1``, of rows of zeros, too; shape ``(n,)``.
+        weights: Shape ``(classes, d)``.
+        block: Rows that are added one after another.
+        class_weights: One a class; None for 1.
+
+    Raises:
+        IndexError: A label is out of range.
+    """
+    found = library()
+    assert found is not None
+    classes, features = weights.shape
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise IndexError(f"labels must lie between 0 and {classes - 1}, got {labels.min()} to {labels.max()}")
+    weights, total = np.ascontiguousarray(weights, np.float64), np.zeros((classes, features))
+    shares = None if class_weights is None else np.array(class_weights, np.float64)
+    of_classes = None if shares is None else shares.ctypes.data
+    size = block * max(1, NUMBERS_OF_A_CALL // (block * features * classes))
+    for first in range(0, len(rows), size):
+        some, own = rows[first : first + size], labels[first : first + size]
+        where = some.ctypes.data, own.ctypes.data, of_classes, weights.ctypes.data, total.ctypes.data
+        found.softmax_gradient(len(some), features, classes, block, *where)
+    return total
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    found = compiled.library(SOURCE, instead="gradients over float32 rows are computed by NumPy")
+    if found is not None:
+        whole, address = ctypes.c_int64, ctypes.c_void_p
+        found.softmax_gradient.argtypes = [*[whole] * 4, *[address] * 5]
+        found.softmax_gradient.restype = None
+    return found

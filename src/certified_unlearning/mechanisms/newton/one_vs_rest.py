@@ -1,0 +1,185 @@
+"""Each class against the rest: a model of two classes for each, removals from all of them at once, released as one.
+
+The objective is the sum over classes of the logistic losses against the rest, so it falls apart into one for each class
+with weights of its own. All of them are published together, with independent noise: one Gaussian vector, whose mean is
+off by the root of the sum of the classes' squared shifts (`accounting.residual.release.together`). This is what the
+budget is for; each class gets of it what it needs.
+
+A removed record leaves all models: the one of its class as a positive record, the others as a negative one. What the
+removed rows contribute is computed for all classes in one product. Where the budget would be exceeded, a pass reads the
+rows once for all classes whose share of it is not small, and where this does not help, and by counts, all are learned
+anew. Where no Hessian is made, every request refits all classes.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.residual import release, schedule
+from certified_unlearning.engine.objectives.float64 import gradients, removed_gradients, root_curvatures
+from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.mechanisms.newton.state import Array, Removed
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.vocabulary import Reading
+
+
+class ClassModels(NamedTuple):
+    """The models of all classes, each against the rest: all of them are secret.
+
+    Attributes:
+        of_class: By the class' number. Without Newton steps these are `Fitted` weights.
+    """
+
+    of_class: Sequence[Any]
+
+    @property
+    def weights(self) -> Array:
+        """All weights, class by class, shape ``(classes d,)``."""
+        return np.concatenate([each.weights for each in self.of_class])
+
+    @property
+    def residual(self) -> float:
+        """A bound on the norm of the gradient of all classes' objectives together."""
+        return release.together(each.residual for each in self.of_class)
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """How models of each class against the rest are fitted and how records leave them.
+
+    Attributes:
+        plan: The plan, `RefitPlan.one_vs_rest`.
+    """
+
+    plan: RefitPlan
+
+    def fit(self, rows: Any, numbers: NDArray[np.int64]) -> ClassModels:
+        """Fit all classes from nothing.
+
+        Args:
+            rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
+            numbers: Of the records' classes, shape ``(n,)``.
+
+        Raises:
+            InfeasibleError: The solver did not reach the budget.
+            AssumptionError: A Hessian is not positive definite in float64, or float64 cannot keep to the budget.
+        """
+        if self.plan.removes_by_newton:
+            return ClassModels([each.fit(rows, numbers) for each in self._classes])
+        return ClassModels([self._refitted(positive, rows, numbers) for positive in range(self.plan.classes)])
+
+    def remove(
+        self,
+        models: ClassModels,
+        gone: Any,
+        gone_numbers: NDArray[np.int64],
+        rows: Any,
+        numbers: NDArray[np.int64],
+        *,
+        since_read: int,
+    ) -> tuple[ClassModels, Reading]:
+        """Return the models without some records, and whether data were read for it.
+
+        Args:
+            models: The models. They stay as they are, but their curvatures become the new models' unless data are read.
+            gone: Rows of the removed records, shape ``(S, d)``; float32 numbers are taken as they are. Not looked at
+                where every request reads.
+            gone_numbers: Of their classes.
+            rows: All rows, those of all removed records zero by now; looked at only if data are read.
+            numbers: Of all records' classes.
+            since_read: Records removed since data were read, without these.
+
+        Raises:
+            InfeasibleError: The solver did not reach the budget.
+            AssumptionError: A Hessian is not positive definite in float64.
+        """
+        plan = self.plan
+        if not plan.removes_by_newton or since_read + len(gone_numbers) > plan.records_between_reads:
+            return self.fit(rows, numbers), "scheduled"
+        if all(each.curvature.usable for each in models.of_class):
+            before, models = self._certified_by_class(models), self._step_without(models, gone, gone_numbers)
+            after = self._certified_by_class(models)
+            if release.together(after) <= plan.budget:
+                return models, "none"
+            if plan.by_passes:
+                # What the request would take of a budget that nothing was taken of.
+                of_request = math.dist(before, after)
+                corrected = self._corrected(models, after, rows, numbers, of_request=of_request)
+                if corrected is not None:
+                    return corrected, "pass"
+        return self.fit(rows, numbers), "unscheduled"
+
+    def certified(self, models: ClassModels) -> float:
+        """Return a bound on ``m |W - W*_R|`` of the weights of all classes together, rounded up."""
+        return release.together(self._certified_by_class(models))
+
+    def _certified_by_class(self, models: ClassModels) -> list[float]:
+        return [each.certified(model) for each, model in zip(self._classes, models.of_class, strict=True)]
+
+    def _step_without(self, models: ClassModels, gone: Array, gone_numbers: NDArray[np.int64]) -> ClassModels:
+        """Return the models after one step each, whatever their residuals are."""
+        plan, gone = self.plan, gone.astype(np.float64, copy=False)
+        weights = np.stack([each.weights for each in models.of_class])
+        at = np.stack([each.curvature.at for each in models.of_class])
+        ghat = removed_gradients(gone, gone_numbers, weights, plan.n, plan.class_weights)
+        roots = root_curvatures(gone, gone_numbers, at, plan.class_weights)
+        return ClassModels(
+            [
+                # Curved rows one class at a time: those of all take as often as much memory as what was removed.
+                each.after(model, Removed(of_class, root[:, None] * gone))
+                for each, model, of_class, root in zip(self._classes, models.of_class, ghat, roots, strict=True)
+            ]
+        )
+
+    def _corrected(
+        self,
+        models: ClassModels,
+        certified: list[float],
+        rows: Any,
+        numbers: NDArray[np.int64],
+        *,
+        of_request: float,
+    ) -> ClassModels | None:
+        """Return the models after passes, as long as each halves what is certified; None if none is enough.
+
+        As `NewtonRemoval` does with one model; a pass leaves out the classes whose bounds are small enough already.
+
+        Args:
+            models: The models after the steps of a request.
+            certified: What is certified of each of them.
+            rows: All rows, zero where removed.
+            numbers: Of all records' classes.
+            of_request: What those steps added to what is certified.
+        """
+        plan, of_class, before = self.plan, list(models.of_class), math.inf
+        target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
+        enough = release.share_of_each(target, plan.classes)
+        objective = objective_of(plan.of_one_class(), rows, numbers, positive=0)
+        while True:
+            those = [positive for positive, bound in enumerate(certified) if bound > enough]
+            found = gradients(objective, np.stack([of_class[each].weights for each in those]), those)
+            for each, gradient in zip(those, found, strict=True):
+                weights, _, curvature = of_class[each]
+                of_class[each] = self._classes[each].corrected(weights, gradient, curvature)
+            certified = self._certified_by_class(ClassModels(of_class))
+            after = release.together(certified)
+            if after <= target or after > before / 2:
+                return ClassModels(of_class) if after <= plan.budget else None
+            before = after
+
+    def _refitted(self, positive: int, rows: Any, numbers: NDArray[np.int64]) -> Fitted:
+        objective = objective_of(self.plan.of_one_class(), rows, numbers, positive)
+        self.plan.require_representable(objective.terms)
+        return refit(self.plan.of_one_class(), objective)
+
+    @cached_property
+    def _classes(self) -> list[NewtonRemoval]:
+        """How each class' model is fitted and changed."""
+        plan = self.plan.of_one_class()
+        return [NewtonRemoval(plan, positive=positive) for positive in range(self.plan.classes)]

@@ -1,0 +1,131 @@
+"""What public rows guarantee of the curvature, evaluated from the rows and rounded down (`accounting.residual.public`).
+
+A least eigenvalue is certified by a factor: where Cholesky's algorithm comes to its end for a symmetric matrix ``A`` in
+floating point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace (Rump, Verification
+of Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by a little less than its least eigenvalue as
+evaluated, which is a guess only, and factored. Twice that is counted, for libraries that multiply by reciprocals.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky, eigvalsh
+
+from certified_unlearning.accounting.residual import public, rounding
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, RidgeRegression64, Rows
+from certified_unlearning.mechanisms.certified_refit import damped, norm_above
+from certified_unlearning.mechanisms.newton.state import Array, factor_of, solve
+from certified_unlearning.mechanisms.refit_plan import takes_newton_steps
+
+WORTH = 0.1
+"""What public rows must be able to add to ``m``, relative to it; less is not looked for, for that takes many passes."""
+SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
+"""Of the least eigenvalue as evaluated: the shifts that are tried."""
+ENOUGH = 1e-3
+"""The gradient at ``w_0``, as a share of what private records can add to it."""
+_ROUNDS = 60
+
+
+def public_curvature(
+    rows: Rows,
+    labels: NDArray[np.float64],
+    *,
+    n: int,
+    strong_convexity: float,
+    classes: int,
+    class_weights: tuple[float, ...] | None = None,
+) -> float:
+    """Return what public rows guarantee: ``k`` of ridge regression, ``k_1`` of two classes; 0 where it is not worth it.
+
+    It is 0 for more classes and for rows of which no Hessian is made, too.
+
+    Args:
+        rows: Public rows, shape ``(p, d)``, of norm at most 1 (to 1e-6).
+        labels: Their labels, or targets from -1 to 1.
+        n: Number of all rows.
+        strong_convexity: ``m``.
+        classes: At least 2; 1 for ridge regression.
+        class_weights: What the losses of each class are multiplied by, at most 1.
+    """
+    records, features = rows.shape
+    share = (n - records) / n * rounding.OUTWARD
+
+    def hopeless(curvature: float) -> bool:
+        """Return whether no public rows with this curvature at most add much to ``m``."""
+        best = (
+            curvature
+            if classes == 1
+            else public.curvature_at_minimisers(
+                curvature, gradient=0.0, weight_norm=0.0, private_share=share, strong_convexity=strong_convexity
+            )
+        )
+        return best < WORTH * strong_convexity
+
+    most = public.most_curvature(records, n=n, features=features, classes=classes)
+    if not takes_newton_steps(classes, features, sparse=False) or records < features or hopeless(most):
+        return 0.0
+    sizes = {"n": n, "features": features, "strong_convexity": strong_convexity, "classes": classes}
+    if classes == 1:
+        squared = RidgeRegression64(rows, labels, n, strong_convexity, classes)
+        _, hessian = squared.gradient_and_hessian(np.zeros(features))
+        off = rounding.hessian_error(records=records, weight_norm=0.0, **sizes)
+        return _beside(least_eigenvalue(hessian) - off, strong_convexity)
+    logistic = LogisticRegression64(rows, labels, n, strong_convexity, classes, class_weights)
+    weights = np.zeros(features)
+    gradient, hessian = logistic.gradient_and_hessian(weights)
+    # Curvature is largest at the origin.
+    if hopeless(max(0.0, _guess(_whole(hessian)) - strong_convexity)):
+        return 0.0
+    # Where Newton's method does not get near the minimiser, the bounds are valid, too: they hold from any weights.
+    for _ in range(_ROUNDS):
+        if np.linalg.norm(gradient) <= ENOUGH * share:
+            break
+        weights, _ = damped(logistic, weights, gradient, -solve(factor_of(hessian), gradient))
+        gradient, hessian = logistic.gradient_and_hessian(weights)
+    length = norm_above(weights)
+    off = rounding.hessian_error(records=records, weight_norm=length, **sizes)
+    return public.curvature_at_minimisers(
+        _beside(least_eigenvalue(hessian) - off, strong_convexity),
+        gradient=norm_above(gradient) + rounding.gradient_error(records=records, weight_norm=length, **sizes),
+        weight_norm=length,
+        private_share=share,
+        strong_convexity=strong_convexity,
+    )
+
+
+def least_eigenvalue(matrix: Array) -> float:
+    """Return a number that no eigenvalue of a positive semidefinite matrix is below; 0 where none is certified.
+
+    Args:
+        matrix: Symmetric, of which the lower half is looked at; shape ``(d, d)``.
+    """
+    whole = _whole(matrix)
+    size, trace, guess = len(whole), float(np.trace(whole)), _guess(whole)
+    # Of the factor, and of the shift, which rounds the diagonal.
+    off = (2 * rounding.gamma(size + 2) + 2 * rounding.UNIT) * trace + 8 * size**2 * rounding.LEAST
+    for share in SHARES:
+        shift = share * guess - 2 * off
+        if shift <= 0:
+            break
+        shifted = whole.copy()
+        shifted[np.diag_indices(size)] -= shift
+        try:
+            cholesky(shifted, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        return float(max(0.0, shift - off * rounding.OUTWARD) / rounding.OUTWARD)
+    return 0.0
+
+
+def _beside(eigenvalue: float, strong_convexity: float) -> float:
+    """Return what is left of an eigenvalue's bound without the regulariser, rounded down."""
+    return max(0.0, eigenvalue / rounding.OUTWARD - strong_convexity * rounding.OUTWARD) / rounding.OUTWARD
+
+
+def _whole(lower: Array) -> Array:
+    """Return a symmetric matrix of which the lower half is set."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+
+
+def _guess(matrix: Array) -> float:
+    """Return the least eigenvalue as evaluated."""
+    return float(eigvalsh(matrix, subset_by_index=[0, 0], check_finite=False)[0])

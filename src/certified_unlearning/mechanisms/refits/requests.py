@@ -1,0 +1,88 @@
+"""How models without a Newton step are learned, how records leave them, and what a file keeps of them."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from certified_unlearning.engine.objectives.float64 import Rows, SoftmaxRegression64
+from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.mechanisms.refit_plan import RefitPlan, may_pass
+from certified_unlearning.mechanisms.refits import softmax
+from certified_unlearning.mechanisms.refits.guide import Guide
+from certified_unlearning.vocabulary import Reading
+
+Arrays = Mapping[str, NDArray[Any]]
+RECORDS_A_COLUMN = 2
+"""With fewer records a matrix that guides takes longer than what it saves."""
+
+
+def learned(plan: RefitPlan, rows: Rows, labels: NDArray[Any]) -> Fitted:
+    """Learn from these rows, and from nothing else.
+
+    Args:
+        plan: A plan whose removals are no Newton steps.
+        rows: All rows, those of removed records zero.
+        labels: As `objective_of` takes them.
+
+    Raises:
+        AssumptionError: float64 cannot keep to the budget.
+        InfeasibleError: The solver did not reach it.
+    """
+    objective = objective_of(plan, rows, labels)
+    plan.require_representable(objective.terms)
+    may = plan.classes > 2 and may_pass(plan.classes, plan.features, sparse=issparse(rows))
+    if plan.by_passes or (may and plan.n >= RECORDS_A_COLUMN * plan.features):
+        return softmax.fit(plan, cast(SoftmaxRegression64, objective))
+    return refit(plan, objective)
+
+
+def without(
+    plan: RefitPlan,
+    fitted: Fitted,
+    gone: tuple[NDArray[Any], NDArray[Any]] | None,
+    rows: Rows,
+    labels: NDArray[Any],
+    *,
+    since_read: int,
+) -> tuple[Fitted, Reading]:
+    """Return the model without some records, and how the rows were read for it.
+
+    Args:
+        plan: The plan.
+        fitted: The model with them; it stays as it is.
+        gone: Their rows and labels; None where these are lost.
+        rows: All rows, those of all removed records zero by now.
+        labels: All labels.
+        since_read: Records removed since the model was learned anew, with these.
+
+    Raises:
+        AssumptionError: float64 cannot keep to the budget.
+        InfeasibleError: The solver did not reach it.
+    """
+    if not plan.by_passes or since_read > plan.records_between_reads:
+        return learned(plan, rows, labels), "scheduled"
+    objective, removed = cast(SoftmaxRegression64, objective_of(plan, rows, labels)), None
+    if gone is not None:
+        own = np.asarray(gone[0], np.float64), np.asarray(gone[1], np.int64)
+        removed = SoftmaxRegression64(*own, plan.n, 0.0, plan.classes, plan.class_weights)
+    corrected = softmax.corrected(plan, fitted, removed, objective)
+    if corrected is None:
+        return learned(plan, rows, labels), "unscheduled"
+    return corrected, "pass"
+
+
+def packed(fitted: Fitted) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a file keeps besides the weights."""
+    return {} if fitted.guide is None else dict(vars(fitted.guide))
+
+
+def unpacked(header: Mapping[str, Any], arrays: Arrays, weights: NDArray[np.float64]) -> Fitted:
+    """Return the model that a file keeps; those of earlier releases have no guide."""
+    if "gradient" not in arrays:
+        return Fitted(weights, header["residual"])
+    # Files keep arrays as they lie in C; the factor is one of Fortran's.
+    guide = {name: arrays[name] for name in ("gradient", "steps", "changes")}
+    return Fitted(weights, header["residual"], Guide(factor=np.asfortranarray(arrays["factor"]), **guide))

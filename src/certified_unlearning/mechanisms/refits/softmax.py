@@ -1,0 +1,175 @@
+"""Certified refit by passes, for three classes and more: a request starts where the last one ended.
+
+State: weights ``w``, the gradient ``g`` that was evaluated there over the remaining rows, and a guide (`guide`).
+Records leave; what they contributed to ``g`` is known in time ``O(S d)``, so the gradient of what is left is known
+without any pass, and a step is taken against it. Then passes: the gradient over the remaining rows is evaluated, and a
+step taken against it, until its norm, rounding added, is within the budget. Usually one or two passes are enough.
+
+*What is certified* is the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. How ``w`` was
+found does not matter: neither the guide nor the gradient that a request starts from enters the bound.
+
+*Adaptive requests.* The weights and the guide depend on records that were removed before, and on the order in which
+they were. They do not depend on any noise that was published, but through the requests: each is a function of the data
+and of the requests so far. So given the past releases, and with them the requests, the next release is Gaussian about
+weights that are fixed, at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the
+possible weights these are. That is all that `accounting.residual.release` asks for: one shift of at most
+``budget / m`` a release, given the past. How many passes a request took is no part of a release; that nobody concludes
+anything from it is an assumption that certificates state.
+
+*The secret state* depends on removed records until the model is learned anew: passes wash nothing out, for the old
+weights may be within the budget as they are, and the guide was made with the removed records. A reading starts from
+nothing. It comes after `RefitPlan.records_between_reads` removed records as planned, and before where passes do not get
+there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from certified_unlearning.accounting.residual import rounding
+from certified_unlearning.engine.objectives.float64 import SoftmaxRegression64
+from certified_unlearning.mechanisms.certified_refit import (
+    SAMPLE_SHARE,
+    SOLVER_SHARE,
+    Fitted,
+    damped,
+    gradient_error,
+    norm_above,
+    refit,
+    sampled,
+)
+from certified_unlearning.mechanisms.newton.secants import Secants
+from certified_unlearning.mechanisms.newton.state import Array
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
+
+MOST_PASSES = 40
+"""Passes of a request after which the model is learned anew: that takes about as long."""
+_ROUNDS = 60
+
+
+class Point(NamedTuple):
+    """Weights and the gradient that was evaluated there, over all rows that are to be counted."""
+
+    weights: Array
+    gradient: Array
+
+
+def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
+    """Fit from nothing until the certified gradient is within `SOLVER_SHARE` of the budget.
+
+    L-BFGS from the shared curvature at equal probabilities, over a sample where there are many records; then over all
+    of them, from the shared curvature there.
+
+    Args:
+        plan: The plan, of three classes or more.
+        objective: `objective_of` dense rows.
+
+    Raises:
+        InfeasibleError: No solver got there.
+        AssumptionError: The shared curvature is not positive definite in float64.
+    """
+    target, every = SOLVER_SHARE * plan.budget, sampled(*objective.rows.shape)
+    some, start = thinned(objective, every), np.zeros(objective.dimension)
+    secants = _secants(plan, factor_at(some, start))
+    point = Point(start, some.gradient(start))
+    if every > 1:
+        enough = max(target, SAMPLE_SHARE * float(np.linalg.norm(point.gradient)))
+        weights = _descended(plan, some, point, secants, enough, _ROUNDS).weights
+        factor = factor_at(objective, weights)
+        secants, point = _secants(plan, factor), Point(weights, objective.gradient(weights))
+        point = _descended(plan, objective, point, secants, target, _ROUNDS, certified=True)
+    else:
+        point = _descended(plan, objective, point, secants, target, _ROUNDS, certified=True)
+        factor = factor_at(objective, point.weights)
+    if residual_of(plan, objective, point) > target:
+        # A sample may be a poor guide, and secants may get nowhere. Newton's method needs neither.
+        found = refit(plan, objective).weights
+        point, factor = Point(found, objective.gradient(found)), factor_at(objective, found)
+        secants = _secants(plan, factor)
+    return _fitted(plan, objective, point, factor, secants)
+
+
+def corrected(
+    plan: RefitPlan, fitted: Fitted, gone: SoftmaxRegression64 | None, objective: SoftmaxRegression64
+) -> Fitted | None:
+    """Return the model without some records, by passes; None where `MOST_PASSES` do not get there.
+
+    Args:
+        plan: The plan.
+        fitted: The model with them.
+        gone: The loss over their rows, without regulariser; None where these are lost: one more pass is taken then.
+        objective: The loss over all rows, zero where removed.
+    """
+    weights, guide = fitted.weights, fitted.guide
+    if guide is None:
+        return None
+    secants = guide.secants(classes=plan.classes, strong_convexity=plan.strong_convexity)
+    if gone is None:
+        point = Point(weights, objective.gradient(weights))
+    else:
+        # Certified is only what is evaluated over the remaining rows, so this gradient is that of no `Point`.
+        known = guide.gradient - gone.gradient(weights)
+        there = weights - secants.solved(known)
+        point = Point(there, objective.gradient(there))
+        if not float(np.linalg.norm(point.gradient)) <= float(np.linalg.norm(known)):
+            point = Point(weights, objective.gradient(weights))
+        else:
+            _learn(secants, there - weights, point.gradient - known)
+    point = _descended(plan, objective, point, secants, plan.budget, MOST_PASSES - 1, certified=True)
+    if residual_of(plan, objective, point) > plan.budget:
+        return None
+    return _fitted(plan, objective, point, guide.factor, secants)
+
+
+def residual_of(plan: RefitPlan, objective: SoftmaxRegression64, point: Point) -> float:
+    """Return a bound on the norm of the gradient at some weights, from the evaluated one; rounded up."""
+    error = gradient_error(plan, point.weights, objective.terms)
+    return (norm_above(point.gradient) + error) * rounding.OUTWARD
+
+
+def _fitted(plan: RefitPlan, objective: SoftmaxRegression64, point: Point, factor: Array, secants: Secants) -> Fitted:
+    residual = residual_of(plan, objective, point)
+    return Fitted(point.weights, residual, guide_of(point.gradient, factor, secants) if plan.by_passes else None)
+
+
+def _secants(plan: RefitPlan, factor: Array) -> Secants:
+    return secants_of(factor, classes=plan.classes, strong_convexity=plan.strong_convexity)
+
+
+def _descended(
+    plan: RefitPlan,
+    objective: SoftmaxRegression64,
+    point: Point,
+    secants: Secants,
+    enough: float,
+    most: int,
+    *,
+    certified: bool = False,
+) -> Point:
+    """Return weights with a gradient that is small enough, or those after so many steps.
+
+    Args:
+        plan: The plan.
+        objective: The loss.
+        point: Where to start.
+        secants: What guides; it learns from every step.
+        enough: How large the gradient's norm may be.
+        most: Steps.
+        certified: Whether rounding is added to the norm: it is that of the plan's rows, not of a sample's.
+    """
+    for _ in range(most):
+        size = residual_of(plan, objective, point) if certified else float(np.linalg.norm(point.gradient))
+        if size <= enough:
+            break
+        there = Point(*damped(objective, point.weights, point.gradient, -secants.solved(point.gradient)))
+        if there.weights is point.weights:
+            break
+        _learn(secants, there.weights - point.weights, there.gradient - point.gradient)
+        point = there
+    return point
+
+
+def _learn(secants: Secants, step: Array, change: Array) -> None:
+    secants.add(step, change)
+    del secants.pairs[:-KEPT]

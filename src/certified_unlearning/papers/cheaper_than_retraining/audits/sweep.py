@@ -1,0 +1,41 @@
+"""The sweep of the audits of Cheaper than retraining: its section of `params.yaml`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
+from certified_unlearning.papers.cheaper_than_retraining.sweeps import LEAST_RECORDS, Asked
+
+LEAST_TRIALS = 100
+"""Of each law."""
+_Size = Annotated[int, Field(ge=LEAST_RECORDS)]
+
+
+class Audits(Asked):
+    """Audits of every system that `cost` times, in one run each, and of certificates at several epsilons, by laws."""
+
+    uncertified: Distinct[_Size] = Field(
+        description="records that stay, of systems without a certificate: a list of distinct whole numbers of at least "
+        f"{LEAST_RECORDS}"
+    )
+    certified: Distinct[_Size] = Field(
+        description="records that stay, of systems that are exact or certified, likewise; each runs at the first of "
+        "these that it can run at"
+    )
+    features: Annotated[int, Field(ge=2)] = Field(description="columns of a synthetic row, a whole number, at least 2")
+    canaries: Annotated[int, Field(ge=14)] = Field(
+        description="canaries of an audit in one run, half of which are learned and removed, at least 14"
+    )
+    copies: PositiveInt = Field(
+        description="equal records that a canary is where noise would hide one, a whole number, at least 1"
+    )
+    steps: PositiveInt = Field(description="steps of fine-tuning, and of gradient ascent, at least 1")
+    targets: Distinct[PositiveFloat] = Field(description="epsilons of audits of two laws, distinct numbers above 0")
+    records: Annotated[int, Field(ge=20)] = Field(description="records of audits of two laws, at least 20")
+    trials: Annotated[int, Field(ge=LEAST_TRIALS)] = Field(
+        description=f"models of each law, a whole number, at least {LEAST_TRIALS}"
+    )
+    alpha: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="the rate of false alarms of one verdict at most, strictly between 0 and 1"
+    )

@@ -1,0 +1,233 @@
+"""Audits of two laws at several epsilons, on records that nearly reach the bounds: how tight is a certificate?"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.audit import Claim, TwoLawResult, compare_laws, two_laws
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.estimators import (
+    CertifiedLogisticRegression,
+    CertifiedRidge,
+    LangevinLogisticRegression,
+    LangevinRidge,
+    PrivateLogisticRegression,
+    SecretStateDescentToDelete,
+)
+from certified_unlearning.mechanisms.private.searches import learn
+from certified_unlearning.papers.cheaper_than_retraining.audits.sweep import Audits
+
+Array = NDArray[np.float64]
+Records = tuple[Array, Array]
+FEATURES = 2
+"""Columns of a row."""
+BATCHES = 4
+"""Mini-batches of a pass."""
+RIDGE = 10.0
+"""``alpha / n`` of ridge regression by Langevin unlearning: its ball, ``R = 1 / 11``, costs little then."""
+QUIET = 0.01
+"""Of private learning's noise, what its control has: no model was learned before anything was hidden."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An audit of two laws.
+
+    Attributes:
+        found: Its counts, and the claim.
+        computed: The ``mu`` of these records, where the two laws are Gaussian around known weights; None elsewhere.
+    """
+
+    found: TwoLawResult
+    computed: float | None = None
+
+    @property
+    def estimated(self) -> float:
+        """What the counts come to without a confidence; no bound."""
+        after = self.found.after
+        # By half a model more or less, so that none of all is no infinity.
+        likely, rare = (after.likely + 0.5) / (after.likely_of + 1), (after.rare + 0.5) / (after.rare_of + 1)
+        return float(ndtri(likely) - ndtri(rare))
+
+
+def opposed(n: int, *, along: float, label: float) -> Records:
+    """Return records that are all alike, but the first, which is removed: its gradient lies across theirs.
+
+    Args:
+        n: How many.
+        along: The part of the removed row that points as the others do.
+        label: Of the removed record; that of the others is 1.
+    """
+    rows, labels = np.tile([0.0, 1.0], (n, 1)), np.ones(n)
+    rows[0], labels[0] = [np.sqrt(1 - along**2), along], label
+    return rows, labels
+
+
+def measured(name: str, target: float, sweep: Audits) -> Measured:
+    """Return the audit of a mechanism with a target; noise follows from the seed."""
+    seed = address(sweep.seed, "audit", name, target) % 2**32
+    with warnings.catch_warnings():
+        # The records are made so that few columns count.
+        warnings.filterwarnings("ignore", "column 1 of X carries", UserWarning)
+        return AUDITS[name](target, sweep, seed)
+
+
+def _ridge(target: float, sweep: Audits, seed: int, *, adjacency: str = "zero-out") -> Measured:
+    estimator = LangevinRidge(
+        target, sweep.delta, alpha=RIDGE * sweep.records, target_range=(-1, 1), fit_intercept=False, dtype="float64",
+        adjacency=adjacency,
+    )  # fmt: skip
+    return Measured(_found(estimator, opposed(sweep.records, along=0.0, label=1.0), sweep, seed))
+
+
+def _replaced(target: float, sweep: Audits, seed: int) -> Measured:
+    return _ridge(target, sweep, seed, adjacency="replace")
+
+
+def _langevin(target: float, sweep: Audits, seed: int, *, batch_size: int | None = None) -> Measured:
+    estimator = LangevinLogisticRegression(
+        target, sweep.delta, C=sweep.strength / sweep.records, batch_size=batch_size, fit_intercept=False,
+        dtype="float64",
+    )  # fmt: skip
+    return Measured(_found(estimator, _wrong(sweep), sweep, seed))
+
+
+def _minibatch(target: float, sweep: Audits, seed: int) -> Measured:
+    return _langevin(target, sweep, seed, batch_size=sweep.records // BATCHES)
+
+
+def _descent(target: float, sweep: Audits, seed: int) -> Measured:
+    estimator = SecretStateDescentToDelete(
+        target, sweep.delta, C=sweep.strength / sweep.records, fit_intercept=False, dtype="float64"
+    )
+    return _with_secret(estimator, _wrong(sweep), sweep, seed, lambda model: model._state[0], model_sigma)
+
+
+def _refit(target: float, sweep: Audits, seed: int, *, between: int | None = 0) -> Measured:
+    estimator = CertifiedLogisticRegression(
+        target, sweep.delta, C=sweep.strength / sweep.records, fit_intercept=False, records_between_reads=between
+    )
+    return _with_secret(estimator, _wrong(sweep), sweep, seed, lambda model: model._model.weights, plan_sigma)
+
+
+def _newton(target: float, sweep: Audits, seed: int) -> Measured:
+    return _refit(target, sweep, seed, between=None)
+
+
+def _certified_ridge(target: float, sweep: Audits, seed: int) -> Measured:
+    estimator = CertifiedRidge(
+        target, sweep.delta, alpha=sweep.records / sweep.strength, target_range=(-1, 1), fit_intercept=False
+    )
+    records = opposed(sweep.records, along=0.0, label=1.0)
+    return _with_secret(estimator, records, sweep, seed, lambda model: model._model.weights, plan_sigma)
+
+
+def _private(target: float, sweep: Audits, seed: int, *, method: str) -> Measured:
+    """Learn with the record and with its place left empty: what private learning makes indistinguishable."""
+    rows, labels = _wrong(sweep)
+    planned = PrivateLogisticRegression(
+        method=method, epsilon=target, delta=sweep.delta, relation="add-remove", fit_intercept=False,  # type: ignore[arg-type]
+        random_state=seed,
+    ).fit(rows, labels)  # fmt: skip
+    plan: Any = planned._plan.learners[0]
+    stated = planned.certificate_
+    without = rows.copy()
+    without[0] = 0.0
+
+    def models(rows: Array, name: str, noise: float) -> Array:
+        records = BoundedRecords(
+            torch.as_tensor(rows), torch.as_tensor(2 * labels - 1), loss=ScalarLoss(name="logistic"), row_norm=1.0
+        )
+        keys = [address(seed, name, trial) for trial in range(sweep.trials)]
+        weights: Array = learn(replace(plan, sigma=noise * plan.sigma), records, keys).weights.numpy()
+        return weights
+
+    def compared(noise: float) -> TwoLawResult:
+        with_it, without_it = models(rows, f"with {noise}", noise), models(without, f"without {noise}", noise)
+        claim = Claim(
+            epsilon=stated.epsilon, delta=stated.delta + stated.extra_delta, mu=plan.guarantee.mu,
+            extra_delta=stated.extra_delta,
+        )  # fmt: skip
+        return compare_laws(with_it, without_it, with_it, claim=claim, alpha=sweep.alpha, method=method, certified=True)
+
+    return Measured(replace(compared(1.0), before=compared(QUIET).after))
+
+
+def _private_descent(target: float, sweep: Audits, seed: int) -> Measured:
+    return _private(target, sweep, seed, method="noisy-gradient-descent")
+
+
+def _private_output(target: float, sweep: Audits, seed: int) -> Measured:
+    return _private(target, sweep, seed, method="output-perturbation")
+
+
+AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
+    "langevin-ridge": _ridge,
+    "langevin-replace": _replaced,
+    "langevin-full": _langevin,
+    "langevin-minibatch": _minibatch,
+    "descent-to-delete": _descent,
+    "certified-refit": _refit,
+    "newton-removal": _newton,
+    "certified-ridge": _certified_ridge,
+    "private-descent": _private_descent,
+    "private-output": _private_output,
+}
+"""By the names that rows have."""
+
+
+def _wrong(sweep: Audits) -> Records:
+    """Return records of which the removed one's label is wrong: its gradient is nearly as long as it can be.
+
+    Every second one of the others is the opposite of its neighbour, with the other label: the same loss.
+    """
+    rows, labels = opposed(sweep.records, along=0.49, label=0.0)
+    rows[1::2], labels[1::2] = -rows[1::2], 0.0
+    return rows, labels
+
+
+def _found(estimator: Any, records: Records, sweep: Audits, seed: int) -> TwoLawResult:
+    return two_laws(estimator, *records, [0], trials=sweep.trials, alpha=sweep.alpha, random_state=seed)
+
+
+def plan_sigma(model: Any) -> float:
+    """Return the noise of a certified refit."""
+    return float(model._plan.sigma)
+
+
+def model_sigma(model: Any) -> float:
+    """Return the noise of Descent-to-Delete on what it publishes."""
+    return float(model._learner.sigma)
+
+
+def _with_secret(
+    estimator: Any,
+    records: Records,
+    sweep: Audits,
+    seed: int,
+    secret: Callable[[Any], Array],
+    sigma: Callable[[Any], float],
+) -> Measured:
+    """Return the audit, and the ``mu`` of these very records: how far secret weights are from those of another solver.
+
+    Noise of one deviation is added to both on publication, so the laws are Gaussian, and ``mu`` is a distance.
+    """
+    model = clone(estimator).set_params(random_state=seed).fit(*records)
+    model.unlearn([0])
+    rows, labels = records[0][1:], records[1][1:]
+    if hasattr(estimator, "C"):
+        exact = LogisticRegression(C=estimator.C, fit_intercept=False, solver="newton-cholesky", tol=1e-13)
+    else:
+        exact = Ridge(alpha=estimator.alpha, fit_intercept=False, solver="cholesky")
+    away = np.linalg.norm(secret(model) - np.ravel(exact.fit(rows, labels).coef_))
+    return Measured(_found(estimator, records, sweep, seed), float(away) / sigma(model))

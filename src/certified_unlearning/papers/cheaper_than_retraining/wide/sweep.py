@@ -1,0 +1,68 @@
+"""The sweep of the experiment ``wide``: its section of `params.yaml`."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from certified_unlearning.mechanisms.settings import PositiveFloat, PositiveInt
+from certified_unlearning.papers.cheaper_than_retraining.sweeps import LEAST_RECORDS
+from certified_unlearning.reproduction.experiment import Sweep
+
+Kind = Literal["embeddings", "words"]
+
+
+class WideTable(BaseModel):
+    """One table of wide rows, and the refit that it is compared on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: Kind = Field(
+        description="embeddings (float32, the k-th variance 1/k, norm 1) or words (sparse, as of TF-IDF, norm 1)"
+    )
+    n: Annotated[int, Field(ge=LEAST_RECORDS)] = Field(
+        description=f"number of records, a whole number, at least {LEAST_RECORDS}"
+    )
+    features: Annotated[int, Field(ge=2)] = Field(description="columns of a row, a whole number, at least 2")
+    classes: Annotated[int, Field(ge=2)] = Field(description="number of classes, a whole number, at least 2")
+    strength: PositiveFloat = Field(
+        description="C n, scikit-learn's C times the number of records, above 0; the number of records for C = 1"
+    )
+    tolerance: PositiveFloat = Field(
+        description="of the warm-started refit that is meant to move, above 0: the largest of 1e-4, 1e-6 and 1e-8 with "
+        "which it ends within three times the certified distance of the minimiser, or 1e-6 where none does"
+    )
+
+    @property
+    def name(self) -> str:
+        """What figures and messages call it."""
+        return f"{self.n:,} x {self.features:,}, {self.classes} classes, C n = {self.strength:g}"
+
+
+class Wide(Sweep):
+    """What a request costs on wide rows: tables, requests, and what is asked for."""
+
+    tables: list[WideTable] = Field(description="tables of wide rows, a list of distinct ones", min_length=1)
+    records: PositiveInt = Field(description="records of a request, a whole number, at least 1")
+    requests: PositiveInt = Field(description="requests to each model, a whole number, at least 1")
+    refits_every: PositiveInt = Field(
+        description="scikit-learn refits after each so-many-th request, a whole number from 1 to the number of requests"
+    )
+    epsilon: PositiveFloat = Field(description="the target, a number above 0")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    threads: PositiveInt = Field(description="CPU threads of all models, a whole number, at least 1")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        points = [(each.rows, each.name) for each in self.tables]
+        if len(set(points)) < len(points):
+            return "tables contains the same table twice"
+        if self.refits_every > self.requests:
+            return f"refits_every must be at most requests, {self.requests}, got {self.refits_every}"
+        for each in self.tables:
+            if 2 * self.records * self.requests > each.n:
+                return (
+                    f"tables contains one of {each.n:,} records, of which {self.requests:,} requests of "
+                    f"{self.records:,} would remove more than half"
+                )
+        return None
