@@ -7,6 +7,7 @@ import math
 import re
 import sqlite3
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import mpmath
 import pytest
 
 from certified_unlearning import certificate
+from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_right
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.steps.model import StepsCertificate
 from certified_unlearning.data.tables.declaration import Table
@@ -21,12 +23,13 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.personal.plain_words import PLAIN_WORDS, comparison_in_plain_words
-from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, report_on
+from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, PersonalReport, report_on
 from certified_unlearning.ledger.requests import request
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
 from tests.ledger.conftest import Original, Unlearn
+from tests.ledger.tables import make_regression, write_table
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "langevin": {"epsilon": 1.0},
@@ -47,6 +50,10 @@ def removed(request: pytest.FixtureRequest, original: Original, tmp_path_factory
     return path
 
 
+def _section(report: PersonalReport, heading: str) -> tuple[str, ...]:
+    return next(sentences for each, sentences in report.sections if each == heading)
+
+
 def _requested(path: Path, person: str) -> None:
     request(path, [person])
 
@@ -60,18 +67,18 @@ def test_a_removed_person_is_told_what_was_asked_done_and_guaranteed(removed: Pa
     report = report_on(removed, "p1")
     assert (report.stage, report.version, report.current) == ("removed", 2, 2)
     assert [heading for heading, _ in report.sections] == [
+        "In short",
         "About this page",
         "What was asked",
         "What was done",
         "Under which conditions the result below holds",
         "What the result is",
         "What the result does not cover",
-        "How it can be checked",
-        "For experts",
+        "How it can be checked, and numbers for experts",
     ]
     assert report.requested is not None
     day = datetime.fromisoformat(report.requested)
-    assert f"On {day.day} {calendar.month_name[day.month]} {day.year} at " in report.sections[1].sentences[0]
+    assert f"On {day.day} {calendar.month_name[day.month]} {day.year} at " in report.sections[2].sentences[0]
     assert all(
         sentences and all(each[0].isupper() or each[0] == "`" for each in sentences) for _, sentences in report.sections
     )
@@ -114,7 +121,7 @@ def test_what_a_version_is_compared_with_has_plain_words(removed: Path) -> None:
 
 def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: Path) -> None:
     report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
-    sentence = report.sections[4].sentences[1]
+    sentence = _section(report, "What the result is")[1]
     if stated.epsilon is None:
         assert report.share is None
         assert sentence.startswith("Every answer that the current model gives is the one that it would give")
@@ -128,8 +135,7 @@ def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: 
             exact = mpmath.mpf("0.5") + (odds - 1 + 2 * mpmath.mpf(stated.whole_delta)) / (2 * (odds + 1))
     assert exact <= report.share <= exact + 1e-9
     if report.share == 0.5:
-        # The condition stands before the number.
-        assert re.search(r"If no request was made because .*, half of such guesses are right, as with a coin", sentence)
+        assert "Half of such guesses are right, as with a coin" in sentence
     else:
         printed = re.search(r"At most ([0-9.]+) % of such guesses are right; a coin is right 50 %", sentence)
         assert printed is not None
@@ -140,15 +146,19 @@ def test_who_waits_is_told_that_the_model_still_knows(removed: Path) -> None:
     report = report_on(removed, "p2")
     assert (report.stage, report.share, report.applied) == ("waiting", None, None)
     assert "What the result is" not in [heading for heading, _ in report.sections]
-    assert "The current version of the model, version 2, was made with the record." in report.as_text()
+    text = report.as_text()
+    assert "Version 2 of the model, the current one, was made with the record, and may still be in use." in text
+    assert "The record is still in this software's copy of the data." in text
+    assert "say when this will be done, or why not, and where you can complain." in text
 
 
 def test_a_page_about_somebody_who_stays_says_that_nothing_was_requested(removed: Path) -> None:
     report = report_on(removed, "p3")
     assert (report.stage, report.share, report.requested) == ("no request", None, None)
     assert report.sections[1].sentences == (
-        "The model was made with 2 records with the identifier p3.",
-        "The log holds no request to remove them.",
+        "Version 1 of the model was made with 2 records with the identifier p3, and so was the current version, "
+        "version 2.",
+        "The log holds no request to remove them. This does not mean that you sent none.",
     )
     assert report.operator[-1] == f"`unlearn request {removed} --id p3` requests the removal."
 
@@ -156,7 +166,12 @@ def test_a_page_about_somebody_who_stays_says_that_nothing_was_requested(removed
 def test_status_verify_and_the_certificates_summary_open_with_the_same_sentence(
     removed: Path, unlearn: Unlearn
 ) -> None:
-    sentence = report_on(removed, "p1").sections[4].sentences[1]
+    sentence = certificate.read_any(removed / "certificate-2.json").meaning()
+    assert sentence is not None
+    shown = _section(report_on(removed, "p1"), "What the result is")[1]
+    # On the page the conditions stand before the result, in a section of their own.
+    assert sentence.startswith(shown.partition(". ")[0])
+    assert shown.rpartition(". ")[2].lower() in sentence.lower()
     assert certificate.read_any(removed / "certificate-2.json").summary().startswith(sentence)
     for command in ("status", "verify"):
         assert unlearn(command, removed).stdout.splitlines()[0] == sentence
@@ -296,15 +311,15 @@ def test_status_says_that_a_certificate_is_missing(model: Path, unlearn: Unlearn
 
 def test_the_weaker_result_for_requests_that_react_is_no_smaller_than_an_exact_oracle(removed: Path) -> None:
     certified = certificate.read_any(removed / "certificate-2.json")
-    said = " ".join(each for _, sentences in report_on(removed, "p1").sections[3:5] for each in sentences)
+    said = " ".join(each for _, sentences in report_on(removed, "p1").sections for each in sentences)
     if certified.kind == "ensemble":
         assert "Nobody asked for a removal" not in said  # Answers are equal whatever was asked, and why.
         return
     assert "Nobody asked for a removal" in said
     if not isinstance(certified, ResidualCertificate):
-        assert "this result does not hold for any removed record, and no other result is given" in said
+        assert "If one of them is not met, or the software did not run as described, no result is given." in said
         return
-    printed = re.search(r"Someone sees all 2 versions .* at most ([0-9.]+) % of such guesses are right", said)
+    printed = re.search(r"Someone has all 2 versions .*? At most ([0-9.]+) % of such guesses are right", said)
     assert printed is not None
     with mpmath.workdps(50):
         exact = mpmath.ncdf(mpmath.mpf(certified.mu) * mpmath.sqrt(2) / 2) * 100
@@ -313,21 +328,108 @@ def test_the_weaker_result_for_requests_that_react_is_no_smaller_than_an_exact_o
 
 def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(removed: Path) -> None:
     certified = certificate.read_any(removed / "certificate-2.json")
-    said = report_on(removed, "p1").sections[5].sentences[0]
+    said = _section(report_on(removed, "p1"), "What the result does not cover")[0]
+    assert "The records of this page were in version 1." in said
     if not isinstance(certified, StepsCertificate):
         assert said.endswith("No limit is given for what they show.")
         return
-    printed = re.search(r"For someone who has all versions, .*, at most ([0-9.]+) % of such guesses are right", said)
+    printed = re.search(r"Someone who has all versions, .*, may be right in up to ([0-9.]+) % of the guesses", said)
     assert printed is not None
     odds = math.exp(certified.stated().epsilon_all_published or math.nan)
     assert odds / (1 + odds) * 100 <= float(printed[1]) <= odds / (1 + odds) * 100 + 0.1
 
 
 def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_how_long(removed: Path) -> None:
-    kept = next(each for each in report_on(removed, "p1").sections[2].sentences if "keeps the identifier p1" in each)
-    assert "document that the removal was requested and carried out" in kept
-    assert "so that they do not come back into the model, for example from a backup" in kept
-    assert kept.endswith("The operator decides how long the log is kept.")
+    done = _section(report_on(removed, "p1"), "What was done")
+    kept = next(each for each in done if "keeps the identifier p1" in each)
+    assert "to document the removal and to refuse records with this identifier" in kept
+    assert "records with another one are not recognised" in kept
+    assert kept.endswith("The operator's answer should say how long, and why.")
+
+
+def test_the_page_opens_with_three_sentences_whose_figure_is_never_below_the_exact_share(removed: Path) -> None:
+    report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
+    done, result, conditions = _section(report, "In short")
+    assert "2 records with the identifier p1 were removed" in done
+    assert result.startswith("If the conditions below are met, ")
+    assert "other copies of the data" in conditions
+    if stated.epsilon is None:
+        assert "every answer that the current model gives" in result
+    elif report.share == 0.5:
+        assert "500 are right on average, as with a coin" in result
+    else:
+        printed = re.search(r"at most (\d+) are right on average; with a coin, about 500 are", result)
+        assert printed is not None
+        assert stated.mu is not None
+        with mpmath.workdps(50):
+            exact = 1000 * mpmath.ncdf(mpmath.mpf(stated.mu) / 2)
+        assert exact <= int(printed[1]) < exact + 1
+        # It is the percentage of the sentence below.
+        assert f"At most {int(printed[1]) / 10:g} %" in _section(report, "What the result is")[1]
+
+
+@pytest.mark.parametrize("value", [0.5471, math.nextafter(0.548, 0), 0.548, math.nextafter(0.548, 1), 0.9469, 0.9981])
+def test_figures_of_1000_guesses_are_rounded_up_as_percentages_are(value: float) -> None:
+    share = Share(value, "", "")
+    assert Fraction(value) * 1000 <= share.of_1000 < Fraction(value) * 1000 + 1
+    assert float(share.percent) == share.of_1000 / 10
+    assert str(share.of_1000) in so_many_of_1000_are_right(share)
+
+
+def test_each_percentage_of_the_page_follows_from_the_terms_for_experts(removed: Path) -> None:
+    *letter, (_, experts) = report_on(removed, "p1").sections
+    terms = [each for each in experts if "rounded up, with" in each]
+    recomputed = set()
+    for each in terms:
+        percent, first, second = map(float, re.findall(r"(?:share of | = )([0-9.e-]+)(?= %| and|\.$)", each))
+        with mpmath.workdps(50):
+            if "Phi" in each:
+                exact = mpmath.ncdf(mpmath.mpf(first) / 2) + mpmath.mpf(second) / 2
+            else:
+                odds = mpmath.exp(first)
+                exact = mpmath.mpf("0.5") + (odds - 1 + 2 * mpmath.mpf(second)) / (2 * (odds + 1))
+        assert percent == math.ceil(exact * 1000) / 10
+        recomputed.add(percent)
+    said = " ".join(each for _, sentences in (*letter, ("", experts)) for each in sentences if each not in terms)
+    named = {float(each) for each in re.findall(r"(?:most|up to) ([0-9.]+) %", said)}
+    assert named <= recomputed
+    assert bool(recomputed) == (certificate.read_any(removed / "certificate-2.json").stated().epsilon is not None)
+
+
+def test_the_counts_of_assumptions_agree_and_each_is_a_sentence_of_the_page(removed: Path) -> None:
+    certified, report = certificate.read_any(removed / "certificate-2.json"), report_on(removed, "p1")
+    text = " ".join(each for _, sentences in report.sections for each in sentences)
+    counted = re.search(r"Of (\d+) assumptions not checked, (\d+) (?:is|are) among .*, and (\d+) (?:is|are) left", text)
+    assert counted is not None
+    every, conditions, gaps = map(int, counted.groups())
+    assert every == len(certified.unchecked) == conditions + gaps
+    assert f"{every} assumptions not checked)" in text
+    # What opens and what closes the section are no conditions.
+    assert len(_section(report, "Under which conditions the result below holds")) == conditions + 2
+    assert all(PLAIN_WORDS[each.statement] in text for each in certified.unchecked)
+
+
+def test_no_lawyer_reads_law_where_a_distribution_is_meant(removed: Path) -> None:
+    text = " ".join(each for _, sentences in report_on(removed, "p1").sections for each in sentences)
+    assert re.findall(r"\b(?:in|the same) law\b", text) == []
+
+
+def test_secret_files_that_still_know_removed_records_stand_under_what_was_done(tmp_path: Path) -> None:
+    write_table(tmp_path / "people.csv", numbers=True)
+    make_regression(tmp_path / "model", tmp_path / "people.csv")
+    _removed(tmp_path / "model", "p1")
+    report = report_on(tmp_path / "model", "p1")
+    done = _section(report, "What was done")
+    assert any(each.startswith("The model was corrected for what was removed") for each in done)
+    assert any(each.startswith("Not done yet: secret files") for each in done)
+    assert "secret files may" not in " ".join(_section(report, "What the result does not cover"))
+
+
+def test_secret_files_that_were_made_anew_are_not_said_to_be_left(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    if isinstance(certified, ResidualCertificate):
+        assert certified.scheduled_reads == 1
+    assert "Not done yet" not in report_on(removed, "p1").as_text()
 
 
 def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(model: Path) -> None:
@@ -336,7 +438,8 @@ def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(mode
     assert (report.stage, report.share, report.applied) == ("on hold", None, None)
     page = report.as_html()
     assert "the request was received on 2 November 2026." in page
-    assert "the operator has put it on hold, and can give the reason" in page
+    assert "The operator has put it on hold, and can give the reason." in page
+    assert report.title == "Request to remove the records of p1 from a model"
     assert "case 12" not in page
     assert "The request is on hold (case 12): `unlearn release" in str(report.operator)
     release(model, ["p1"])

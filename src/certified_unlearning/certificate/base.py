@@ -14,14 +14,13 @@ from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
-from certified_unlearning.accounting.core.guessing import right_guesses, right_guesses_of_gaussian
+from certified_unlearning.certificate.guesses import Share, so_many_are_right
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading, Relation
 
-REACTED = "If the condition about what the model had said is not met, this result does not hold for any removed record"
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
 LARGEST = 10**18
@@ -54,16 +53,21 @@ class Stated(NamedTuple):
     mu: float | None = None
 
     @property
-    def right_guesses(self) -> float | None:
-        """How often a guess about what was released last is right at most, from 0.5 to 1, rounded up; None if unknown.
+    def share(self) -> Share | None:
+        """How often a guess about what was released last is right at most; None if unknown.
 
         The guess is whether removed records were in the model, at equal odds.
         """
         if self.epsilon is None or self.whole_delta is None or self.extra_delta is None:
             return None
         if self.mu is not None:
-            return right_guesses_of_gaussian(self.mu, extra_delta=self.extra_delta)
-        return right_guesses(epsilon=self.epsilon, delta=min(self.whole_delta, 1.0))
+            return Share.of_gaussian(self.mu, self.extra_delta)
+        return Share.of_epsilon(self.epsilon, min(self.whole_delta, 1.0))
+
+    @property
+    def right_guesses(self) -> float | None:
+        """The value of `share`, from 0.5 to 1; None if unknown."""
+        return None if self.share is None else self.share.value
 
     @property
     def whole_delta(self) -> float | None:
@@ -159,30 +163,42 @@ class Certificate(BaseModel):
         meaning = self.meaning()
         return self.details() if meaning is None else f"{meaning} {self.details()}"
 
-    def right_guesses(self) -> float | None:
-        """Return how often a guess whether removed records were in the model is right at most; None if unknown."""
+    def share(self) -> Share | None:
+        """Return how many guesses whether removed records were in the model are right at most; None if unknown."""
         proved = self.guarantee in ("upper bound", "exact") and self.has_removed
-        return self.stated().right_guesses if proved else None
+        return self.stated().share if proved else None
+
+    def all_shares(self) -> tuple[Share, ...]:
+        """Return all shares of right guesses that its sentences name."""
+        share = self.share()
+        return () if share is None else (share,)
+
+    def right_guesses(self) -> float | None:
+        """Return the value of `share`; None if unknown."""
+        share = self.share()
+        return None if share is None else share.value
 
     @property
     def bet(self) -> str:
         """What a guesser guesses."""
-        return "the removed records were ever used to make it"
+        return "the removed records were ever used to make it or an earlier version"
+
+    @property
+    def guesser(self) -> str:
+        """What a guesser may know, and what not."""
+        return f"This person may know {self.known}, but not {self.unknown}."
 
     def meaning(self) -> str | None:
         """Return what the guarantee means, in sentences without terms; None where it bounds no guesses."""
-        share = self.right_guesses()
+        share = self.share()
         if share is None:
             return None
         often = f"{self.provided}{so_many_are_right(share)}"
-        return (
-            f"Someone sees {self.seen} and guesses whether {self.bet}. {often[0].upper()}{often[1:]}. "
-            f"This person may know {self.known}, but not {self.unknown}."
-        )
+        return f"Someone sees {self.seen} and guesses whether {self.bet}. {often[0].upper()}{often[1:]}. {self.guesser}"
 
-    def with_reactions(self) -> str:
-        """Return what holds where requests depended on what a model had said, in sentences without terms."""
-        return f"{REACTED}, and no other result is given."
+    def with_reactions(self) -> str | None:
+        """Return what holds where requests depended on what a model had said, in sentences without terms, if any."""
+        return None
 
     def with_earlier_versions(self) -> str:
         """Return what holds for somebody who has all versions, as a sentence without terms."""
@@ -344,15 +360,6 @@ def _require_sizes(stated: Any, name: str = "") -> None:
             f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
             f"{LARGEST:.0e}"
         )
-
-
-def so_many_are_right(share: float) -> str:
-    """Return how many guesses are right at most, in words."""
-    if share == 0.5:
-        return "half of such guesses are right, as with a coin"
-    if share > 0.999:
-        return "perhaps all such guesses are right"
-    return f"at most {rounded_up(100 * share, 3)} % of such guesses are right; a coin is right 50 % of the time"
 
 
 def bet_on_one(relation: Relation) -> str:

@@ -65,7 +65,10 @@ class ExactCertificate(Certificate):
         code_version: Which code ran.
     """
 
-    provided = "if no request was made because of what a model said, its files showed, or how long a request took, "
+    provided = (
+        "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
+        "request took, "
+    )
 
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
@@ -136,9 +139,10 @@ class ExactCertificate(Certificate):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return that what depended on the records was tested, and computed again where it had to be."""
         return (
-            "Each step of the model's training that had used what was removed was then tested by a random rule. Steps "
-            "that passed were kept, and the others calculated again. Whatever model comes out of this is as likely as "
-            "if it had been trained without what was removed."
+            "Each step of the model's training that had used what was removed was tested by a random rule; from the "
+            "first that failed, the training was done again. So the new version's numbers can be the same as the old "
+            "one's. Under the conditions below, that does not contradict the result: the rule makes every outcome as "
+            "likely as in a training without what was removed."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -11,20 +11,18 @@ from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.core.guessing import right_guesses_of_gaussian
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import public, release, schedule, statements
 from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
 from certified_unlearning.certificate.base import (
-    REACTED,
     Certificate,
     CertificateError,
     Scope,
     Stated,
     or_nothing,
-    so_many_are_right,
 )
+from certified_unlearning.certificate.guesses import Share, so_many_are_right
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
@@ -179,25 +177,37 @@ class ResidualCertificate(Certificate):
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return whether the model was corrected or learned anew."""
-        noise = (
-            "Random numbers, called noise, were added to it, so that it does not show exactly what it was made from."
+        error = (
+            "up to a small error with a limit that was fixed beforehand. Random numbers, called noise, were added to "
+            "it, so that it does not show exactly what it was made from."
         )
         if reading in ("none", "pass"):
-            return f"The model was then corrected for what was removed. {noise}"
+            return f"The model was corrected for what was removed, {error}"
         those = "the remaining records and some new ones" if reading == "addition" else "the remaining records"
-        return f"The model was then calculated anew from {those}. {noise}"
+        return f"The model was calculated anew from {those}, {error}"
 
-    def with_reactions(self) -> str:
-        """Return the bound for somebody who chose requests after seeing versions, against the same with refits."""
+    def all_shares(self) -> tuple[Share, ...]:
+        """Return also the share of somebody who chose requests after seeing versions."""
+        return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
+
+    @property
+    def _of_all(self) -> Share | None:
+        """How many guesses are right at most whether all versions were made so or exactly; None if nothing is said."""
         if self.epsilon_all_releases is None or self.extra_delta_all_releases is None:
-            return super().with_reactions()
-        share = right_guesses_of_gaussian(self.mu_all_releases, extra_delta=self.extra_delta_all_releases)
-        often = so_many_are_right(share)
+            return None
+        return Share.of_gaussian(self.mu_all_releases, self.extra_delta_all_releases)
+
+    def with_reactions(self) -> str | None:
+        """Return the bound for somebody who chose requests after seeing versions, against the same with refits."""
+        if self._of_all is None:
+            return None
+        often = so_many_are_right(self._of_all)
         return (
-            f"{REACTED}, but a weaker one does. Someone sees all {self.releases:,} versions of the model and guesses "
-            "whether they were made as this page says, or each was calculated anew, with the same kind of noise, from "
-            "the records that were left at its time. Even if this person had chosen which records to remove or add, "
-            f"{often}. That the records were once in the model, this person may know."
+            f"Someone has all {self.releases:,} versions of the model, and may even have chosen which records to "
+            "remove or add. This person guesses whether the versions were made by this software's method, with its "
+            "small errors, or each was calculated exactly from the records that were left at its time, with the same "
+            f"kind of noise. {often[0].upper()}{often[1:]}. This does not limit what earlier versions show: this "
+            "person may already know that the removed records were in them."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

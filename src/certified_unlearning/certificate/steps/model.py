@@ -6,11 +6,11 @@ from typing import Any
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
-from certified_unlearning.accounting.core.guessing import right_guesses
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
 from certified_unlearning.accounting.streams import Stream
-from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated, so_many_are_right
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
+from certified_unlearning.certificate.guesses import Share
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants
 from certified_unlearning.certificate.steps.limits import limits_of
@@ -94,17 +94,30 @@ class StepsCertificate(StepsConstants):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return that steps on the remaining records reduced what the removed ones did."""
         return (
-            f"The model was not trained from the beginning. {counted(steps, 'training step')} on the remaining "
-            "records, each with random numbers (noise) added to it, reduced the influence of what was removed, to the "
-            "limit that is stated below."
+            f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
+            "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
+            "removed. How far they do so, under the conditions below, is the result."
         )
+
+    def all_shares(self) -> tuple[Share, ...]:
+        """Return also the share of somebody who has all versions."""
+        return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
+
+    @property
+    def _of_all(self) -> Share | None:
+        """How many guesses are right at most of somebody who has all versions; None if nothing is said."""
+        every = self.epsilon_all_published
+        return None if every is None else Share.of_epsilon(every, self.delta)
 
     def with_earlier_versions(self) -> str:
         """Return how often a guess is right at most for somebody who has all versions, as a sentence without terms."""
-        if self.epsilon_all_published is None:
+        if self._of_all is None:
             return super().with_earlier_versions()
-        often = so_many_are_right(right_guesses(epsilon=self.epsilon_all_published, delta=self.delta))
-        return f"For someone who has all versions, including those from before the removal, {often}."
+        often = "all" if self._of_all.value > 0.999 else f"up to {self._of_all.percent} %"
+        return (
+            "Someone who has all versions, those from before the removal included, and guesses whether the removed "
+            f"records were used, may be right in {often} of the guesses (under the same conditions)."
+        )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible; see `limits_of`."""

@@ -3,33 +3,37 @@
 Certificates keep their own words, which `unlearn verify` compares. A sentence without an entry here is shown as it is.
 """
 
+import re
 from collections.abc import Iterable
 
-_KNOWN_TO = "Only the people who asked, and the operator, can know this."
-_NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_KNOWN_TO}"
+_FOR_ANY_REASON = (
+    "You may ask for any reason, and need not say it; but if even one person asked because of a prediction, such as a "
+    "refusal, this condition is not met."
+)
+_NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_FOR_ANY_REASON}"
 _NO_REACTIONS_OR_RECORDS = (
     "Nobody asked for a removal, and no new record came about, because of something that the model had said. "
-    f"{_KNOWN_TO}"
+    f"{_FOR_ANY_REASON}"
 )
 _NO_REACTIONS_OR_TIME = (
     "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
-    f"of something that its files had shown, or because of how long a removal had taken. {_KNOWN_TO}"
+    f"of something that its files had shown, or because of how long a removal had taken. {_FOR_ANY_REASON}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
-EARLIER = (
-    "Earlier versions of the model that were made with the removed records still contain information from them. This "
-    "concerns every copy of such a version, wherever it is."
-)
+EARLIER = "Versions that were made with the removed records may still show information from them, wherever a copy is."
 _COLUMNS = (
     "It was decided without looking at the removed records which details of a person the model uses, and which values "
-    "these can have."
+    "these can have. For example, no list of towns was taken from the data."
 )
 _NOISE = "Nobody who sees the model knows the random numbers that it was made with."
 _ROUNDING = (
     "The calculation treats all numbers as exact. It does not cover what somebody may learn from how a computer rounds "
     "them."
 )
-_SECRET = "The files in the model's folder are kept secret, and no older copy of them exists, not even in a backup."
+_SECRET = (
+    "The files in the model's folder are kept secret, and no older copy of the folder exists. If the folder was ever "
+    "backed up, no result is given."
+)
 
 SECRET_STATE = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
@@ -56,7 +60,9 @@ REACTIONS = {
     "published models": _NO_REACTIONS_OR_RECORDS,
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
 }
-"""Assumptions that requests depend on nothing; `Certificate.with_reactions` says what holds where they do."""
+"""Assumptions that requests depend on nothing; `Certificate.with_reactions` says what holds where they do.
+
+They come first among conditions."""
 
 LEFT_OUT = {
     "nobody concludes anything from when data were read again": (
@@ -78,14 +84,15 @@ PLAIN_WORDS = {
     # What guarantees rest on.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
     "preprocessing, but for the list of classes, does not depend on records that may be removed": (
-        f"{_COLUMNS} The list of possible answers of the model was taken from the records, and stays as it was."
+        f"{_COLUMNS} Only the list of the model's possible answers was taken from the records. It stays as it was, and "
+        "may show that a removed record existed."
     ),
     "class weights are constants that do not depend on the records": (
-        "The model was told to give more importance to some kinds of records than to others, for example to rare ones. "
-        "How much more was decided without looking at the records."
+        "How much more importance the model gives to some kinds of records, for example to rare ones, was decided "
+        "without looking at the records."
     ),
     "the range of targets does not depend on the records": (
-        "The model predicts a number. The smallest and the largest possible number were fixed without looking at the "
+        "The smallest and the largest number that the model may have to predict were fixed without looking at the "
         "records."
     ),
     "nobody who sees the model knows the noise": _NOISE,
@@ -118,8 +125,9 @@ PLAIN_WORDS = {
     ),
     **dict.fromkeys(
         SECRET_STATES,
-        "The result is about the model itself. The secret files in the model's folder may still contain information "
-        "from the removed records, until the model is next calculated anew from the remaining records.",
+        "Not done yet: secret files in the model's folder, from which later versions are calculated, may still contain "
+        "information from the removed records until the model is next calculated anew. This page does not say when; "
+        "the operator can.",
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret": (
@@ -149,7 +157,8 @@ _COMPARISONS = {
         "one that was trained in the same way, with noise as well, without the removed records from the beginning"
     ),
     "an exact refit with the same noise": (
-        "one that is calculated exactly from the records that are left, with the same kind of noise"
+        "one that is calculated without any error from the records that are left, with the same kind of noise. The "
+        "number is for the largest error allowed"
     ),
     "the same steps from nothing on the records that are left": (
         "one that was trained in the same way, without the removed records from the beginning"
@@ -168,3 +177,10 @@ def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
 def comparison_in_plain_words(compared_with: str) -> str:
     """Return what model a version is compared with, for people who know no term of the field."""
     return _COMPARISONS.get(compared_with, compared_with)
+
+
+def without_law(text: str) -> str:
+    """Return a text in which no lawyer takes a probability distribution for a law."""
+    return re.sub(r"\bin law\b", "in probability distribution", text).replace(
+        "same law", "same probability distribution"
+    )

@@ -1,0 +1,68 @@
+"""How many guesses about removed records are right at most: in numbers, in words, and what that follows from."""
+
+import math
+from fractions import Fraction
+from typing import NamedTuple, Self
+
+from certified_unlearning.accounting.core.guessing import right_guesses, right_guesses_of_gaussian
+from certified_unlearning.text import rounded_up
+
+
+class Share(NamedTuple):
+    """An upper bound of the share of right guesses.
+
+    Attributes:
+        value: From 0.5 to 1, rounded up.
+        formula: What it was computed by, for people who know its terms.
+        terms: The numbers in that formula, rounded up.
+    """
+
+    value: float
+    formula: str
+    terms: str
+
+    @classmethod
+    def of_gaussian(cls, mu: float, extra_delta: float) -> Self:
+        """Return what Gaussian differential privacy leaves; see `right_guesses_of_gaussian`."""
+        return cls(
+            right_guesses_of_gaussian(mu, extra_delta=extra_delta),
+            "Phi(mu / 2) + extra_delta / 2",
+            f"mu = {rounded_up(mu)} and extra_delta = {rounded_up(extra_delta)}",
+        )
+
+    @classmethod
+    def of_epsilon(cls, epsilon: float, delta: float) -> Self:
+        """Return what an (epsilon, delta) guarantee leaves; see `right_guesses`."""
+        return cls(
+            right_guesses(epsilon=epsilon, delta=delta),
+            "1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))",
+            f"epsilon = {rounded_up(epsilon)} and delta = {rounded_up(delta)}",
+        )
+
+    @property
+    def percent(self) -> str:
+        """The share in per cent with three digits, rounded up."""
+        return f"{self.of_1000 / 10:g}"
+
+    @property
+    def of_1000(self) -> int:
+        """How many of 1,000 guesses are right at most, on average, rounded up."""
+        return math.ceil(1000 * Fraction(self.value))
+
+
+def so_many_are_right(share: Share) -> str:
+    """Return how many guesses are right at most, in words."""
+    if share.value == 0.5:
+        return "half of such guesses are right, as with a coin"
+    if share.value > 0.999:
+        return "perhaps all such guesses are right"
+    return f"at most {share.percent} % of such guesses are right; a coin is right 50 % of the time"
+
+
+def so_many_of_1000_are_right(share: Share) -> str:
+    """Return how many of 1,000 guesses are right at most, on average, in words."""
+    if share.value == 0.5:
+        return "500 are right on average, as with a coin"
+    if share.value > 0.999:
+        return "perhaps all are right; with a coin, about 500 are"
+    return f"at most {share.of_1000} are right on average; with a coin, about 500 are"
