@@ -24,7 +24,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     titles = rows.apply(title_of, axis=1)
     places = {title: -place for place, title in enumerate(dict.fromkeys(titles))}
     height = titles.map(places)
-    looks = _looks(style)
+    looks = {system: look for system, look in _looks(style).items() if (rows["system"] == system).any()}
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         figure.set_figheight(1.5 + HEIGHT_OF_A_TABLE * len(places))
@@ -52,12 +52,13 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _looks(style: FigureStyle) -> dict[str, Look]:
-    (blue,) = colours(style, 1)
+    blue, green = colours(style, 2)
     return {
         "lbfgs-cold": Look(BLACK, "s", "none", marker_size=0.9),
         "lbfgs-warm": Look(GREY, "o", "none", marker_size=0.9),
         "lbfgs-warm-moving": Look(BLACK, "v", "none", marker_size=1.0),
         "certified": Look(blue, "*", "none", marker_size=1.6, layer=1),
+        "one-vs-rest": Look(green, "P", "none", marker_size=1.1, layer=1),
     }
 
 

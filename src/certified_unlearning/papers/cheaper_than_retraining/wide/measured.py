@@ -19,7 +19,8 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import softmax
+from scipy.special import expit, softmax
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -98,7 +99,10 @@ def measured(
     data = made(table, seed=sweep.seed)
     exact = data.rows.astype(np.float64)
     options: dict[str, Any] = {"C": table.strength / table.n, "fit_intercept": False}
-    ours = CertifiedLogisticRegression(sweep.epsilon, sweep.delta, random_state=sweep.seed, **options)
+    usual = CertifiedLogisticRegression(sweep.epsilon, sweep.delta, random_state=sweep.seed, **options)
+    ours = {"certified": usual}
+    if table.one_vs_rest:
+        ours["one-vs-rest"] = clone(usual).set_params(strategy="one-vs-rest")
     refits = {
         "lbfgs-cold": LogisticRegression(**options, max_iter=MOST_ITERATIONS),
         "lbfgs-warm": LogisticRegression(**options, max_iter=MOST_ITERATIONS, warm_start=True),
@@ -106,7 +110,7 @@ def measured(
             **options, max_iter=MOST_ITERATIONS, warm_start=True, tol=table.tolerance
         ),
     }
-    rows_of = {name: exact if name == "lbfgs-warm-moving" else data.rows for name in ("certified", *refits)}
+    rows_of = {name: exact if name == "lbfgs-warm-moving" else data.rows for name in (*ours, *refits)}
 
     def fitted(name: str, model: Any) -> _Model:
         readings.take()
@@ -115,26 +119,26 @@ def measured(
         memory = 0 if again else _memory(model, rows_of[name], data.labels)
         return _Model(model, seconds, passes, [], [], [], memory)
 
-    models = {name: fitted(name, model) for name, model in {"certified": ours, **refits}.items()}
+    models = {name: fitted(name, model) for name, model in {**ours, **refits}.items()}
     order = np.random.default_rng([sweep.seed, table.n]).permutation(table.n)
-    left, shares = np.ones(table.n, dtype=bool), []
+    left = np.ones(table.n, dtype=bool)
+    shares: dict[str, list[float]] = {name: [] for name in ours}
     for number in range(1, sweep.requests + 1):
         gone = order[(number - 1) * sweep.records : number * sweep.records]
         left[gone] = False
 
-        def unlearn(gone: NDArray[np.int64] = gone) -> None:
-            ours.unlearn(gone).certificate_  # noqa: B018
-
-        _answer(models["certified"], unlearn, readings, table.n, clock)
-        weights, bound = _secret(ours)
-        shares.append(float(np.linalg.norm(_gradient(table, data, left, weights))) / bound)
+        for name, model in ours.items():
+            _answer(models[name], functools.partial(_unlearn, model, gone), readings, table.n, clock)
+            weights, bound = _secret(model)
+            gradient = _gradient(table, data, left, weights, one_vs_rest=name == "one-vs-rest")
+            shares[name].append(float(np.linalg.norm(gradient)) / bound)
         if number % sweep.refits_every == 0:
             for name, model in refits.items():
                 refit = functools.partial(model.fit, rows_of[name][left], data.labels[left])
                 _answer(models[name], refit, readings, int(left.sum()), clock)
-    weights_of = {"certified": _secret(ours)[0], **{name: model.coef_.ravel() for name, model in refits.items()}}
+    weights_of = {"certified": _secret(usual)[0], **{name: model.coef_.ravel() for name, model in refits.items()}}
     accuracy = {name: float(each.model.score(data.test_rows, data.test_labels)) for name, each in models.items()}
-    certified = ours.certificate_.budget / ours.certificate_.strong_convexity
+    certified = usual.certificate_.budget / usual.certificate_.strong_convexity
     minimiser = None if again else _minimiser(refits["lbfgs-warm-moving"], exact[left], data.labels[left])
     if minimiser is not None:
         error = float(np.linalg.norm(_gradient(table, data, left, minimiser))) * table.strength
@@ -155,8 +159,9 @@ def measured(
             "passes": float(np.mean(each.passes)),
             "fit_passes": each.fit_passes,
             "accuracy": accuracy[name],
-            "distance_share": _distance(weights_of[name], minimiser, certified),
-            "gradient_share": max(shares) if name == "certified" else None,
+            # The minimiser is that of softmax regression, and so none of models of each class against the rest.
+            "distance_share": _distance(weights_of.get(name), minimiser, certified),
+            "gradient_share": max(shares[name]) if name in shares else None,
             "seconds": float(np.mean(each.seconds)),
             "seconds_median": float(np.median(each.seconds)),
             "seconds_largest": max(each.seconds),
@@ -184,8 +189,14 @@ def _answer(
     model.moved.append(not np.array_equal(before, model.model.coef_))
 
 
-def _distance(weights: Array, minimiser: Array | None, certified: float) -> float | None:
-    return None if minimiser is None else float(np.linalg.norm(weights - minimiser)) / certified
+def _unlearn(model: CertifiedLogisticRegression, gone: NDArray[np.int64]) -> None:
+    model.unlearn(gone).certificate_  # noqa: B018
+
+
+def _distance(weights: Array | None, minimiser: Array | None, certified: float) -> float | None:
+    if weights is None or minimiser is None:
+        return None
+    return float(np.linalg.norm(weights - minimiser)) / certified
 
 
 def _seconds(action: Callable[[], object], clock: Clock) -> float:
@@ -210,7 +221,9 @@ def _secret(model: CertifiedLogisticRegression) -> tuple[Array, float]:
     return model._model.weights, model._model.residual
 
 
-def _gradient(table: WideTable, data: Records, left: NDArray[np.bool_], weights: Array) -> Array:
+def _gradient(
+    table: WideTable, data: Records, left: NDArray[np.bool_], weights: Array, *, one_vs_rest: bool = False
+) -> Array:
     """Return the gradient over the records that are left, divided by the number at the start; class by class."""
     several = table.classes > 2
     by_class = weights.reshape(table.classes if several else 1, -1)
@@ -219,7 +232,10 @@ def _gradient(table: WideTable, data: Records, left: NDArray[np.bool_], weights:
         some = slice(first, first + _ROWS_AT_ONCE)
         rows = data.rows[some].astype(np.float64)
         scores, labels = rows @ by_class.T, data.labels[some]
-        slopes = softmax(scores if several else np.hstack([np.zeros_like(scores), scores]), axis=1)
+        if one_vs_rest:
+            slopes = expit(scores)
+        else:
+            slopes = softmax(scores if several else np.hstack([np.zeros_like(scores), scores]), axis=1)
         slopes[np.arange(len(labels)), labels] -= 1
         slopes[~left[some]] = 0
         total = total + (rows.T @ (slopes if several else slopes[:, 1:])).T / table.n

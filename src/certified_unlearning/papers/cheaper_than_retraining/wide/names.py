@@ -4,6 +4,7 @@ from certified_unlearning.reproduction.summaries import Row
 
 SYSTEMS = {
     "certified": "CertifiedLogisticRegression",
+    "one-vs-rest": "CertifiedLogisticRegression, one-vs-rest",
     "lbfgs-cold": "scikit-learn from zero",
     "lbfgs-warm": "scikit-learn warm",
     "lbfgs-warm-moving": "scikit-learn warm, finer",

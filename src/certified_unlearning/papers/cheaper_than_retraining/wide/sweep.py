@@ -32,6 +32,10 @@ class WideTable(BaseModel):
         "which it ends within three times the certified distance of the minimiser, or 1e-6 where none does"
     )
 
+    one_vs_rest: bool = Field(
+        default=False, description="whether each of several classes against the rest is measured, too: true or false"
+    )
+
     @property
     def name(self) -> str:
         """What figures and messages call it."""
@@ -60,6 +64,8 @@ class Wide(Sweep):
         if self.refits_every > self.requests:
             return f"refits_every must be at most requests, {self.requests}, got {self.refits_every}"
         for each in self.tables:
+            if each.one_vs_rest and each.classes < 3:
+                return f"one_vs_rest is for three classes or more, and tables contains one of {each.classes}"
             if 2 * self.records * self.requests > each.n:
                 return (
                     f"tables contains one of {each.n:,} records, of which {self.requests:,} requests of "
