@@ -50,7 +50,7 @@ def opened(path: Path) -> tuple[RefitPlan, SoftmaxRegression64, np.ndarray, dict
     method, secret = method_of(directory, read_stored(directory, state)), read_secret(directory, state.current)
     assert secret is not None
     plan = method.plan_after([])
-    objective = objective_of(plan, *method._training(plan))
+    objective = objective_of(plan, *method._training(plan, state.current.version))
     assert isinstance(objective, SoftmaxRegression64)
     arrays = dict(secret.arrays)
     return plan, objective, arrays.pop("weights"), arrays
