@@ -9,6 +9,8 @@ import pytest
 
 from certified_unlearning.accounting.residual.distance import Left, by_displacement, by_local_norm
 from certified_unlearning.accounting.residual.newton import Step
+from certified_unlearning.accounting.residual.rounding import ROW_NORM
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64
 from certified_unlearning.mechanisms import newton_removal
 from tests.mechanisms.residual_streams import (
     EXTENDED,
@@ -23,7 +25,7 @@ from tests.mechanisms.residual_streams import (
 
 pytestmark = pytest.mark.skipif(not EXTENDED, reason="this machine has no extended precision to compare with")
 REQUESTS = 20
-BOUNDS = ("certified", "gradient", "dual", "displacement", "Euclidean", "local", "displaced", "change")
+BOUNDS = ("certified", "gradient", "dual", "displacement", "Euclidean", "local", "displaced", "change", "moved")
 
 
 class Measured(Stream):
@@ -59,7 +61,8 @@ class Measured(Stream):
         inverse = np.linalg.solve(self.metric, gradient.astype(float))
         away = norm(model.weights - true_minimiser(plan, self.a, model.weights))
         given = {"strong_convexity": plan.strong_convexity}
-        given["moved"] = float(np.linalg.norm(model.weights - model.curvature.at)) * (1 + 1e-12)
+        way = model.weights - model.curvature.at
+        given["moved"] = min(float(np.linalg.norm(way)) * (1 + 1e-12), left.moved)
         leaves = np.linalg.eigvals(np.linalg.solve(self.metric, self.metric - self._hessian())).real.max()
         return [
             away / (self.mechanism.certified(model) / plan.strong_convexity),
@@ -70,6 +73,7 @@ class Measured(Stream):
             away / by_local_norm(left, **given),
             away / by_displacement(left, **given),
             leaves / left.change if left.records else 0.0,
+            float(np.abs(self.a @ way.astype(LONG)).max()) / (ROW_NORM * left.moved),
         ]
 
 
@@ -142,6 +146,18 @@ def faulty(monkeypatch: pytest.MonkeyPatch, fault: str) -> dict[str, float]:
         return right(before, residual, step, remainder=remainder, strong_convexity=strong_convexity)
 
     monkeypatch.setattr(newton_removal, "left_after", without)
+    if fault == "half of how far scores moved":
+        reading = LogisticRegression64.gradient_and_farthest
+
+        def halved(*given: object) -> tuple[np.ndarray, float]:
+            gradient, farthest = reading(*given)
+            return gradient, farthest / 2
+
+        monkeypatch.setattr(LogisticRegression64, "gradient_and_farthest", halved)
+    if fault == "the step's way for scores":
+        monkeypatch.setattr(
+            newton_removal, "Step", lambda length, moved, after, *more: Step(length, moved, min(moved, after), *more)
+        )
     if fault == "half of what leaves the Hessian":
         monkeypatch.setattr(newton_removal, "change_of", lambda *given, **options: change(*given, **options) / 2)
     ratios = [run(draw, stream).max(axis=0) for draw, stream in streams(30, 3)]
@@ -155,6 +171,8 @@ def faulty(monkeypatch: pytest.MonkeyPatch, fault: str) -> dict[str, float]:
         ("the step's rest", ("dual", "displacement")),
         ("the solution's remainder", ("dual", "displacement")),
         ("half of what leaves the Hessian", ("change",)),
+        ("half of how far scores moved", ("moved",)),
+        ("the step's way for scores", ("moved",)),
     ],
 )
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str, bounds: tuple[str, ...]):

@@ -126,11 +126,11 @@ def test_only_plans_that_may_have_passes_have_them():
 
 def test_where_the_next_request_reads_in_any_case_passes_end_within_the_budget(monkeypatch: pytest.MonkeyPatch):
     """Otherwise they go on, so that the requests that follow have room."""
-    passes, right = [], LogisticRegression64.gradient
+    passes, right = [], LogisticRegression64.gradient_and_farthest
 
-    def counted(self: LogisticRegression64, weights: np.ndarray) -> np.ndarray:
+    def counted(self: LogisticRegression64, weights: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, float]:
         passes.append(weights)
-        return right(self, weights)
+        return right(self, weights, since)
 
     found = set()
     for seed in range(20):
@@ -139,7 +139,7 @@ def test_where_the_next_request_reads_in_any_case_passes_end_within_the_budget(m
         stream.remove(first)
         model = stream.mechanism._step_without(stream.model, stream.rows[second], stream.labels[second])
         stream.rows[second] = 0
-        monkeypatch.setattr(LogisticRegression64, "gradient", counted)
+        monkeypatch.setattr(LogisticRegression64, "gradient_and_farthest", counted)
         ends = []
         for of_request in (2 * stream.plan.budget, 0.0):
             passes.clear()

@@ -11,10 +11,11 @@ remainder is evaluated with the matrix. A reading starts from nothing, so nothin
 
 Where a reading is dear (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first: the
 gradient over the remaining rows is evaluated, and one more step taken against all of it, with the matrix that is there.
-What was left of the gradient before counts no more. A pass keeps ``w_B``, matrix and factor, so it washes nothing out
-of the secret state: readings do, by counts of records as before, and where a pass no longer helps. Such plans certify
-the distance to the minimiser, by the least of three bounds (`accounting.residual.distance`), not by the gradient's norm
-alone.
+What was left of the gradient before counts no more. The pass also finds how far any remaining row's score moved since
+``w_B``: often many times less than ``|w - w_B|``, which would count otherwise. A pass keeps ``w_B``, matrix and factor,
+so it washes nothing out of the secret state: readings do, by counts of records as before, and where a pass no longer
+helps. Such plans certify the distance to the minimiser, by the least of three bounds (`accounting.residual.distance`),
+not by the gradient's norm alone.
 """
 
 import functools
@@ -148,7 +149,7 @@ class NewtonRemoval:
         if not self.plan.by_passes:
             return model.residual
         strong_convexity = self.plan.strong_convexity
-        moved = norm_above(model.weights - model.curvature.at) * rounding.OUTWARD
+        moved = min(norm_above(model.weights - model.curvature.at) * rounding.OUTWARD, model.left.moved)
         away = distance(model.left, moved=moved, strong_convexity=strong_convexity)
         return min(model.residual, self.plan.least_curvature * away * rounding.OUTWARD)
 
@@ -166,7 +167,11 @@ class NewtonRemoval:
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
         before = math.inf
         while True:
-            model = self.corrected(model.weights, objective.gradient(model.weights), model.curvature)
+            # Plans with passes are of two classes.
+            gradient, farthest = cast(LogisticRegression64, objective).gradient_and_farthest(
+                model.weights, model.curvature.at
+            )
+            model = self.corrected(model.weights, gradient, model.curvature, farthest=farthest)
             after = self.certified(model)
             if after <= target or after > before / 2:
                 return model if after <= plan.budget else None
@@ -207,10 +212,19 @@ class NewtonRemoval:
         before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
         return self._step(weights, before, ghat, changed, enough)
 
-    def corrected(self, weights: Array, gradient: Array, curvature: Curvature) -> Model:
-        """Return the model after a step against all of the gradient, evaluated at these weights."""
+    def corrected(self, weights: Array, gradient: Array, curvature: Curvature, *, farthest: float = math.inf) -> Model:
+        """Return the model after a step against all of the gradient, evaluated at these weights.
+
+        Args:
+            weights: ``w``.
+            gradient: The gradient over all rows.
+            curvature: ``B``.
+            farthest: The largest ``|a.(w - w_B)|`` over all rows, evaluated; infinite where it was not.
+        """
         plan = self.plan
         rounded = Left.of_residual(gradient_error(plan, weights), strong_convexity=plan.strong_convexity)
+        moved = rounding.score_move(farthest, features=plan.features, moved=norm_above(weights - curvature.at))
+        rounded = replace(rounded, moved=moved)
         enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
         return self._step(weights, rounded, gradient, curvature, enough)
 
@@ -251,10 +265,12 @@ class NewtonRemoval:
         left_above = norm_above(left) + off * length
         left_above += 2 * rounding.UNIT * smoothness * there_length
         moved_image = dsymv(1.0, curvature.matrix, moved, lower=1) if moved_length else moved
+        rounded = 2 * rounding.UNIT * there_length
+        moved_after = norm_above(there - curvature.at) + rounded
         taken = Step(
             length,
-            moved_length,
-            norm_above(there - curvature.at) + 2 * rounding.UNIT * there_length,
+            min(moved_length, before.moved),
+            min(moved_after, (before.moved + length + rounded) * rounding.OUTWARD),
             self._seminorm(step, image, length, curvature.error + 2 * off),
             self._seminorm(moved, moved_image, moved_length, curvature.error + 2 * off),
         )

@@ -43,6 +43,32 @@ def test_it_is_within_the_bounds_on_rounding(n: int, d: int, class_weights: tupl
     assert float(np.sqrt(((found - true) ** 2).sum())) <= allowed
 
 
+@pytest.mark.parametrize("d", [1, 7, 8, 19, 300])
+@pytest.mark.parametrize("n", [1, 7, 8, 300, 5000])
+def test_how_far_scores_moved_is_told_beside_the_same_gradient(n: int, d: int, monkeypatch: pytest.MonkeyPatch):
+    rows, labels, weights = problem(n, d)
+    since = weights - np.random.default_rng(n).standard_normal(d)
+    objective = LogisticRegression64(rows, labels, n, 0.0, 2)
+    true = float(np.abs(rows.astype(LONG) @ (weights.astype(LONG) - since)).max())
+    moved = float(np.linalg.norm(weights - since))
+    # Rows of norm 1: half a unit of float32 is in the norm, which `ROW_NORM` covers.
+    allowed = rounding.score_move(0.0, features=d, moved=moved) * rounding.ROW_NORM
+    for _ in range(2):
+        gradient, farthest = objective.gradient_and_farthest(weights, since)
+        assert abs(farthest - true) <= allowed
+        assert rounding.score_move(farthest, features=d, moved=moved) * rounding.ROW_NORM >= true
+        assert gradient == pytest.approx(objective.gradient(weights), rel=1e-11, abs=1e-15)
+        monkeypatch.setattr(compiled, "library", lambda: None)
+
+
+def test_scores_in_single_precision_would_be_off_by_more():
+    """The planted fault."""
+    rows, _, way = problem(5000, 300)
+    allowed = rounding.score_move(0.0, features=300, moved=float(np.linalg.norm(way)))
+    single = float(np.abs(rows @ way.astype(np.float32)).max())
+    assert abs(single - float(np.abs(rows.astype(LONG) @ way.astype(LONG)).max())) > 1000 * allowed
+
+
 def test_single_precision_would_not_be():
     """The planted fault: what the bounds allow is far below what float32 sums are off by."""
     rows, labels, weights = problem(5000, 300)
@@ -61,6 +87,9 @@ def test_calls_are_cut_between_blocks(monkeypatch: pytest.MonkeyPatch):
     whole = compiled.logistic_gradient(rows, labels, weights, block=256, class_weights=None)
     monkeypatch.setattr(compiled, "NUMBERS_OF_A_CALL", 20 * 600)
     assert (compiled.logistic_gradient(rows, labels, weights, block=256, class_weights=None) == whole).all()
+    gradient, farthest = compiled.gradient_and_farthest(rows, labels, weights, -weights, block=256, class_weights=None)
+    assert gradient == pytest.approx(whole, rel=1e-12)
+    assert farthest == pytest.approx(np.abs(rows @ weights).max(), rel=1e-12)
 
 
 @pytest.mark.parametrize("d", [1, 19, 256])

@@ -5,9 +5,11 @@ curve much more than the regulariser does, two bounds that know curvature are ma
 nothing. Both speak in a *metric*, ``B_0 = H(w_B)`` over the records that were there when all of the gradient was last
 evaluated; ``B = H_R(w_B)`` is what records removed since leave of it, and ``Theta`` is at least the largest eigenvalue
 of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part, ``B = D(w_B) + m I``; ``|x|_D`` and ``|x|_B`` are the
-norms that these give. Rows have norm at most ``r``; ``M = |w - w_B|``; ``e = w*_R - w``.
+norms that these give. Rows have norm at most ``r``; ``M = |w - w_B|``, or a lesser bound on ``|a.(w - w_B)| / r`` over
+the remaining rows, if a pass evaluated one; ``e = w*_R - w``.
 
-*Self-concordance* (Bach, 2010): ``|s''| <= s'``, so ``exp(-r|x-y|) D(y) <= D(x) <= exp(r|x-y|) D(y)``. With ``H_int``,
+*Self-concordance* (Bach, 2010): ``|s''| <= s'``, so ``exp(-r|x-y|) D(y) <= D(x) <= exp(r|x-y|) D(y)``, where ``r|x-y|``
+may be any bound on ``|a.(x-y)|`` over the rows. With ``H_int``,
 the mean of ``H_R(w + t e)`` over ``0 <= t <= 1``: ``H_int e = -g``.
 
 *Local bound.* Let ``nu = |g|`` in the norm of ``H_R(w)^-1``. ``e'H_int e = -e'g`` and ``H_R(w + t e) >= exp(-r t |e|)
@@ -58,6 +60,7 @@ class Left:
         displacement: ``alpha``: the Euclidean norm of ``B_0^-1 g``.
         change: ``Theta``, of the records removed since ``B_0``.
         records: How many these are.
+        moved: A bound on ``|a.(w - w_B)| / r`` over the remaining rows; infinite where ``|w - w_B|`` alone is known.
     """
 
     residual: float
@@ -65,6 +68,7 @@ class Left:
     displacement: float
     change: float = 0.0
     records: int = 0
+    moved: float = math.inf
 
     @classmethod
     def of_residual(cls, residual: float, *, strong_convexity: float) -> Self:
@@ -117,6 +121,7 @@ def left_after(
         (before.displacement + remainder / strong_convexity + moved) * OUTWARD,
         before.change,
         before.records,
+        step.moved_after,
     )
 
 

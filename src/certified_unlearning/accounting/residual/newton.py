@@ -20,6 +20,10 @@ bounds the rest, by the lesser of two:
   and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm ``|x|_H^2 = x'(H(w_B) - m I) x`` and Cauchy and
   Schwarz's inequality the rest is at most ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
 
+Both use of ``|w - w_B|`` and ``|w + v - w_B|`` only that no remaining row's score moved by more than ``r`` times that.
+So a bound on ``|a.(w - w_B)| / r`` over the remaining rows may take the place of either. A pass over the rows evaluates
+it, often many times smaller, and a step adds at most ``|v|``. Seminorms stay what they are.
+
 The second needs no ``rho`` and knows directions in which the data are flat, into which ``B^-1`` sends most of
 ``ghat``. It also bounds what *any* records can do, by counts alone:
 ``|v|_H <= |ghat| / (2 sqrt(m))`` for the exact solution, as ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``, so after ``S``
@@ -46,8 +50,8 @@ class Step:
 
     Attributes:
         length: ``|v|``.
-        moved: ``|w - w_B|`` before the step.
-        moved_after: ``|w + v - w_B|``.
+        moved: ``|w - w_B|`` before the step, or ``|a.(w - w_B)| / r`` of every remaining row ``a``.
+        moved_after: The same of ``|w + v - w_B|``.
         seminorm: ``|v|_H``; infinite where it is not known.
         moved_seminorm: ``|w - w_B|_H`` before the step; infinite where it is not known.
         moved_after_seminorm: ``|w + v - w_B|_H``; infinite where it is not known.

@@ -214,6 +214,20 @@ def product_error(*, features: int, strong_convexity: float, norm: float, classe
     return _INTERPLAY * gamma(features + 1) * size * norm + _underflow(features)
 
 
+def score_move(evaluated: float, *, features: int, moved: float) -> float:
+    """Return a bound, over ``r``, on rows' products with a vector of differences, of which the largest was evaluated.
+
+    A product is off by ``gamma_d r`` times the vector's norm, and every difference by one ``u`` relative.
+
+    Args:
+        evaluated: The largest product as evaluated.
+        features: Columns of a row.
+        moved: A bound on the vector's norm.
+    """
+    off = _INTERPLAY * (gamma(features) + 2 * UNIT) * ROW_NORM * moved + _underflow(features)
+    return (evaluated + off) / ROW_NORM * OUTWARD
+
+
 def chain(records: int, features: int) -> int:
     """Return how many numbers are added one after another, at most, when blocks of rows are summed."""
     block = block_rows(features)

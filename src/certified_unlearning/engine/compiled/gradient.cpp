@@ -40,25 +40,48 @@ struct Losses {
     }
 };
 
-// Adds the gradients of COUNT rows' losses to the sum.
-template <int64_t COUNT>
-inline void add(const float *rows, int64_t first, int64_t features, Losses losses, const double *weights, double *sum) {
+// Sets the products of COUNT rows with VECTORS vectors.
+template <int64_t COUNT, int64_t VECTORS>
+inline void multiply(const float *rows, int64_t features, const double *vectors, double *products) {
+    const int64_t full = features / LANES * LANES;
+    Lanes parts[COUNT][VECTORS];
+    for (int64_t row = 0; row < COUNT; ++row)
+        for (int64_t which = 0; which < VECTORS; ++which) parts[row][which] = Lanes{};
+    for (int64_t at = 0; at < full; at += LANES) {
+        Lanes here[COUNT];
+#pragma GCC unroll 8
+        for (int64_t row = 0; row < COUNT; ++row) here[row] = widened(rows + row * features + at);
+#pragma GCC unroll 8
+        for (int64_t which = 0; which < VECTORS; ++which) {
+            const Lanes there = load(vectors + which * features + at);
+#pragma GCC unroll 8
+            for (int64_t row = 0; row < COUNT; ++row) parts[row][which] += here[row] * there;
+        }
+    }
+    for (int64_t row = 0; row < COUNT; ++row)
+        for (int64_t which = 0; which < VECTORS; ++which) {
+            double product = 0;
+            for (int64_t lane = 0; lane < LANES; ++lane) product += parts[row][which][lane];
+            for (int64_t at = full; at < features; ++at)
+                product += rows[row * features + at] * vectors[which * features + at];
+            products[row * VECTORS + which] = product;
+        }
+}
+
+// Adds the gradients of COUNT rows' losses to the sum. With a second vector after the weights, `farthest` becomes the
+// size of the largest product with it, if that is larger.
+template <int64_t COUNT, int64_t VECTORS>
+inline void add(const float *rows, int64_t first, int64_t features, Losses losses, const double *weights, double *sum,
+                double *farthest) {
     const int64_t full = features / LANES * LANES;
     rows += first * features;
-    Lanes products[COUNT];
-#pragma GCC unroll 8
-    for (int64_t row = 0; row < COUNT; ++row) products[row] = Lanes{};
-    for (int64_t at = 0; at < full; at += LANES) {
-        const Lanes here = load(weights + at);
-#pragma GCC unroll 8
-        for (int64_t row = 0; row < COUNT; ++row) products[row] += widened(rows + row * features + at) * here;
-    }
-    double slopes[COUNT];
+    constexpr int64_t PART = COUNT * VECTORS > ROWS ? COUNT / VECTORS : COUNT;
+    double products[COUNT * VECTORS], slopes[COUNT];
+    for (int64_t row = 0; row < COUNT; row += PART)
+        multiply<PART, VECTORS>(rows + row * features, features, weights, products + row * VECTORS);
     for (int64_t row = 0; row < COUNT; ++row) {
-        double score = 0;
-        for (int64_t lane = 0; lane < LANES; ++lane) score += products[row][lane];
-        for (int64_t at = full; at < features; ++at) score += rows[row * features + at] * weights[at];
-        slopes[row] = losses.slope(first + row, score);
+        slopes[row] = losses.slope(first + row, products[row * VECTORS]);
+        if (VECTORS > 1) *farthest = std::max(*farthest, std::fabs(products[row * VECTORS + VECTORS - 1]));
     }
     for (int64_t at = 0; at < full; at += LANES) {
         Lanes part = Lanes{};
@@ -90,31 +113,11 @@ struct ClassLosses {
 template <int64_t COUNT, int64_t CLASSES>
 inline void slopes_of(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t from,
                       const double *weights, double *slopes) {
-    const int64_t full = features / LANES * LANES;
-    rows += first * features;
-    weights += from * features;
-    Lanes products[COUNT][CLASSES];
+    double scores[COUNT * CLASSES];
+    multiply<COUNT, CLASSES>(rows + first * features, features, weights + from * features, scores);
     for (int64_t row = 0; row < COUNT; ++row)
-        for (int64_t which = 0; which < CLASSES; ++which) products[row][which] = Lanes{};
-    for (int64_t at = 0; at < full; at += LANES) {
-        Lanes here[COUNT];
-#pragma GCC unroll 8
-        for (int64_t row = 0; row < COUNT; ++row) here[row] = widened(rows + row * features + at);
-#pragma GCC unroll 8
-        for (int64_t which = 0; which < CLASSES; ++which) {
-            const Lanes there = load(weights + which * features + at);
-#pragma GCC unroll 8
-            for (int64_t row = 0; row < COUNT; ++row) products[row][which] += here[row] * there;
-        }
-    }
-    for (int64_t row = 0; row < COUNT; ++row)
-        for (int64_t which = 0; which < CLASSES; ++which) {
-            double score = 0;
-            for (int64_t lane = 0; lane < LANES; ++lane) score += products[row][which][lane];
-            for (int64_t at = full; at < features; ++at)
-                score += rows[row * features + at] * weights[which * features + at];
-            slopes[row * CLASSES + which] = losses.slope(first + row, from + which, score);
-        }
+        for (int64_t which = 0; which < CLASSES; ++which)
+            slopes[row * CLASSES + which] = losses.slope(first + row, from + which, scores[row * CLASSES + which]);
 }
 
 // Adds the gradients of COUNT rows' losses, of CLASSES classes from one on, to their sums.
@@ -188,17 +191,30 @@ extern "C" void class_gradients(int64_t n, int64_t features, int64_t block, int6
     }
 }
 
-// Adds the gradients of all rows' losses to the total, block by block.
-extern "C" void logistic_gradient(int64_t n, int64_t features, int64_t block, const float *rows, const double *labels,
-                                  double of_minus, double of_plus, const double *weights, double *total) {
-    const Losses losses{labels, of_minus, of_plus};
+// Adds the gradients of all rows' losses to the total, block by block; see `add`.
+template <int64_t VECTORS>
+void add_blocks(int64_t n, int64_t features, int64_t block, const float *rows, Losses losses, const double *weights,
+                double *total, double *farthest) {
     std::vector<double> sum(features);
     for (int64_t first = 0; first < n; first += block) {
         const int64_t end = first + block < n ? first + block : n;
         std::fill(sum.begin(), sum.end(), 0.0);
         int64_t row = first;
-        for (; row + ROWS <= end; row += ROWS) add<ROWS>(rows, row, features, losses, weights, sum.data());
-        for (; row < end; ++row) add<1>(rows, row, features, losses, weights, sum.data());
+        for (; row + ROWS <= end; row += ROWS)
+            add<ROWS, VECTORS>(rows, row, features, losses, weights, sum.data(), farthest);
+        for (; row < end; ++row) add<1, VECTORS>(rows, row, features, losses, weights, sum.data(), farthest);
         for (int64_t at = 0; at < features; ++at) total[at] += sum[at];
     }
+}
+
+// Adds the gradients of all rows' losses to the total. Unless `farthest` is null, a second vector lies after the
+// weights, and the size of the largest product of a row with it is left there.
+extern "C" void logistic_gradient(int64_t n, int64_t features, int64_t block, const float *rows, const double *labels,
+                                  double of_minus, double of_plus, const double *weights, double *total,
+                                  double *farthest) {
+    const Losses losses{labels, of_minus, of_plus};
+    if (farthest)
+        add_blocks<2>(n, features, block, rows, losses, weights, total, farthest);
+    else
+        add_blocks<1>(n, features, block, rows, losses, weights, total, farthest);
 }

@@ -55,14 +55,41 @@ def logistic_gradient(
         block: Rows that are added one after another.
         class_weights: Of -1 and 1; None for 1.
     """
+    return _logistic_gradient(rows, labels, weights, None, block, class_weights)
+
+
+def gradient_and_farthest(
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    weights: NDArray[np.float64],
+    way: NDArray[np.float64],
+    *,
+    block: int,
+    class_weights: Sequence[float] | None,
+) -> tuple[NDArray[np.float64], float]:
+    """Return `logistic_gradient`, and the size of the largest product of a row with ``way``, of shape ``(d,)``."""
+    farthest = np.zeros(1)
+    total = _logistic_gradient(rows, labels, np.stack([weights, way]), farthest, block, class_weights)
+    return total, float(farthest[0])
+
+
+def _logistic_gradient(
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    weights: NDArray[np.float64],
+    farthest: NDArray[np.float64] | None,
+    block: int,
+    class_weights: Sequence[float] | None,
+) -> NDArray[np.float64]:
     found = library()
     assert found is not None
     weights, total = np.ascontiguousarray(weights, np.float64), np.zeros(rows.shape[1])
     of_minus, of_plus = class_weights or (1.0, 1.0)
+    ends = weights.ctypes.data, total.ctypes.data, None if farthest is None else farthest.ctypes.data
     size = block * max(1, NUMBERS_OF_A_CALL // (block * rows.shape[1]))
     for first in range(0, len(rows), size):
         some, signs = rows[first : first + size], labels[first : first + size]
-        where = some.ctypes.data, signs.ctypes.data, of_minus, of_plus, weights.ctypes.data, total.ctypes.data
+        where = some.ctypes.data, signs.ctypes.data, of_minus, of_plus, *ends
         found.logistic_gradient(*some.shape, block, *where)
     return total
 
@@ -106,7 +133,7 @@ def library() -> ctypes.CDLL | None:
     found = compiled.library(SOURCE, instead="gradients over float32 rows are computed by NumPy")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
-        found.logistic_gradient.argtypes = [*[whole] * 3, address, address, number, number, address, address]
+        found.logistic_gradient.argtypes = [*[whole] * 3, address, address, number, number, *[address] * 3]
         found.logistic_gradient.restype = None
         found.class_gradients.argtypes = [*[whole] * 4, *[address] * 6]
         found.class_gradients.restype = None

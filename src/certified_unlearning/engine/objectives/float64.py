@@ -120,6 +120,27 @@ class LogisticRegression64(Regression):
                 total += x.T @ _coefficients(x @ weights, y, self.class_weights)
         return total / self.n + self.strong_convexity * weights
 
+    def gradient_and_farthest(self, weights: Array, since: Array) -> tuple[Array, float]:
+        """Return the gradient, and how far a row's score is at most from what it was with other weights.
+
+        Args:
+            weights: Shape ``(d,)``.
+            since: The other weights. Labels must be -1 and 1.
+        """
+        way = weights - since
+        if compiled.takes(self.rows, self.labels):
+            size = block_rows(self.rows.shape[1])
+            total, farthest = compiled.gradient_and_farthest(
+                self.rows, self.labels, weights, way, block=size, class_weights=self.class_weights
+            )
+        else:
+            both, total, farthest = np.stack([weights, way], axis=1), np.zeros_like(weights), 0.0
+            for x, y in self.blocks():
+                scores, moves = (x @ both).T
+                total += x.T @ _coefficients(scores, y, self.class_weights)
+                farthest = max(farthest, float(np.abs(moves).max()))
+        return total / self.n + self.strong_convexity * weights, farthest
+
     def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
         """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set."""
         total, d = np.zeros_like(weights), len(weights)
