@@ -5,9 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from certified_unlearning.accounting.residual import rounding
 from certified_unlearning.engine.objectives.float64 import LogisticRegression64
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import newton_removal
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from tests.mechanisms.residual_streams import EXTENDED, Stream, plan_of, problem
 from tests.mechanisms.test_readings import numbers_of
 
@@ -66,6 +68,48 @@ def test_what_a_pass_left_must_be_bounded(monkeypatch: pytest.MonkeyPatch):
             stream.remove(each)
         excess.append(max(stream.excess))
     assert max(excess) > 1
+
+
+def narrow_stream() -> Stream:
+    """A plan whose Hessian is made of float32 products, after some requests."""
+    draw = np.random.default_rng(6)
+    rows, labels = problem(draw, 1200, 256)
+    stream = Stream(plan_of(1200, 256, 0.1, sigma=0.01, records_between_reads=300, by_passes=True), rows, labels)
+    for each in np.array_split(draw.permutation(1200)[:120], 6):
+        stream.remove(each)
+    return stream
+
+
+def matrix_off(stream: Stream) -> float:
+    """How far the matrix is from the Hessian over the remaining rows, over what it may be off."""
+    curvature, a = stream.model.curvature, stream.a.astype(float)
+    scores = a @ curvature.at
+    true = (a / ((1 + np.exp(scores)) * (1 + np.exp(-scores)))[:, None]).T @ a / stream.plan.n
+    true[np.diag_indices(len(true))] += stream.plan.strong_convexity
+    lower = np.tril(curvature.matrix)
+    return float(np.linalg.norm(lower + np.tril(lower, -1).T - true)) / curvature.error
+
+
+def test_a_matrix_of_float32_products_is_within_its_error(monkeypatch: pytest.MonkeyPatch):
+    """The error must be counted: without it, the matrix would be off by more than is said."""
+    stream = narrow_stream()
+    assert 1e-4 < matrix_off(stream) <= 1
+    assert max(stream.excess) <= 1
+    right = rounding.hessian_error
+    monkeypatch.setattr(rounding, "hessian_error", lambda *, narrow=False, **given: right(**given))
+    assert matrix_off(narrow_stream()) > 1000
+
+
+def test_float32_products_serve_where_their_error_costs_little():
+    def narrow(n: int, d: int, strong_convexity: float, **options: object) -> tuple[bool, bool]:
+        mechanism = NewtonRemoval(plan_of(n, d, strong_convexity, **options))
+        return mechanism._narrow_guides, mechanism._narrow
+
+    assert narrow(20_000, 768, 1e-2) == (True, True)
+    assert narrow(20_000, 768, 5e-5) == (True, False), "steps are long, and the budget is small"
+    assert narrow(20_000, 768, 1e-6, sigma=1e3) == (False, False), "it may not be positive definite"
+    assert narrow(20_000, 768, 1e-2, strict=True) == (False, False), "counts alone tell when data are read"
+    assert narrow(1_000_000, 20, 1e-2) == (False, False), "nothing is gained"
 
 
 def test_passes_keep_the_matrix_and_do_not_put_a_planned_reading_off():

@@ -58,6 +58,10 @@ Labels = NDArray[np.float64] | NDArray[np.int64]
 _ROUNDS = 60
 SAMPLE_SHARE = 0.01
 """What the gradient over a sample may be of that at the start: the sample's own error is larger."""
+LEAST_NARROW = 256
+"""Columns from which on products are most of what a Hessian takes."""
+NARROW_SHARE = 0.01
+"""With passes, the share of the budget that float32 products of the Hessian may cost the step for one record."""
 SHARE_OF_A_STEP = 0.02
 """With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
 
@@ -92,10 +96,13 @@ class NewtonRemoval:
         plan, objective = self.plan, self._objective(rows, labels)
         start, every = np.zeros(plan.features), 1 if self._is_quadratic else sampled(*rows.shape)
         if every > 1:
-            start, _, hessian = self._newton(objective.sample(every), start, share=SAMPLE_SHARE)
+            # A sample's Hessian only guides.
+            some = objective.sample(every)
+            start, _, hessian = self._newton(some, start, share=SAMPLE_SHARE, narrow=self._narrow_guides)
             start = self._by_secants(objective, start, factor_of(hessian))
-        weights, gradient, hessian = self._newton(objective, start)
-        curvature = Curvature(weights, hessian, factor_of(hessian), self._hessian_error(plan.n, weights))
+        weights, gradient, hessian = self._newton(objective, start, narrow=self._narrow)
+        error = self._hessian_error(plan.n, weights, narrow=self._narrow)
+        curvature = Curvature(weights, hessian, factor_of(hessian), error)
         model = self.corrected(weights, gradient, curvature)
         if model.residual > schedule.START_SHARE * plan.budget:
             raise InfeasibleError(
@@ -317,17 +324,20 @@ class NewtonRemoval:
             weights, gradient, before = there, found, size
         return weights
 
-    def _newton(self, objective: Objective, weights: Array, share: float = 0.0) -> tuple[Array, Array, Array]:
+    def _newton(
+        self, objective: Objective, weights: Array, share: float = 0.0, *, narrow: bool
+    ) -> tuple[Array, Array, Array]:
         """Return weights with a small gradient, the gradient and the Hessian there.
 
         Args:
             objective: The loss.
             weights: Where to start.
             share: Of the first gradient, that is enough; what the last step of a reading needs always is.
+            narrow: Whether Hessians are made of float32 products.
         """
         enough = self._start_gradient
         for attempt in range(_ROUNDS):
-            gradient, hessian = objective.gradient_and_hessian(weights)
+            gradient, hessian = objective.gradient_and_hessian(weights, narrow=narrow)
             size = float(np.linalg.norm(gradient))
             enough = max(enough, share * size) if attempt == 0 else enough
             if self._is_quadratic or size <= enough:
@@ -352,7 +362,24 @@ class NewtonRemoval:
     def _start_gradient(self) -> float:
         return schedule.start_gradient(strong_convexity=self.plan.strong_convexity, budget=self.plan.budget)
 
-    def _hessian_error(self, records: int, at: Array, *, downdated: bool = False) -> float:
+    @property
+    def _narrow_guides(self) -> bool:
+        """Whether a Hessian of float32 products guides as well: it is positive definite, and takes half the time."""
+        plan = self.plan
+        return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether such a Hessian is near enough for requests: their bounds count its error times the step."""
+        plan = self.plan
+        longest = rounding.ROW_NORM / (plan.n * plan.strong_convexity)
+        return self._narrow_guides and self._narrow_error * longest <= NARROW_SHARE * plan.budget
+
+    @property
+    def _narrow_error(self) -> float:
+        return self._hessian_error(self.plan.n, np.zeros(self.plan.features), narrow=True)
+
+    def _hessian_error(self, records: int, at: Array, *, downdated: bool = False, narrow: bool = False) -> float:
         return rounding.hessian_error(
             records=records,
             n=self.plan.n,
@@ -361,6 +388,7 @@ class NewtonRemoval:
             strong_convexity=self.plan.strong_convexity,
             classes=self.plan.classes,
             downdated=downdated,
+            narrow=narrow,
         )
 
     def _objective(self, rows: Array, labels: Labels) -> Objective:

@@ -23,6 +23,12 @@ n`` and what the scores cost. A *downdate* adds a block's rows to the matrix its
 so that matrix and rows alike go through as many sums as there are rows, and blocks twice more: that is its chain. For
 all of it ``|H|_F <= r^2 / 4 + sqrt(d) m``.
 
+*A Hessian of float32 products*: the rows ``sqrt(q) x`` of a block become float32 and are multiplied in it; the blocks'
+sums are added in float64. With the unit of float32, ``2^-24``, a product of two rounded numbers is off by two ``u``
+relative, and a sum over ``b`` rows by ``gamma_b``. So this adds at most ``gamma_{b+4}`` times the sum of the terms'
+sizes, of which a row has at most ``r^2 / 4`` in Frobenius norm. Products in fewer bits, which some libraries make if
+they are asked to, are not covered.
+
 *Ridge regression*, ``(1/n) sum (x.w - y) x + m w`` with targets of size at most 1: a coefficient is at most ``r |w| +
 1``, off by what the score is and by one ``u`` of the difference; the Hessian, ``X'X / n + m I``, has no scores, and
 ``r^2`` takes the place of ``r^2 / 4``.
@@ -48,6 +54,7 @@ from certified_unlearning.accounting.core.rounding import NORM_EXCESS, SMALLEST_
 
 UNIT = UNIT_ROUNDOFF["float64"]
 LEAST = SMALLEST_NORMAL["float64"]
+NARROW_UNIT = UNIT_ROUNDOFF["float32"]
 OUTWARD = 1 + 2.0**-46
 """Factor that outweighs the rounding of a few dozen sums, products and roots of bounds: 128 of its units each way."""
 ROW_NORM = 1 + NORM_EXCESS
@@ -116,7 +123,11 @@ def sparse_terms(*, records: int, block: int, in_a_row: int, in_a_column: int) -
 
 def gamma(count: int) -> float:
     """Return ``gamma_k``; infinite from ``k u = 1/2`` on."""
-    return count * UNIT / (1 - count * UNIT) if count * UNIT < 0.5 else math.inf
+    return _gamma(count, UNIT)
+
+
+def _gamma(count: int, unit: float) -> float:
+    return count * unit / (1 - count * unit) if count * unit < 0.5 else math.inf
 
 
 def norm_above(evaluated: float, dimension: int) -> float:
@@ -175,6 +186,7 @@ def hessian_error(
     strong_convexity: float,
     classes: int = 2,
     downdated: bool = False,
+    narrow: bool = False,
 ) -> float:
     """Return how far, in Frobenius norm, an evaluated Hessian (or downdate) may be off.
 
@@ -186,14 +198,19 @@ def hessian_error(
         strong_convexity: ``m``; with downdates too, for the rounding of what they change.
         classes: 2 for the logistic loss, 1 for the squared one.
         downdated: Whether the summands are taken out of a Hessian, as `downdate` does.
+        narrow: Whether rows are multiplied in float32, block by block.
     """
     mean = records / n
     scores = 0.0 if classes == 1 else THIRD_DERIVATIVE * gamma(features) * ROW_NORM**3 * weight_norm
     links = downdate_chain(records, features) if downdated else chain(records, features)
     summed = scores + (gamma(links) + 25 * UNIT) * curvature(classes)
+    underflow = _underflow(features**2)
+    if narrow:
+        summed += _gamma(min(records, block_rows(features)) + 4, NARROW_UNIT) * curvature(classes)
+        underflow += 8 * mean * features**2 * SMALLEST_NORMAL["float32"]
     ends = gamma(links if downdated else 4)
     ends *= hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
-    return _INTERPLAY * (mean * summed + ends) + _underflow(features**2)
+    return _INTERPLAY * (mean * summed + ends) + underflow
 
 
 def hessian_norm(*, features: int, strong_convexity: float, classes: int = 2) -> float:

@@ -141,15 +141,20 @@ class LogisticRegression64(Regression):
                 farthest = max(farthest, float(np.abs(moves).max()))
         return total / self.n + self.strong_convexity * weights, farthest
 
-    def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
-        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set."""
+    def gradient_and_hessian(self, weights: Array, *, narrow: bool = False) -> tuple[Array, Array]:
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set.
+
+        Args:
+            weights: Shape ``(d,)``.
+            narrow: Whether the Hessian's products are float32, where rows are dense: half the time.
+        """
         total, d = np.zeros_like(weights), len(weights)
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             scores = x @ weights
             total += x.T @ _coefficients(scores, y, self.class_weights, self.positive)
             scaled = _scaled_rows(x, scores, y, self.class_weights)
-            hessian += _squared(scaled)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(scaled, narrow=narrow)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -249,13 +254,16 @@ class RidgeRegression64(Regression):
             total += x.T @ (x @ weights - y)
         return total / self.n + self.strong_convexity * weights
 
-    def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
-        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set."""
+    def gradient_and_hessian(self, weights: Array, *, narrow: bool = False) -> tuple[Array, Array]:
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set.
+
+        Arguments as in `LogisticRegression64`.
+        """
         total, d = np.zeros_like(weights), len(weights)
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             total += x.T @ (x @ weights - y)
-            hessian += _squared(x)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(x, narrow=narrow)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -398,10 +406,12 @@ def _scaled_rows(rows: Any, scores: Array, labels: NDArray[Any], class_weights: 
     return sparse.multiplied(rows, factors) if issparse(rows) else rows * factors[:, None]
 
 
-def _squared(rows: Any) -> Array:
-    """Return ``X'X``, of which the lower half is set at least."""
+def _squared(rows: Any, *, narrow: bool = False) -> Array:
+    """Return ``X'X``, of which the lower half is set at least; float32 products of dense rows if ``narrow``."""
     if issparse(rows):
         return (rows.T @ rows).toarray()  # type: ignore[no-any-return]
+    if narrow:
+        return ssyrk(1.0, rows.astype(np.float32).T, lower=1)  # type: ignore[no-any-return]
     return dsyrk(1.0, rows.T, lower=1)  # type: ignore[no-any-return]
 
 
