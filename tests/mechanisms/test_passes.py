@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from certified_unlearning.accounting.residual import rounding
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import newton_removal
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
@@ -112,6 +111,20 @@ def test_float32_products_serve_where_their_error_costs_little():
     assert narrow(1_000_000, 20, 1e-2) == (False, False), "nothing is gained"
 
 
+def test_how_far_scores_moved_is_asked_for_only_where_the_weights_moved_far():
+    draw, stream = stream_of(0, downdate=True)
+    model, objective = stream.model, stream.mechanism._objective(stream.rows, stream.labels)
+    way = draw.standard_normal(stream.plan.features)
+    way /= np.linalg.norm(way)
+    for share, asked in ((0.9, False), (1.1, True)):
+        weights = model.curvature.at + share * newton_removal.NEAR * way
+        gradient, farthest = stream.mechanism._read(objective, weights, model.curvature.at)
+        corrected = stream.mechanism.corrected(weights, gradient, model.curvature, farthest=farthest)
+        assert np.isfinite(farthest) == asked
+        # Steps go on from what is known, whichever it is.
+        assert corrected.left.moved <= float(np.linalg.norm(corrected.weights - model.curvature.at)) * (1 + 1e-9)
+
+
 def test_passes_keep_the_matrix_and_do_not_put_a_planned_reading_off():
     rows, labels = problem(np.random.default_rng(3), 300, 3)
     stream = Stream(plan_of(300, 3, 0.1, sigma=1e-4, records_between_reads=11, by_passes=True), rows, labels)
@@ -170,11 +183,11 @@ def test_only_plans_that_may_have_passes_have_them():
 
 def test_where_the_next_request_reads_in_any_case_passes_end_within_the_budget(monkeypatch: pytest.MonkeyPatch):
     """Otherwise they go on, so that the requests that follow have room."""
-    passes, right = [], LogisticRegression64.gradient_and_farthest
+    passes, right = [], NewtonRemoval._read
 
-    def counted(self: LogisticRegression64, weights: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, float]:
-        passes.append(weights)
-        return right(self, weights, since)
+    def counted(self: NewtonRemoval, *given: object) -> tuple[np.ndarray, float]:
+        passes.append(given)
+        return right(self, *given)
 
     found = set()
     for seed in range(20):
@@ -183,7 +196,7 @@ def test_where_the_next_request_reads_in_any_case_passes_end_within_the_budget(m
         stream.remove(first)
         model = stream.mechanism._step_without(stream.model, stream.rows[second], stream.labels[second])
         stream.rows[second] = 0
-        monkeypatch.setattr(LogisticRegression64, "gradient_and_farthest", counted)
+        monkeypatch.setattr(NewtonRemoval, "_read", counted)
         ends = []
         for of_request in (2 * stream.plan.budget, 0.0):
             passes.clear()

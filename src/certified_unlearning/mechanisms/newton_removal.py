@@ -62,6 +62,8 @@ LEAST_NARROW = 256
 """Columns from which on products are most of what a Hessian takes."""
 NARROW_SHARE = 0.01
 """With passes, the share of the budget that float32 products of the Hessian may cost the step for one record."""
+NEAR = 0.1
+"""Up to this ``|w - w_B|`` bounds gain little from how far scores moved, which makes a pass a fifth dearer."""
 SHARE_OF_A_STEP = 0.02
 """With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
 
@@ -174,15 +176,19 @@ class NewtonRemoval:
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
         before = math.inf
         while True:
-            # Plans with passes are of two classes.
-            gradient, farthest = cast(LogisticRegression64, objective).gradient_and_farthest(
-                model.weights, model.curvature.at
-            )
+            gradient, farthest = self._read(objective, model.weights, model.curvature.at)
             model = self.corrected(model.weights, gradient, model.curvature, farthest=farthest)
             after = self.certified(model)
             if after <= target or after > before / 2:
                 return model if after <= plan.budget else None
             before = after
+
+    def _read(self, objective: Objective, weights: Array, at: Array) -> tuple[Array, float]:
+        """Return the gradient, and how far any row's score is from what it was at ``at``; infinite if not evaluated."""
+        if norm_above(weights - at) <= NEAR:
+            return objective.gradient(weights), math.inf
+        # Ridge regression takes no passes.
+        return cast(LogisticRegression64, objective).gradient_and_farthest(weights, at)
 
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
         """Return the model after one step, whatever its residual is."""

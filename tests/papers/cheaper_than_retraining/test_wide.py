@@ -109,13 +109,13 @@ def test_settings_that_do_not_go_together_are_refused(changes, told):
 
 
 def test_compiled_passes_and_hessians_are_counted(monkeypatch):
-    read, original = [], compiled.gradient_and_farthest
+    read, original = [], compiled._logistic_gradient
 
     def gradient(rows, *others, **named):
         read.append(len(rows))
         return original(rows, *others, **named)
 
-    monkeypatch.setattr(compiled, "gradient_and_farthest", gradient)
+    monkeypatch.setattr(compiled, "_logistic_gradient", gradient)
     with counted() as readings:
         data = made(TWO, seed=1)
         model = measured.CertifiedLogisticRegression(C=TWO.strength / TWO.n, fit_intercept=False)
