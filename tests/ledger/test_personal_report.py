@@ -16,6 +16,7 @@ import pytest
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
+from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_right
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.steps.model import StepsCertificate
@@ -494,6 +495,17 @@ def test_each_sentence_about_a_model_of_three_classes_has_plain_words(made_of_th
     assert certified.loss == "softmax"
     shown = [*(each.statement for each in certified.unchecked), *certified.not_promised]
     assert [each for each in shown if each not in PLAIN_WORDS] == []
+
+
+def test_only_mechanisms_that_test_their_steps_say_so(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    if not isinstance(certified, ExactCertificate):
+        return
+    tested = certified.done(0, None)
+    assert "was tested by a random rule" in tested
+    assert "If there was none, nothing was trained again, and the new version has the old one's numbers" in tested
+    # There a step that had used the record is always taken again.
+    assert "random rule" not in certified.model_copy(update={"mechanism": "subsample-gd"}).done(0, None)
 
 
 def test_the_number_of_removed_records_counts_as_known(removed: Path) -> None:

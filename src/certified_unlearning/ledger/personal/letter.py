@@ -32,8 +32,8 @@ _MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _NO_PROBABILITY = (
-    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. It "
-    "is an upper limit: fewer guesses may be right. Closer to 50 % is better; 100 % would be certainty."
+    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. "
+    "Closer to 50 % is better; 100 % would be certainty."
 )
 _HALF = (
     "The half is neither the probability that somebody finds a record, nor the part of the data that remains. Half is "
@@ -259,7 +259,7 @@ class Letter:
         return (
             f"On {_day(answering.time)}, version {answering.version} of the model was made, and the {self._it} "
             f"{self._was} overwritten in this software's own copy of the data. The software did nothing with other "
-            f"copies, such as the original data and backups; ask the operator.{later}",
+            f"copies, such as the original data and backups.{later}",
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
             *(in_plain_words(self._secret_state) if self._is_kept(answering) else ()),
             f"{files} This does not cover traces of the {self._it} or of these files on the storage device or in its "

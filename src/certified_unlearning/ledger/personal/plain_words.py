@@ -29,12 +29,12 @@ _ROUNDING = (
 )
 _SECRET = (
     "The secret files in the model's folder (those from which later versions are made) are kept secret, and no older "
-    "copy of the folder, such as a backup or a snapshot, is kept. A copy that was destroyed before anybody read it "
-    "does no harm."
+    "copy of them is kept, such as in a backup or a snapshot. A copy that was destroyed before anybody read it does no "
+    "harm."
 )
 _SECRET_MODEL = (
-    "All files in the model's folder are kept secret, the model's numbers included: others see its answers only. No "
-    "older copy of the folder, such as a backup or a snapshot, is kept."
+    "The model's numbers and the other files from which later versions are made are kept secret: others see the "
+    "model's answers only. No older copy of these files is kept, such as in a backup or a snapshot."
 )
 
 SECRET_STATE = (
