@@ -167,6 +167,7 @@ def test_the_claims_about_bounds_hold_and_a_removal_of_half_of_each_record_break
         ("cost-wide-warm-is-no-removal", "lbfgs-warm", "distance_share", 1e-3),
         ("cost-wide-reads-less-than-from-zero", "certified", "passes", 100),
         ("cost-wide-reads-less-than-warm", "certified", "passes", 100),
+        ("cost-wide-several-classes-read-less-than-warm", "certified", "passes", 10),
         ("cost-wide-accuracy", "certified", "accuracy", 0.98),
     ],
 )

@@ -125,6 +125,7 @@ class AuditedSystem:
         "the comparator's law does not depend on which canaries were drawn: constants follow from counts alone",
     )
     long_rows: ClassVar[None] = None
+    target_range: ClassVar[None] = None
     certified: bool = field(init=False)
 
     def __post_init__(self) -> None:
