@@ -15,6 +15,8 @@ import mpmath
 import pytest
 
 from certified_unlearning import certificate
+from certified_unlearning.certificate.ensemble import EnsembleCertificate
+from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_right
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.steps.model import StepsCertificate
@@ -22,12 +24,13 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.personal.plain_words import PLAIN_WORDS, comparison_in_plain_words
+from certified_unlearning.ledger.personal.plain_words import LEFT_OUT, PLAIN_WORDS, comparison_in_plain_words
 from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, PersonalReport, report_on
-from certified_unlearning.ledger.requests import request
+from certified_unlearning.ledger.requests import request, status
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
+from certified_unlearning.mechanisms import refit_plan
 from tests.ledger.conftest import Original, Unlearn
 from tests.ledger.tables import make_regression, write_table
 
@@ -48,6 +51,23 @@ def removed(request: pytest.FixtureRequest, original: Original, tmp_path_factory
     _removed(path, "p1")
     _requested(path, "p2")
     return path
+
+
+@pytest.fixture
+def made_of_three_classes(original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model whose records leave by passes, as where learning anew is dear, and which is learned anew after 4."""
+    table = original.table.copy()
+    table.loc[table["weight"] > 0.3, "ill"] = "perhaps"
+    table.to_csv(tmp_path / "three.csv", index=False)
+    declared = Table(path=str(tmp_path / "three.csv"), label="ill", identifier="person")
+    monkeypatch.setattr(refit_plan, "DEAR", 1.0)
+    initialise(tmp_path / "model", declared, epsilon=1.0, C=0.1, sigma=0.003, records_between_reads=4)
+    return tmp_path / "model"
+
+
+_SECRET_FILES_KEEP = (
+    'Not finished: secret files in the model\'s folder may still contain information from the {}; see "What was done".'
+)
 
 
 def _section(report: PersonalReport, heading: str) -> tuple[str, ...]:
@@ -135,9 +155,9 @@ def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: 
             exact = mpmath.mpf("0.5") + (odds - 1 + 2 * mpmath.mpf(stated.whole_delta)) / (2 * (odds + 1))
     assert exact <= report.share <= exact + 1e-9
     if report.share == 0.5:
-        assert "Half of such guesses are right, as with a coin" in sentence
+        assert "Half of such guesses are right on average, as with a coin" in sentence
     else:
-        printed = re.search(r"At most ([0-9.]+) % of such guesses are right; a coin is right 50 %", sentence)
+        printed = re.search(r"At most ([0-9.]+) % of such guesses are right on average; a coin is right 50 %", sentence)
         assert printed is not None
         assert exact * 100 <= float(printed[1]) <= math.ceil(report.share * 1000) / 10 + 1e-9
 
@@ -156,9 +176,10 @@ def test_a_page_about_somebody_who_stays_says_that_nothing_was_requested(removed
     report = report_on(removed, "p3")
     assert (report.stage, report.share, report.requested) == ("no request", None, None)
     assert report.sections[1].sentences == (
-        "Version 1 of the model was made with 2 records with the identifier p3, and so was the current version, "
-        "version 2.",
-        "The log holds no request to remove them. This does not mean that you sent none.",
+        "Versions 1 and 2 of the model, the current one among them, were made with 2 records with the identifier p3. "
+        "The records are still in this software's copy of the data.",
+        "The log holds no request to remove them. This does not mean that you sent none. If you sent one, ask the "
+        "operator; its answer should say where you can complain.",
     )
     assert report.operator[-1] == f"`unlearn request {removed} --id p3` requests the removal."
 
@@ -242,6 +263,7 @@ def test_files_that_an_interrupted_apply_left_are_not_said_to_be_deleted(model: 
     assert "were deleted from the model's folder" in report_on(model, "p1").as_text()
     (model / "weights-1.safetensors").write_bytes(b"left")
     text = report_on(model, "p1").as_text()
+    assert "Not finished: files of earlier versions" in _section(report_on(model, "p1"), "In short")[1]
     assert "were deleted" not in text
     assert "may still be in the model's folder. The operator still has to delete them." in text
     assert f"`unlearn apply {model}` deletes what is left of earlier versions." in text
@@ -319,7 +341,7 @@ def test_the_weaker_result_for_requests_that_react_is_no_smaller_than_an_exact_o
     if not isinstance(certified, ResidualCertificate):
         assert "If one of them is not met, or the software did not run as described, no result is given." in said
         return
-    printed = re.search(r"Someone has all 2 versions .*? At most ([0-9.]+) % of such guesses are right", said)
+    printed = re.search(r"Someone has both versions .*? At most ([0-9.]+) % of such guesses are right", said)
     assert printed is not None
     with mpmath.workdps(50):
         exact = mpmath.ncdf(mpmath.mpf(certified.mu) * mpmath.sqrt(2) / 2) * 100
@@ -333,7 +355,9 @@ def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(remove
     if not isinstance(certified, StepsCertificate):
         assert said.endswith("No limit is given for what they show.")
         return
-    printed = re.search(r"Someone who has all versions, .*, may be right in up to ([0-9.]+) % of the guesses", said)
+    printed = re.search(
+        r"Someone who has all versions, .*, may be right in up to ([0-9.]+) % of the guesses on average", said
+    )
     assert printed is not None
     odds = math.exp(certified.stated().epsilon_all_published or math.nan)
     assert odds / (1 + odds) * 100 <= float(printed[1]) <= odds / (1 + odds) * 100 + 0.1
@@ -342,23 +366,28 @@ def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(remove
 def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_how_long(removed: Path) -> None:
     done = _section(report_on(removed, "p1"), "What was done")
     kept = next(each for each in done if "keeps the identifier p1" in each)
-    assert "to document the removal and to refuse records with this identifier" in kept
-    assert "records with another one are not recognised" in kept
-    assert kept.endswith("The operator's answer should say how long, and why.")
+    assert "to document the removal, and so that a record with this identifier is not added again" in kept
+    assert "the same data under another identifier would not be recognised" in kept
+    assert kept.endswith(
+        "The operator's answer should say how long that is, whether it is permitted, and on what basis."
+    )
 
 
-def test_the_page_opens_with_three_sentences_whose_figure_is_never_below_the_exact_share(removed: Path) -> None:
+def test_the_page_opens_with_a_figure_that_is_never_below_the_exact_share(removed: Path) -> None:
     report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
-    done, result, conditions = _section(report, "In short")
+    done, *_, result, conditions = _section(report, "In short")
     assert "2 records with the identifier p1 were removed" in done
-    assert result.startswith("If the conditions below are met, ")
+    assert "If the conditions below are met and the software ran as described, " in result
     assert "other copies of the data" in conditions
+    assert conditions.endswith("where you can complain.")
     if stated.epsilon is None:
         assert "every answer that the current model gives" in result
     elif report.share == 0.5:
-        assert "500 are right on average, as with a coin" in result
+        assert "500 of 1,000 such guesses are right on average, as with a coin" in result
     else:
-        printed = re.search(r"at most (\d+) are right on average; with a coin, about 500 are", result)
+        printed = re.search(
+            r"at most (\d+) of 1,000 such guesses are right on average; with a coin, about 500 are", result
+        )
         assert printed is not None
         assert stated.mu is not None
         with mpmath.workdps(50):
@@ -404,6 +433,12 @@ def test_the_counts_of_assumptions_agree_and_each_is_a_sentence_of_the_page(remo
     every, conditions, gaps = map(int, counted.groups())
     assert every == len(certified.unchecked) == conditions + gaps
     assert f"{every} assumptions not checked)" in text
+    result = _section(report, "In short")[-2]
+    assert ("apart from the points left open under" in result) == (gaps > 0)
+    left_open = [each for each in certified.unchecked if each.statement in LEFT_OUT]
+    assert len(left_open) == gaps
+    not_covered = _section(report, "What the result does not cover")
+    assert all(PLAIN_WORDS[each.statement] in not_covered for each in left_open)
     # What opens and what closes the section are no conditions.
     assert len(_section(report, "Under which conditions the result below holds")) == conditions + 2
     assert all(PLAIN_WORDS[each.statement] in text for each in certified.unchecked)
@@ -422,6 +457,7 @@ def test_secret_files_that_still_know_removed_records_stand_under_what_was_done(
     done = _section(report, "What was done")
     assert any(each.startswith("The model was corrected for what was removed") for each in done)
     assert any(each.startswith("Not done yet: secret files") for each in done)
+    assert _section(report, "In short")[1] == _SECRET_FILES_KEEP.format("records")
     assert "secret files may" not in " ".join(_section(report, "What the result does not cover"))
 
 
@@ -429,7 +465,69 @@ def test_secret_files_that_were_made_anew_are_not_said_to_be_left(removed: Path)
     certified = certificate.read_any(removed / "certificate-2.json")
     if isinstance(certified, ResidualCertificate):
         assert certified.scheduled_reads == 1
-    assert "Not done yet" not in report_on(removed, "p1").as_text()
+    text = report_on(removed, "p1").as_text()
+    assert "Not done yet" not in text
+    kept = isinstance(certified, EnsembleCertificate) and sum(certified.pending) > 0
+    assert (_SECRET_FILES_KEEP.format("records") in text) == kept
+
+
+def test_a_reading_after_a_removal_finishes_it_and_not_the_next_one(made_of_three_classes: Path) -> None:
+    """Two people's records left by passes, the third one's by learning anew, the last one's by a pass again."""
+    path, said = made_of_three_classes, {}
+    for person in ("p1", "p2", "p3", "p4"):
+        _removed(path, person)
+        report = report_on(path, person)
+        said[person] = ("Not finished: secret files" in report.as_text(), "Not done yet" in report.as_text())
+        if person == "p1":
+            done = _section(report, "What was done")
+            assert any(each.startswith("The model was corrected for what was removed") for each in done)
+    assert said == {"p1": (True, True), "p2": (True, True), "p3": (False, False), "p4": (True, True)}
+    assert [version.reading for version in status(path).state.versions[1:]] == ["pass", "pass", "scheduled", "pass"]
+    for person in ("p1", "p2", "p3"):
+        text = report_on(path, person).as_text()
+        assert "Not finished" not in text
+        assert "Not done yet" not in text
+
+
+def test_each_sentence_about_a_model_of_three_classes_has_plain_words(made_of_three_classes: Path) -> None:
+    certified = certificate.read_any(made_of_three_classes / "certificate-1.json")
+    assert isinstance(certified, ResidualCertificate)
+    assert certified.loss == "softmax"
+    shown = [*(each.statement for each in certified.unchecked), *certified.not_promised]
+    assert [each for each in shown if each not in PLAIN_WORDS] == []
+
+
+def test_only_mechanisms_that_test_their_steps_say_so(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    if not isinstance(certified, ExactCertificate):
+        return
+    tested = certified.done(0, None)
+    assert "was tested by a random rule" in tested
+    assert "If there was none, nothing was trained again, and the new version has the old one's numbers" in tested
+    # There a step that had used the record is always taken again.
+    assert "random rule" not in certified.model_copy(update={"mechanism": "subsample-gd"}).done(0, None)
+
+
+def test_the_number_of_removed_records_counts_as_known(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    not_covered = _section(report_on(removed, "p1"), "What the result does not cover")
+    number = next(each for each in not_covered if each.startswith("How many records were removed counts as known"))
+    # Where a normaliser counts the removed records, the model compared with has it, too.
+    assert ("counts the removed ones, too" in number) == (certified.stated().adjacency == "zero-out")
+
+
+def test_who_holds_all_versions_stands_in_the_summary_where_a_limit_is_known(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    result = _section(report_on(removed, "p1"), "In short")[-2]
+    if not isinstance(certified, StepsCertificate):
+        assert "With all versions" not in result
+        assert ("people who have an earlier version" in result) == (certified.share() is not None)
+        return
+    printed = re.search(r"With all versions, up to (\d+) of 1,000 guesses may be right on average\.", result)
+    assert printed is not None
+    odds = math.exp(certified.stated().epsilon_all_published or math.nan)
+    assert odds / (1 + odds) * 1000 <= int(printed[1]) <= odds / (1 + odds) * 1000 + 1
+    assert "earlier version" not in result
 
 
 def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(model: Path) -> None:
@@ -438,7 +536,9 @@ def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(mode
     assert (report.stage, report.share, report.applied) == ("on hold", None, None)
     page = report.as_html()
     assert "the request was received on 2 November 2026." in page
-    assert "The operator has put it on hold, and can give the reason." in page
+    assert re.search(
+        r"It has been on hold since \d+ \w+ \d{4}; the operator&#x27;s answer should give the reason", page
+    )
     assert report.title == "Request to remove the records of p1 from a model"
     assert "case 12" not in page
     assert "The request is on hold (case 12): `unlearn release" in str(report.operator)

@@ -6,7 +6,7 @@ call what is here, and know no kind.
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -203,6 +203,18 @@ class Certificate(BaseModel):
     def with_earlier_versions(self) -> str:
         """Return what holds for somebody who has all versions, as a sentence without terms."""
         return "No limit is given for what they show."
+
+    def share_with_earlier_versions(self) -> Share | None:
+        """Return how many guesses of somebody who has all versions are right at most; None if unknown."""
+        return None
+
+    def with_known_number(self) -> str:
+        """Return how the number of removed records enters the comparison, as a sentence without terms."""
+        raise NotImplementedError
+
+    def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
+        """Return whether secret files may depend on records that left with the first of the versions read so."""
+        return False
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:

@@ -6,7 +6,7 @@ from where the removed records lay, and from nothing that they said.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field
@@ -163,6 +163,17 @@ class EnsembleCertificate(Certificate):
             "this request's may be among them. Until the parts that depend on them are trained again, the model "
             "answers only where that cannot have changed the answer."
         )
+
+    def with_known_number(self) -> str:
+        """Return that the ensemble compared with has the slices that were drawn for the first records."""
+        return (
+            "How many records were removed counts as known: the model compared with has the same parts, which were "
+            "made for the number of records at the start."
+        )
+
+    def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
+        """Return whether parameters still depend on removed records."""
+        return sum(self.pending) > 0
 
     def check(self) -> None:
         """Replay the requests, and compare where the ensemble stands with what is stated; see `Certificate.check`."""

@@ -137,12 +137,24 @@ class ExactCertificate(Certificate):
         return "exact unlearning"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return that what depended on the records was tested, and computed again where it had to be."""
+        """Return that what depended on the records was computed again where it had to be."""
+        again = (
+            "The model's training was done again from the first step that had used what was removed."
+            if self.mechanism == "subsample-gd"
+            else "Each step of the model's training that had used what was removed was tested by a random rule; from "
+            "the first that failed, the training was done again."
+        )
         return (
-            "Each step of the model's training that had used what was removed was tested by a random rule; from the "
-            "first that failed, the training was done again. So the new version's numbers can be the same as the old "
-            "one's. Under the conditions below, that does not contradict the result: the rule makes every outcome as "
-            "likely as in a training without what was removed."
+            f"{again} If there was none, nothing was trained again, and the new version has the old one's numbers, up "
+            "to rounding. This page does not say which happened. Under the conditions below, that does not contradict "
+            "the result: every outcome is as likely as in a training without what was removed."
+        )
+
+    def with_known_number(self) -> str:
+        """Return that a fresh run has as many records, and constants that were fixed for the first ones."""
+        return (
+            "How many records were removed counts as known, and is not what is guessed: the model compared with is "
+            "trained on as many as are left, with the settings that were chosen for their number at the start."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

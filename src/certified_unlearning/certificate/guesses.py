@@ -53,16 +53,16 @@ class Share(NamedTuple):
 def so_many_are_right(share: Share) -> str:
     """Return how many guesses are right at most, in words."""
     if share.value == 0.5:
-        return "half of such guesses are right, as with a coin"
+        return "half of such guesses are right on average, as with a coin"
     if share.value > 0.999:
         return "perhaps all such guesses are right"
-    return f"at most {share.percent} % of such guesses are right; a coin is right 50 % of the time"
+    return f"at most {share.percent} % of such guesses are right on average; a coin is right 50 % of the time"
 
 
 def so_many_of_1000_are_right(share: Share) -> str:
     """Return how many of 1,000 guesses are right at most, on average, in words."""
     if share.value == 0.5:
-        return "500 are right on average, as with a coin"
+        return "500 of 1,000 such guesses are right on average, as with a coin"
     if share.value > 0.999:
-        return "perhaps all are right; with a coin, about 500 are"
-    return f"at most {share.of_1000} are right on average; with a coin, about 500 are"
+        return "perhaps all such guesses are right; with a coin, about 500 of 1,000 are"
+    return f"at most {share.of_1000} of 1,000 such guesses are right on average; with a coin, about 500 are"

@@ -5,6 +5,7 @@ Their guarantee is another one than that of noisy steps, and so are their consta
 """
 
 import functools
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -186,6 +187,17 @@ class ResidualCertificate(Certificate):
         those = "the remaining records and some new ones" if reading == "addition" else "the remaining records"
         return f"The model was calculated anew from {those}, {error}"
 
+    def with_known_number(self) -> str:
+        """Return that the exact refit has the same normaliser."""
+        return (
+            "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
+            "the removed ones, too, but uses nothing of what they said."
+        )
+
+    def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
+        """Return whether nothing was learned anew; steps and passes start from the old secret state."""
+        return not any(reading in ("scheduled", "unscheduled", "addition") for reading in readings)
+
     def all_shares(self) -> tuple[Share, ...]:
         """Return also the share of somebody who chose requests after seeing versions."""
         return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
@@ -202,8 +214,9 @@ class ResidualCertificate(Certificate):
         if self._of_all is None:
             return None
         often = so_many_are_right(self._of_all)
+        every = "both" if self.releases == 2 else f"all {self.releases:,}"
         return (
-            f"Someone has all {self.releases:,} versions of the model, and may even have chosen which records to "
+            f"Someone has {every} versions of the model, and may even have chosen which records to "
             "remove or add. This person guesses whether the versions were made by this software's method, with its "
             "small errors, or each was calculated exactly from the records that were left at its time, with the same "
             f"kind of noise. {often[0].upper()}{often[1:]}. This does not limit what earlier versions show: this "

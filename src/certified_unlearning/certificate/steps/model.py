@@ -96,27 +96,35 @@ class StepsCertificate(StepsConstants):
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
-            "removed. How far they do so, under the conditions below, is the result."
+            'removed. How far they do so is described under "What the result is".'
         )
 
     def all_shares(self) -> tuple[Share, ...]:
         """Return also the share of somebody who has all versions."""
-        return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
+        with_earlier = self.share_with_earlier_versions()
+        return super().all_shares() if with_earlier is None else (*super().all_shares(), with_earlier)
 
-    @property
-    def _of_all(self) -> Share | None:
-        """How many guesses are right at most of somebody who has all versions; None if nothing is said."""
+    def share_with_earlier_versions(self) -> Share | None:
+        """Return how many guesses of somebody who has all versions are right at most; None if nothing is said."""
         every = self.epsilon_all_published
         return None if every is None else Share.of_epsilon(every, self.delta)
 
     def with_earlier_versions(self) -> str:
         """Return how often a guess is right at most for somebody who has all versions, as a sentence without terms."""
-        if self._of_all is None:
+        share = self.share_with_earlier_versions()
+        if share is None:
             return super().with_earlier_versions()
-        often = "all" if self._of_all.value > 0.999 else f"up to {self._of_all.percent} %"
+        often = "all" if share.value > 0.999 else f"up to {share.percent} %"
         return (
             "Someone who has all versions, those from before the removal included, and guesses whether the removed "
-            f"records were used, may be right in {often} of the guesses (under the same conditions)."
+            f"records were used, may be right in {often} of the guesses on average (under the same conditions)."
+        )
+
+    def with_known_number(self) -> str:
+        """Return that the run compared with has the same normaliser and the same steps."""
+        return (
+            "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
+            "the removed ones, too, and takes as many steps, but uses nothing of what they said."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -32,13 +32,14 @@ _MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _NO_PROBABILITY = (
-    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. It "
-    "is an upper limit: fewer guesses may be right. Closer to 50 % is better; 100 % would be certainty."
+    "The percentage is neither the probability that somebody finds a record, nor the part of the data that remains. "
+    "Closer to 50 % is better; 100 % would be certainty."
 )
 _HALF = (
-    "The half is neither the probability that somebody finds a record, nor the part of the data that remains. Nothing "
-    "is better than half; all would be certainty."
+    "The half is neither the probability that somebody finds a record, nor the part of the data that remains. Half is "
+    "the best possible value. If all guesses were right, that would be certainty."
 )
+_NOT_COVERED = "What the result does not cover"
 
 
 class Section(NamedTuple):
@@ -85,8 +86,8 @@ class Letter:
             return (scope, Section("No request is recorded", self._stays()))
         asked = Section("What was asked", (self._asked(self.request), *self._added()))
         if self.answering is None:
-            done = Section("What was done", self._waits())
-            return (scope, asked, done, Section("How it can be checked", self._last_entry()))
+            waits = Section("Not done yet", self._waits())
+            return (scope, asked, waits, Section("How it can be checked", self._last_entry()))
         return (
             Section("In short", self._in_short(self.answering)),
             scope,
@@ -94,7 +95,7 @@ class Letter:
             Section("What was done", self._done(self.answering)),
             Section("Under which conditions the result below holds", self._conditions()),
             Section("What the result is", self._shown()),
-            Section("What the result does not cover", self._not_covered(self.answering)),
+            Section(_NOT_COVERED, self._not_covered(self.answering)),
             Section("How it can be checked, and numbers for experts", (*self._checks(), *self._terms())),
         )
 
@@ -121,25 +122,49 @@ class Letter:
         others = "Remove the records from the original file and all other copies, and stop the use of earlier versions."
         return (folder, *unfinished, others, kept, verifies)
 
-    def _in_short(self, answering: Version) -> tuple[str, str, str]:
+    def _in_short(self, answering: Version) -> tuple[str, ...]:
         return (
             f"On {_date(answering.time)}, {self._records()} {self._was} removed from this software's copy of the data, "
             f"and version {answering.version} of the model was made.",
+            *self._left(answering),
             self._result_in_short(),
-            "Whether the conditions are met, and what happened to other copies of the data and to earlier versions of "
-            "the model, is the operator's matter, and the operator's answer should say it.",
+            "Only the operator can say whether the conditions are met, and what happened to other copies of the data "
+            "and to earlier versions of the model. The operator's answer should say both, and where you can complain.",
         )
+
+    def _left(self, answering: Version) -> tuple[str, ...]:
+        """Return what of the removal is not finished."""
+        files = "Not finished: files of earlier versions may still be in the model's folder."
+        secret = (
+            f"Not finished: secret files in the model's folder may still contain information from the {self._it}; see "
+            '"What was done".'
+        )
+        return (*((files,) if self.unfinished else ()), *((secret,) if self._is_kept(answering) else ()))
+
+    def _is_kept(self, answering: Version) -> bool:
+        """Whether secret files may depend on the records."""
+        since = self.state.versions[answering.version - 1 :]
+        return self.certified.keeps_removed(version.reading for version in since)
 
     def _result_in_short(self) -> str:
         share, meaning = self.certified.share(), self.certified.meaning()
+        provided = "If the conditions below are met and the software ran as described"
+        if self._gaps:
+            provided += f', and apart from the points left open under "{_NOT_COVERED}"'
         if share is None:
             if meaning is None:
                 return "No limit is given for what the model may still show of the removed records."
-            return f"If the conditions below are met, {meaning[0].lower()}{meaning[1:]}"
+            return f"{provided}, {meaning[0].lower()}{meaning[1:]}"
+        with_earlier = self.certified.share_with_earlier_versions()
+        holders = "people who have an earlier version, the operator's staff, or readers of this page"
+        if with_earlier is not None:
+            often = "all" if with_earlier.value > 0.999 else f"up to {with_earlier.of_1000} of 1,000"
+            holders = "the operator's staff or readers of this page"
         return (
-            "If the conditions below are met, of 1,000 guesses from the current version whether the removed records "
-            "(those of all people removed so far) were ever used to make it or an earlier version, "
-            f"{so_many_of_1000_are_right(share)}."
+            "Suppose someone sees only the current version and guesses whether the removed records (of all people so "
+            f"far) were ever used. {provided}, {so_many_of_1000_are_right(share)}. "
+            + ("" if with_earlier is None else f"With all versions, {often} guesses may be right on average. ")
+            + f"Nothing is said about {holders}."
         )
 
     @property
@@ -155,6 +180,8 @@ class Letter:
             f'It is about one model only, which its operator calls "{name}": numbers, calculated from many people\'s '
             "records, with which a computer makes predictions. When records are removed or added, a new version is "
             "made.",
+            "The operator uses this software, and is normally the one that you asked. A record is one entry of data. "
+            f"{self.name} is the operator's identifier for you; this page does not cover data under other identifiers.",
             "It can be attached to an answer, but is not all that a law may ask for, and not legal advice. It does not "
             "say to whom data or versions were given; you may ask the operator.",
             f"It was made on {_day(_now())} by certified-unlearning {code_version()}.",
@@ -162,14 +189,20 @@ class Letter:
 
     def _stays(self) -> tuple[str, ...]:
         current = self.state.current.version
-        made = f"version {self.came_with} of the model"
-        also = "" if self.came_with == current else f", and so was the current version, version {current}"
-        holds = (f"{made[0].upper()}{made[1:]} was made with {self._records()}{also}.",) if self._is_in else ()
+        holds: tuple[str, ...] = ()
+        if self._is_in:
+            versions = _versions(self.came_with, current)
+            made = f"{versions[0].upper()}{versions[1:]} of the model"
+            among = ", the current one, was" if self.came_with == current else ", the current one among them, were"
+            holds = (
+                f"{made}{among} made with {self._records()}. The {self._it} {self._is} still in this software's copy "
+                "of the data.",
+            )
         return (
             *holds,
             *self._added(),
             f"The log holds no request to remove {'it' if self.records == 1 else 'them'}. This does not mean that you "
-            "sent none.",
+            "sent none. If you sent one, ask the operator; its answer should say where you can complain.",
         )
 
     def _asked(self, request: Event) -> str:
@@ -185,7 +218,10 @@ class Letter:
         )
 
     def _waits(self) -> tuple[str, ...]:
-        held = " The operator has put it on hold, and can give the reason." if self.is_held else ""
+        held = ""
+        if self.is_held and self.request is not None:
+            since = _date(self.request.time)
+            held = f" It has been on hold since {since}; the operator's answer should give the reason."
         made = f"{self._current[0].upper()}{self._current[1:]} of the model, the current one, was made"
         still = (
             f"The {self._it} {self._is} still in this software's copy of the data. {made} with the {self._it}, and may "
@@ -197,8 +233,9 @@ class Letter:
         return (
             f"The request has not been carried out yet.{held} {still}",
             f"{when} carries the request out, the {self._it} {self._is} overwritten in this software's copy of the "
-            "data, and a new version of the model is made by this software's method of removal. What the result is, a "
-            "new page then says. Other copies of the data and of earlier versions are the operator's matter.",
+            "data, and a new version of the model is made by this software's method of removal. A new page then says "
+            "what the result is. Traces on the storage device or in its snapshots are not covered; only the operator "
+            "can say what happens to other copies of the data and to earlier versions of the model.",
             "The operator's answer should say when this will be done, or why not, and where you can complain.",
         )
 
@@ -211,44 +248,50 @@ class Letter:
         )
         if self.unfinished:
             files = (
-                "This work was interrupted: files of earlier versions, and notes where the records stood, may still be "
-                "in the model's folder. The operator still has to delete them."
+                "This work was interrupted: files of earlier versions, and entries saying at which place in the data "
+                f"the {self._it} stood, may still be in the model's folder. The operator still has to delete them."
             )
         else:
             files = (
-                f"The files with the numbers of earlier versions, and the notes where the {self._it} stood, were "
-                "deleted from the model's folder; traces on the storage device or in its snapshots are not covered."
+                "The files with the numbers of earlier versions, and the entries saying at which place in the data "
+                f"the {self._it} stood, were deleted from the model's folder."
             )
         return (
             f"On {_day(answering.time)}, version {answering.version} of the model was made, and the {self._it} "
             f"{self._was} overwritten in this software's own copy of the data. The software did nothing with other "
-            f"copies, such as the original data and backups; ask the operator.{later}",
+            f"copies, such as the original data and backups.{later}",
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
-            *in_plain_words(self._secret_state),
-            files,
-            f"The log keeps the identifier {self.name}, the number of records, and the dates, to document the removal "
-            "and to refuse records with this identifier; records with another one are not recognised. This is personal "
-            "data that stays as long as the model's folder, for it cannot be taken out alone. The operator's answer "
-            "should say how long, and why.",
+            *(in_plain_words(self._secret_state) if self._is_kept(answering) else ()),
+            f"{files} This does not cover traces of the {self._it} or of these files on the storage device or in its "
+            "snapshots.",
+            f"The log keeps the identifier {self.name}, the number of records, and the dates, to document the removal, "
+            "and so that a record with this identifier is not added again; the same data under another identifier "
+            "would not be recognised. This is personal data that stays as long as the model's folder: for technical "
+            "reasons, it cannot be taken out alone. The operator's answer should say how long that is, whether it is "
+            "permitted, and on what basis.",
         )
 
     @property
     def _secret_state(self) -> list[str]:
-        """What the certificate says of a secret state that was not made anew with the model."""
-        if self.state.current.reading in ("scheduled", "unscheduled", "addition"):
-            return []
+        """What the certificate says of a secret state that only learning anew makes anew."""
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
         failing = "If one of them is not met, or the software did not run as described, no result is given."
         if self._weaker is not None:
             failing = (
-                "If the first condition is not met, nothing is stated about whether somebody can tell that the removed "
-                "records were used, but a weaker statement, below for experts, holds. If another one is not met, or "
-                "the software did not run as described, no result is given."
+                "If the first condition is not met, only a weaker statement holds, below for experts, and only if "
+                "the others are met; its percentage is not about whether the removed records were used. If another one "
+                "is not met, or the software did not run as described, no result is given."
             )
+        unknown = (
+            "Often nobody can know whether the first is met, because nobody has to give a reason. "
+            if self._depends_on_reasons
+            else ""
+        )
         return (
-            "No software can check them. The operator's answer should say which of them are true.",
+            "No software can check them. The operator's answer should say which of them it knows to be met, and how. "
+            f"{unknown}The conditions limit the result, not your right to ask.",
             *in_plain_words(self._conditions_stated),
             failing,
         )
@@ -271,14 +314,19 @@ class Letter:
     @property
     def _weaker(self) -> str | None:
         """What holds where the first condition is not met, if that is about reasons and anything holds."""
-        return self.certified.with_reactions() if REACTIONS.keys() & {*self._assumptions} else None
+        return self.certified.with_reactions() if self._depends_on_reasons else None
+
+    @property
+    def _depends_on_reasons(self) -> bool:
+        """Whether the first condition is about why people asked."""
+        return not REACTIONS.keys().isdisjoint(self._assumptions)
 
     def _shown(self) -> tuple[str, ...]:
         certified = self.certified
         compared_with = certified.scope(certified.stated(), "the current version").compared_with
         comparison = (
             f"{self._current[0].upper()}{self._current[1:]}, current on {_date(_now())}, is compared with another "
-            f"model: {comparison_in_plain_words(compared_with)}."
+            f"model: {comparison_in_plain_words(compared_with)}. For later versions, ask for a new page."
         )
         share, meaning = certified.share(), certified.meaning()
         if share is None:
@@ -288,28 +336,24 @@ class Letter:
             comparison,
             f"Someone sees {certified.seen} and guesses whether {certified.bet}. {often[0].upper()}{often[1:]}.",
             f"{certified.guesser} Secret files are those from which later versions are made; this page, the log and "
-            "the certificate count as lists of removals. So nothing is stated about readers of this page, the "
-            "operator's staff, and holders of an earlier version.",
+            "the certificate count as lists of removals.",
             "Beforehand, this person thinks both answers equally likely. Someone who already suspects one of them can "
             "be right more often.",
             _HALF if share.value == 0.5 else _NO_PROBABILITY,
         )
 
     def _not_covered(self, answering: Version) -> tuple[str, ...]:
-        with_it = [str(each) for each in range(self.came_with, answering.version)]
-        among = f"version {with_it[0]}"
-        if len(with_it) > 1:
-            among = f"versions {with_it[0]} {'and' if len(with_it) == 2 else 'to'} {with_it[-1]}"
+        among = _versions(self.came_with, answering.version - 1)
         earlier = (
             f"{EARLIER} The {self._it} of this page {self._was} in {among}. {self.certified.with_earlier_versions()}"
         )
         always = (
             "The model may still say of a person what it learned from other people's records.",
-            "How many records were removed is not hidden.",
+            self.certified.with_known_number(),
         )
         said = {EARLIER, *in_plain_words([*self._conditions_stated, *SECRET_STATES])}
         others = in_plain_words(self.certified.not_promised)
-        return (earlier, *always, *(each for each in others if each not in said))
+        return (earlier, *always, *in_plain_words(self._gaps), *(each for each in others if each not in said))
 
     def _checks(self) -> tuple[str, ...]:
         return (
@@ -322,12 +366,12 @@ class Letter:
     def _terms(self) -> tuple[str, ...]:
         """Return the numbers, for people who know their names."""
         conditions, gaps = len(self._conditions_stated), len(self._gaps)
+        under = f', under "{_NOT_COVERED}"' if gaps else ""
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"
         return (
             f"The certificate states: {without_law(self.certified.details())}.",
             f"Of {counted(conditions + gaps, 'assumption')} not checked, {conditions} {_are(conditions)} among the "
-            f"conditions above, and {gaps} {_are(gaps)} left open{':' if gaps else ''} "
-            f"{' '.join(in_plain_words(self._gaps))}".strip(),
+            f"conditions above, and {gaps} {_are(gaps)} left open{under}.",
             *filter(None, (weaker,)),
             *(
                 f"The share of {each.percent} % is {each.formula}, rounded up, with {each.terms}."
@@ -341,7 +385,7 @@ class Letter:
     def _last_entry(self) -> tuple[str, str]:
         return (
             "Keep this page: somebody who compares it with the log can notice later changes of entries that were "
-            "there. It says nothing about changes before.",
+            "there. The comparison says nothing about changes made before this page.",
             f"When this page was made, the head of the log (its entries, and the hash of the last) was {self.head}.",
         )
 
@@ -413,6 +457,13 @@ class Letter:
     @property
     def _certificate(self) -> str:
         return ModelDirectory(self.path).certificate(self.state.current.version).name
+
+
+def _versions(first: int, last: int) -> str:
+    """Return versions for people: version 2, versions 1 and 2, versions 1 to 3."""
+    if first == last:
+        return f"version {first}"
+    return f"versions {first} {'and' if last == first + 1 else 'to'} {last}"
 
 
 def _are(number: int) -> str:

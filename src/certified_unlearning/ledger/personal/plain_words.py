@@ -6,24 +6,21 @@ Certificates keep their own words, which `unlearn verify` compares. A sentence w
 import re
 from collections.abc import Iterable
 
-_FOR_ANY_REASON = (
-    "You may ask for any reason, and need not say it; but if even one person asked because of a prediction, such as a "
-    "refusal, this condition is not met."
-)
-_NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_FOR_ANY_REASON}"
+_EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
+_NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
 _NO_REACTIONS_OR_RECORDS = (
     "Nobody asked for a removal, and no new record came about, because of something that the model had said. "
-    f"{_FOR_ANY_REASON}"
+    f"{_EVEN_ONE}"
 )
 _NO_REACTIONS_OR_TIME = (
     "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
-    f"of something that its files had shown, or because of how long a removal had taken. {_FOR_ANY_REASON}"
+    f"of something that its files had shown, or because of how long a removal had taken. {_EVEN_ONE}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = "Versions that were made with the removed records may still show information from them, wherever a copy is."
 _COLUMNS = (
-    "It was decided without looking at the removed records which details of a person the model uses, and which values "
-    "these can have. For example, no list of towns was taken from the data."
+    "Which details of a person the model uses, and their possible values, were decided without looking at the removed "
+    "records. For example, no list of towns was taken from the data."
 )
 _NOISE = "Nobody who sees the model knows the random numbers that it was made with."
 _ROUNDING = (
@@ -31,8 +28,13 @@ _ROUNDING = (
     "them."
 )
 _SECRET = (
-    "The files in the model's folder are kept secret, and no older copy of the folder exists. If the folder was ever "
-    "backed up, no result is given."
+    "The secret files in the model's folder (those from which later versions are made) are kept secret, and no older "
+    "copy of them is kept, such as in a backup or a snapshot. A copy that was destroyed before anybody read it does no "
+    "harm."
+)
+_SECRET_MODEL = (
+    "The model's numbers and the other files from which later versions are made are kept secret: others see the "
+    "model's answers only. No older copy of these files is kept, such as in a backup or a snapshot."
 )
 
 SECRET_STATE = (
@@ -66,8 +68,8 @@ They come first among conditions."""
 
 LEFT_OUT = {
     "nobody concludes anything from when data were read again": (
-        "How soon the model had to be calculated anew may depend on people's records. What somebody may learn from the "
-        "dates on which this happened is not covered."
+        "How long a removal takes, and when the model has to be calculated anew, may depend on people's records. What "
+        "somebody may learn from that is not covered."
     ),
     "nobody concludes anything from the last bits of the published weights' noise": (
         "The calculation treats the noise as perfectly random. A computer makes it with a very small error. What an "
@@ -101,7 +103,7 @@ PLAIN_WORDS = {
         "The computer's processor rounds numbers as its makers say."
     ),
     "the state is secret, and no older copy of it is kept": _SECRET,
-    "parameters, boxes and checkpoints are secret, and no older copy of them is kept": _SECRET,
+    "parameters, boxes and checkpoints are secret, and no older copy of them is kept": _SECRET_MODEL,
     "boxes and checkpoints follow from the records by the constants named here": (
         "The model was made from the records as its certificate says."
     ),
@@ -126,8 +128,8 @@ PLAIN_WORDS = {
     **dict.fromkeys(
         SECRET_STATES,
         "Not done yet: secret files in the model's folder, from which later versions are calculated, may still contain "
-        "information from the removed records until the model is next calculated anew. This page does not say when; "
-        "the operator can.",
+        "information from the removed records until the model is next calculated anew. The operator's answer should "
+        "say when.",
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret": (
@@ -157,8 +159,8 @@ _COMPARISONS = {
         "one that was trained in the same way, with noise as well, without the removed records from the beginning"
     ),
     "an exact refit with the same noise": (
-        "one that is calculated without any error from the records that are left, with the same kind of noise. The "
-        "number is for the largest error allowed"
+        "one that is calculated exactly from the records that are left, with the same kind of noise. The method is "
+        "only approximate; the percentage assumes the largest deviation allowed"
     ),
     "the same steps from nothing on the records that are left": (
         "one that was trained in the same way, without the removed records from the beginning"
