@@ -8,6 +8,7 @@ import pytest
 from certified_unlearning.accounting.residual import rounding
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import newton_removal
+from certified_unlearning.mechanisms.newton.state import left_of
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from tests.mechanisms.residual_streams import EXTENDED, Stream, plan_of, problem
 from tests.mechanisms.test_readings import numbers_of
@@ -123,6 +124,17 @@ def test_how_far_scores_moved_is_asked_for_only_where_the_weights_moved_far():
         assert np.isfinite(farthest) == asked
         # Steps go on from what is known, whichever it is.
         assert corrected.left.moved <= float(np.linalg.norm(corrected.weights - model.curvature.at)) * (1 + 1e-9)
+
+
+def test_how_far_scores_moved_is_stored_and_older_states_do_without():
+    _, stream = stream_of(1, downdate=True)
+    for each in range(5):
+        assert np.isfinite(stream.model.left.moved), "JSON has no infinity"
+        header = {"left": vars(stream.model.left)}
+        assert left_of(header, strong_convexity=1.0) == stream.model.left
+        stream.remove(np.array([each]))
+    older = {name: value for name, value in header["left"].items() if name != "moved"}
+    assert left_of({"left": older}, strong_convexity=1.0).moved == np.inf
 
 
 def test_passes_keep_the_matrix_and_do_not_put_a_planned_reading_off():
