@@ -139,22 +139,23 @@ class ExactCertificate(Certificate):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return that what depended on the records was computed again where it had to be."""
         again = (
-            "The model's training was done again from the first step that had used what was removed."
+            "The model's training was done again, without what was removed, from the first step that had used it, if "
+            "there was one."
             if self.mechanism == "subsample-gd"
-            else "Each step of the model's training that had used what was removed was tested by a random rule; from "
-            "the first that failed, the training was done again."
+            else "The software decided by chance, by a fixed rule, whether and from which step on the model's training "
+            "was done again without what was removed."
         )
         return (
-            f"{again} If there was none, nothing was trained again, and the new version has the old one's numbers, up "
-            "to rounding. This page does not say which happened. Under the conditions below, that does not contradict "
-            "the result: every outcome is as likely as in a training without what was removed."
+            f"{again} If nothing was done again, the new version has the old one's numbers, up to rounding; this page "
+            "does not say which happened. Even then the result holds under the conditions below: the same model was "
+            "just as likely to come out of a training without what was removed."
         )
 
     def with_known_number(self) -> str:
         """Return that a fresh run has as many records, and constants that were fixed for the first ones."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
-            "trained on as many as are left, with the settings that were chosen for their number at the start."
+            "trained on the records that are left, with the settings that were chosen for the number at the start."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -114,10 +114,10 @@ class StepsCertificate(StepsConstants):
         share = self.share_with_earlier_versions()
         if share is None:
             return super().with_earlier_versions()
-        often = "all" if share.value > 0.999 else f"up to {share.percent} %"
+        often = "all" if share.value > 0.999 else f"at most {share.percent} %"
         return (
             "Someone who has all versions, those from before the removal included, and guesses whether the removed "
-            f"records were used, may be right in {often} of the guesses on average (under the same conditions)."
+            f"records were used, is right in {often} of the guesses on average, under the same conditions."
         )
 
     def with_known_number(self) -> str:

@@ -128,8 +128,8 @@ class Letter:
             f"and version {answering.version} of the model was made.",
             *self._left(answering),
             self._result_in_short(),
-            "Only the operator can say whether the conditions are met, and what happened to other copies of the data "
-            "and to earlier versions of the model. The operator's answer should say both, and where you can complain.",
+            "The operator's answer should say which conditions it knows to be met, what happened to other copies of "
+            "the data and to earlier versions of the model, and where you can complain.",
         )
 
     def _left(self, answering: Version) -> tuple[str, ...]:
@@ -158,12 +158,12 @@ class Letter:
         with_earlier = self.certified.share_with_earlier_versions()
         holders = "people who have an earlier version, the operator's staff, or readers of this page"
         if with_earlier is not None:
-            often = "all" if with_earlier.value > 0.999 else f"up to {with_earlier.of_1000} of 1,000"
+            often = "all" if with_earlier.value > 0.999 else f"at most {with_earlier.of_1000} of 1,000"
             holders = "the operator's staff or readers of this page"
         return (
-            "Suppose someone sees only the current version and guesses whether the removed records (of all people so "
-            f"far) were ever used. {provided}, {so_many_of_1000_are_right(share)}. "
-            + ("" if with_earlier is None else f"With all versions, {often} guesses may be right on average. ")
+            "Suppose someone sees only the current version, has no suspicion beforehand, and guesses whether the "
+            f"removed records (of all people so far) were ever used. {provided}, {so_many_of_1000_are_right(share)}. "
+            + ("" if with_earlier is None else f"With all versions, {often} are, under the same conditions. ")
             + f"Nothing is said about {holders}."
         )
 
@@ -221,7 +221,7 @@ class Letter:
         held = ""
         if self.is_held and self.request is not None:
             since = _date(self.request.time)
-            held = f" It has been on hold since {since}; the operator's answer should give the reason."
+            held = f"The request has been on hold since {since}; the operator's answer should give the reason. "
         made = f"{self._current[0].upper()}{self._current[1:]} of the model, the current one, was made"
         still = (
             f"The {self._it} {self._is} still in this software's copy of the data. {made} with the {self._it}, and may "
@@ -231,11 +231,11 @@ class Letter:
         )
         when = "When the hold has ended and the operator" if self.is_held else "When the operator"
         return (
-            f"The request has not been carried out yet.{held} {still}",
+            f"{held}{still}",
             f"{when} carries the request out, the {self._it} {self._is} overwritten in this software's copy of the "
             "data, and a new version of the model is made by this software's method of removal. A new page then says "
-            "what the result is. Traces on the storage device or in its snapshots are not covered; only the operator "
-            "can say what happens to other copies of the data and to earlier versions of the model.",
+            "what the result is. The software does not remove traces on the storage device or in its snapshots; only "
+            "the operator can say what happens to other copies of the data and to earlier versions of the model.",
             "The operator's answer should say when this will be done, or why not, and where you can complain.",
         )
 
@@ -277,12 +277,11 @@ class Letter:
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
-        failing = "If one of them is not met, or the software did not run as described, no result is given."
+        weaker: tuple[str, ...] = ()
         if self._weaker is not None:
-            failing = (
-                "If the first condition is not met, only a weaker statement holds, below for experts, and only if "
-                "the others are met; its percentage is not about whether the removed records were used. If another one "
-                "is not met, or the software did not run as described, no result is given."
+            weaker = (
+                "If only the first condition is not met, experts find a different and weaker statement at the end of "
+                "this page.",
             )
         unknown = (
             "Often nobody can know whether the first is met, because nobody has to give a reason. "
@@ -290,10 +289,11 @@ class Letter:
             else ""
         )
         return (
-            "No software can check them. The operator's answer should say which of them it knows to be met, and how. "
+            "The result holds only if everything in this section is true, and the software ran as described. No "
+            "software can check that; the operator's answer should say what it knows, and how. "
             f"{unknown}The conditions limit the result, not your right to ask.",
             *in_plain_words(self._conditions_stated),
-            failing,
+            *weaker,
         )
 
     @property
@@ -330,27 +330,25 @@ class Letter:
         )
         share, meaning = certified.share(), certified.meaning()
         if share is None:
-            return tuple(filter(None, (comparison, meaning)))
+            return tuple(filter(None, (f"{comparison} {certified.with_known_number()}", meaning)))
         often = so_many_are_right(share)
+        with_earlier = () if certified.share_with_earlier_versions() is None else (certified.with_earlier_versions(),)
         return (
-            comparison,
+            f"{comparison} {certified.with_known_number()}",
             f"Someone sees {certified.seen} and guesses whether {certified.bet}. {often[0].upper()}{often[1:]}.",
-            f"{certified.guesser} Secret files are those from which later versions are made; this page, the log and "
-            "the certificate count as lists of removals.",
+            f"{certified.guesser} This page, the log and the certificate count as lists of removals.",
             "Beforehand, this person thinks both answers equally likely. Someone who already suspects one of them can "
             "be right more often.",
             _HALF if share.value == 0.5 else _NO_PROBABILITY,
+            *with_earlier,
         )
 
     def _not_covered(self, answering: Version) -> tuple[str, ...]:
         among = _versions(self.came_with, answering.version - 1)
-        earlier = (
-            f"{EARLIER} The {self._it} of this page {self._was} in {among}. {self.certified.with_earlier_versions()}"
-        )
-        always = (
-            "The model may still say of a person what it learned from other people's records.",
-            self.certified.with_known_number(),
-        )
+        earlier = f"{EARLIER} The {self._it} of this page {self._was} in {among}."
+        if self.certified.share_with_earlier_versions() is None:
+            earlier += f" {self.certified.with_earlier_versions()}"
+        always = ("The model may still make predictions about you, based on other people's records.",)
         said = {EARLIER, *in_plain_words([*self._conditions_stated, *SECRET_STATES])}
         others = in_plain_words(self.certified.not_promised)
         return (earlier, *always, *in_plain_words(self._gaps), *(each for each in others if each not in said))
