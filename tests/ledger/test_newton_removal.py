@@ -127,7 +127,7 @@ def test_a_pass_corrects_a_version_and_is_no_reading(
     assert "a step, and passes over the rows, which correct it" in status.output
     secret = read_secret(ModelDirectory(model), requests.status(model).state.current)
     assert secret is not None
-    assert secret.header["left"].keys() == {"residual", "dual", "displacement", "change", "records"}
+    assert secret.header["left"].keys() == {"residual", "dual", "displacement", "change", "records", "moved"}
 
 
 def test_requests_stay_within_the_budget_of_an_exact_refit(original: Original, model: Path) -> None:
