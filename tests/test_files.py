@@ -187,3 +187,11 @@ def test_json_that_is_not_what_it_should_be_is_a_data_error(tmp_path: Path, cont
         path.write_bytes(content)
     with pytest.raises(DataError, match=f"{path}.*{sentence}" if content is not None else sentence):
         read_json(path, keys=("n", "d"))
+
+
+def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="pipe: it is no regular file"):
+        write_text(tmp_path / "pipe", "text")
+    assert not (tmp_path / "pipe").is_file()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]

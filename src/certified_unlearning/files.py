@@ -35,6 +35,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # A device or a pipe, which the rename would replace.
+        raise StorageError(f"cannot write {path}: it is no regular file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -5,7 +5,14 @@ import pytest
 
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms import certified_refit
-from certified_unlearning.mechanisms.certified_refit import conjugate_gradients, gradient_error, objective_of, refit
+from certified_unlearning.mechanisms.certified_refit import (
+    FINEST,
+    conjugate_gradients,
+    gradient_error,
+    minimiser,
+    objective_of,
+    refit,
+)
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 
 LONG = np.longdouble
@@ -114,3 +121,38 @@ def test_conjugate_gradients_solve():
 def test_counts():
     counts = Counts().after(3, "none").after(2, "scheduled").after(4, "unscheduled").after(1, "none")
     assert counts == Counts(removed=10, requests=4, since_read=1, scheduled=1, unscheduled=1)
+
+
+def skewed(seed: int):
+    """A refit on records of a few directions, and a class whose losses count 10 000 times as much as another's."""
+    draw = np.random.default_rng(seed)
+    rows, labels = np.eye(12)[draw.integers(0, 12, 60)], draw.integers(0, 3, 60)
+    rows = np.hstack([rows, np.ones((60, 1))]) / np.sqrt(2)
+    rows[3 : 7 + 4 * (seed % 10)] = 0
+    weights = (0.01, 1.0, 1e-4)
+    plan = plan_of(60, 13, 3, strong_convexity=1 / 600_000, sigma=0.1, class_weights=weights)
+    return plan, objective_of(plan, rows, labels)
+
+
+def test_steps_by_the_gradient_and_by_the_loss_do_not_go_back_and_forth(monkeypatch: pytest.MonkeyPatch):
+    for seed in range(30):
+        plan, objective = skewed(seed)
+        assert refit(plan, objective).residual <= plan.budget
+    monkeypatch.setattr(certified_refit, "_QUICK", certified_refit._ROUNDS)
+    refused = 0
+    for seed in range(30):
+        try:
+            refit(*skewed(seed))
+        except InfeasibleError:
+            refused += 1
+    assert refused > 0
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_exact_minimiser_is_far_nearer_than_a_refit(classes: int):
+    plan = plan_of(3000, 8, classes)
+    objective = objective_of(plan, *problem(3000, 8, classes))
+    fitted = refit(plan, objective)
+    exact = minimiser(plan, objective, fitted.weights)
+    assert np.linalg.norm(objective.gradient(exact)) <= FINEST * plan.budget
+    assert np.linalg.norm(objective.gradient(fitted.weights)) > 10 * FINEST * plan.budget

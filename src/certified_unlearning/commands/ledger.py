@@ -84,7 +84,8 @@ def request(
             print(
                 f"recorded: {counted(recorded.people, 'request')}, {counted(recorded.records, 'record')}"
                 + ("" if hold is None else f", on hold until {_command('release', model_dir)} names them")
-                + f"; {recorded.pending:,} pending, {_command('apply', model_dir)} answers them"
+                + f"; {recorded.pending:,} pending"
+                + (f", {_command('apply', model_dir)} answers them" if recorded.pending else "")
             )
             _print_head(recorded.head)
 
@@ -211,6 +212,8 @@ def _print_version(version: Version) -> None:
         )
 
 
+MOST_LINES = 20
+"""Late and held requests that `status` lists."""
 LATE = 3
 """Exit status of `status --fail-when-late` when a request is late: 1 and 2 are mistakes of the user's."""
 
@@ -262,14 +265,18 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
 
 def _print_open(open_requests: Sequence[OpenRequest]) -> None:
     """Print which requests are late, and which are on hold."""
-    day = today()
+    day, lines = today(), []
     for each in late(open_requests, day):
         why = "" if each.terms.hold is None else f", on hold: {each.terms.hold}"
-        print(f"late: request {each.event} was due {each.terms.due} ({counted(each.days_late(day), 'day')} ago{why})")
+        ago = counted(each.days_late(day), "day")
+        lines.append(f"late: request {each.event} was due {each.terms.due} ({ago} ago{why})")
     for each in open_requests:
         if each.terms.hold is not None and not each.days_late(day):
             due = "" if each.terms.due is None else f", due {each.terms.due}"
-            print(f"on hold: request {each.event} since {each.recorded}{due}: {each.terms.hold}")
+            lines.append(f"on hold: request {each.event} since {each.recorded}{due}: {each.terms.hold}")
+    print("".join(f"{line}\n" for line in lines[:MOST_LINES]), end="")
+    if len(lines) > MOST_LINES:
+        print(f"{len(lines) - MOST_LINES:,} more are late or on hold: `status --json` lists all")
 
 
 def _open_as_json(request: OpenRequest) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from certified_unlearning.commands.keeping import receipts
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import interruptible
 from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.ledger.copies.exports import CERTIFICATE
 from certified_unlearning.text import seconds_in_words
 
 VIOLATED = 3
@@ -39,6 +40,8 @@ def verify(
     """Recompute what certificates, receipts and model directories state; exit with 1 when something is not so."""
     from certified_unlearning import certificate
 
+    # An exported copy holds a certificate and no ledger.
+    paths = [path / CERTIFICATE if (path / CERTIFICATE).is_file() else path for path in paths]
     of_receipts = {path for path in paths if receipts.is_receipt(path)}
     if head is not None and not all(path.is_dir() or path in of_receipts for path in paths):
         raise ParameterError("--head is of a model directory or a receipt; a certificate has none")

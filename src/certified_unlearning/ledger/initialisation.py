@@ -22,9 +22,10 @@ from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
-from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, read_key
 from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
+from certified_unlearning.ledger.proofs.leaves import key_check
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
@@ -207,7 +208,8 @@ def initialise(
         certified = method.certificate([], start.training_digest)
         version = write_version(directory, model, 1, method.learn(place), certified)
         with ledger.transaction():
-            ledger.append("initialised", {"start": start.as_payload(), "version": version})
+            check = key_check(read_key(directory.identifier_key))
+            ledger.append("initialised", {"start": start.as_payload(), "version": version, "key_check": check})
     return status(path)
 
 

@@ -41,7 +41,13 @@ SAMPLED = 16
 """Fits start from the solution for every so-many-th record."""
 LEAST_SAMPLE = 2000
 """Fewer records are not worth a solution of their own."""
+FINEST = 1e-4
+"""Share of the budget at which an exact minimiser is near enough to tell laws apart."""
+LOSS_ROUNDING = 1e-13
+"""What a loss may seem to rise by, relative to itself, where float64 cannot tell it from another one."""
 _ROUNDS = 60
+_QUICK = 15
+"""Steps that may be taken because the gradient falls alone; later the loss, which costs a pass, must not rise."""
 
 
 class Fitted(NamedTuple):
@@ -77,28 +83,48 @@ def refit(plan: RefitPlan, objective: Objective) -> Fitted:
         some = objective.sample(every)
         gradient = some.gradient(weights)
         enough = max(target, SAMPLE_SHARE * float(np.linalg.norm(gradient)))
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
             if np.linalg.norm(gradient) <= enough:
                 break
-            weights, gradient = _stepped(some, weights, gradient, enough)
+            weights, gradient = _stepped(some, weights, gradient, enough, number)
     gradient, terms = objective.gradient(weights), objective.terms
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         residual = (norm_above(gradient) + gradient_error(plan, weights, terms)) * rounding.OUTWARD
         if residual <= target:
             return Fitted(weights, residual)
-        weights, gradient = _stepped(objective, weights, gradient, target)
+        weights, gradient = _stepped(objective, weights, gradient, target, number)
     raise InfeasibleError(
         f"after {_ROUNDS} Newton steps the gradient's norm is {residual:.3g}, but the budget allows {target:.3g}; a "
         "larger sigma, or a smaller C, allows more"
     )
 
 
-def _stepped(objective: Objective, weights: Array, gradient: Array, target: float) -> tuple[Array, Array]:
-    """Return weights and gradient after a Newton step, solved for as far as it is worth it."""
+def minimiser(plan: RefitPlan, objective: Objective, weights: Array) -> Array:
+    """Return the exact minimiser, to `FINEST` of the budget or as near as float64 gets.
+
+    Args:
+        plan: The plan.
+        objective: `objective_of` the rows.
+        weights: Where to start: a model that was fitted.
+    """
+    gradient = objective.gradient(weights)
+    for number in range(_ROUNDS):
+        size = float(np.linalg.norm(gradient))
+        if size <= FINEST * plan.budget:
+            break
+        there, found = _stepped(objective, weights, gradient, FINEST * plan.budget, number)
+        if not float(np.linalg.norm(found)) < size:
+            break
+        weights, gradient = there, found
+    return weights
+
+
+def _stepped(objective: Objective, weights: Array, gradient: Array, target: float, number: int) -> tuple[Array, Array]:
+    """Return weights and gradient after the ``number``-th Newton step, solved for as far as it is worth it."""
     size = float(np.linalg.norm(gradient))
     tolerance = max(min(LOOSEST, math.sqrt(size)), LAST_SHARE * target / size)
     step = conjugate_gradients(objective.hessian_at(weights), gradient, tolerance=min(tolerance, LOOSEST))
-    return damped(objective, weights, gradient, -step)
+    return damped(objective, weights, gradient, -step, by_loss=number >= _QUICK)
 
 
 def objective_of(
@@ -146,17 +172,30 @@ def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None
     )
 
 
-def damped(objective: Objective, weights: Array, gradient: Array, step: Array) -> tuple[Array, Array]:
-    """Return weights and gradient after a step, halved until the gradient or the loss falls."""
+def damped(
+    objective: Objective, weights: Array, gradient: Array, step: Array, *, by_loss: bool = False
+) -> tuple[Array, Array]:
+    """Return weights and gradient after a step, halved until the gradient or the loss falls.
+
+    Args:
+        objective: The loss.
+        weights: Where the step begins.
+        gradient: The gradient there.
+        step: The step.
+        by_loss: Whether a smaller gradient is enough only where the loss does not rise. Otherwise steps by the one and
+            by the other may go back and forth for good.
+    """
     size, slope, before = float(np.linalg.norm(gradient)), float(gradient @ step), None
     for halvings in range(40):
         there = weights + step / 2**halvings
         found = objective.gradient(there)
-        if np.linalg.norm(found) <= 0.9 * size:
+        falls = np.linalg.norm(found) <= 0.9 * size
+        if falls and not by_loss:
             return there, found
         if before is None:
             before = objective.value(weights)
-        if objective.value(there) < before + 1e-4 * slope / 2**halvings:
+        after = objective.value(there)
+        if after < before + 1e-4 * slope / 2**halvings or (falls and after <= before + LOSS_ROUNDING * abs(before)):
             return there, found
     return weights, gradient
 

@@ -65,6 +65,24 @@ def test_a_removal_makes_copies_outdated_until_they_are_replaced_or_withdrawn(mo
     verify(model)
 
 
+def test_a_copy_is_replaced_where_it_lies_and_nowhere_else(model: Path, tmp_path: Path) -> None:
+    export(model, to=tmp_path / "served", name="served")
+    export(model, name="registry")
+    for place in (None, tmp_path / "another"):
+        with pytest.raises(ParameterError, match=r"the copy 'served' lies in .*served: say --to .* to replace it"):
+            export(model, to=place, name="served")
+    with pytest.raises(ParameterError, match="the copy 'registry' was made by yourself: say no --to to replace it"):
+        export(model, to=tmp_path / "another", name="registry")
+    assert not (tmp_path / "another").exists()
+    withdraw(model, "served")
+    export(model, to=tmp_path / "another", name="served")
+
+
+def test_the_certificate_of_a_copy_is_verified_by_its_directory(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    export(model, to=tmp_path / "served")
+    assert f"{tmp_path / 'served' / 'certificate.json'}: " in unlearn("verify", tmp_path / "served").stdout
+
+
 def test_what_became_of_the_files_of_a_copy_is_said(model: Path, tmp_path: Path) -> None:
     export(model, to=tmp_path / "served")
     (copy,) = requests.status(model).copies
@@ -123,7 +141,8 @@ def test_the_command_and_status_say_what_is_due(model: Path, tmp_path: Path, unl
     unlearn("request", model, "--id", "p3")
     unlearn("apply", model, "--no-quality")
     printed = unlearn("status", model, "--no-quality").stdout
-    assert "copy 'served': version 1, which still knows records that were removed since: replace it with ver" in printed
+    assert "copy 'served': version 1, which still knows records that were removed since: `unlearn exp" in printed
+    assert f"--to {tmp_path / 'served'} --name served` replaces it with version 2; say --withdraw" in printed
     found = json.loads(unlearn("status", model, "--no-quality", "--json").stdout)
     assert [(each["name"], each["outdated"]) for each in found["copies"]] == [("served", True)]
     with pytest.raises(ParameterError, match="--withdraw stands alone"):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from certified_unlearning.ledger.proofs.receipt import Receipt, check, make_rece
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.verification import verify
-from tests.ledger.conftest import Unlearn
+from tests.ledger.conftest import Original, Unlearn
+from tests.ledger.tables import make_model
 from tests.ledger.test_tampering import make_chain_again, sql
 
 
@@ -77,10 +79,37 @@ def test_a_receipt_names_nobody_and_no_file(removed: Path, tmp_path: Path) -> No
     assert "digest" not in text.replace("secret_digest", "digest")
 
 
-def test_pseudonyms_of_two_directories_have_nothing_in_common(removed: Path, model: Path) -> None:
-    ModelDirectory(model).identifier_key.write_bytes(bytes(32))
+def test_pseudonyms_of_two_directories_have_nothing_in_common(
+    removed: Path, original: Original, tmp_path: Path
+) -> None:
+    make_model(tmp_path / "another", original.data)
+    requests.request(tmp_path / "another", ["p3"])
+    assert make_receipt(tmp_path / "another", "p3").pseudonym != make_receipt(removed, "p3").pseudonym
+
+
+def test_another_key_of_identifiers_is_refused(model: Path) -> None:
     requests.request(model, ["p3"])
-    assert make_receipt(model, "p3").pseudonym != make_receipt(removed, "p3").pseudonym
+    ModelDirectory(model).identifier_key.write_bytes(bytes(32))
+    for command in (lambda: requests.request(model, ["p4"]), lambda: requests.status(model), lambda: verify(model)):
+        with pytest.raises(LedgerError, match=r"identifier-key was replaced: it is not the key|whose row is whose"):
+            command()
+    assert len(of_kind(model, "requested")) == 1
+
+
+def test_nothing_is_added_to_a_log_that_was_tampered_with(model: Path) -> None:
+    requests.request(model, ["p3"])
+    sql(model, "UPDATE events SET time = '2020-01-01T00:00:00+00:00' WHERE sequence = 1")
+    with pytest.raises(LedgerError, match="was tampered with: event 1 is not what was recorded"):
+        requests.request(model, ["p4"])
+    with pytest.raises(LedgerError, match="was tampered with"):
+        requests.status(model)
+
+
+def of_kind(model: Path, kind: str) -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(ModelDirectory(model).ledger)
+    found = connection.execute("SELECT * FROM events WHERE kind = ?", (kind,)).fetchall()
+    connection.close()
+    return found
 
 
 @pytest.mark.sampled

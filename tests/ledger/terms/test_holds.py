@@ -1,6 +1,7 @@
 """Requests have dates, late ones are named, and a request on hold is never answered before it is released."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.terms.deadlines import NO_TERMS, Terms, late, today
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify
@@ -55,6 +56,8 @@ def test_release_takes_the_dates_of_the_hold_and_the_receipt_shows_both(model: P
     receipt = make_receipt(model, "p3")
     check(receipt)
     assert [*receipt.events] == ["held", "requested"]
+    with pytest.raises(LedgerError, match="leaves out the hold that its request was released from"):
+        check(replace(receipt, events={"requested": receipt.events["requested"]}))
     assert receipt.events["requested"].leaf.shown["held"] == 2
     assert "case 12" not in json.dumps(receipt.as_json())
 
@@ -77,7 +80,7 @@ def test_what_is_not_on_hold_cannot_be_released_and_nothing_is(model: Path) -> N
     with pytest.raises(ParameterError, match="no identifier is named"):
         release(model, [])
     release(model, ["p3"])
-    with pytest.raises(ParameterError, match="the removal of 'p3' is not on hold"):
+    with pytest.raises(ParameterError, match="the removal of 'p3' is not on hold: it was released 20"):
         release(model, ["p3"])
 
 
@@ -109,7 +112,10 @@ def test_late_requests_are_those_due_before_today_held_ones_too(model: Path) -> 
         ("2999-01-01", None, None, "--received must not lie in the future, got 2999-01-01"),
         (None, -1, None, "--due must be a number of days from 0 to 3650, got -1"),
         (None, 3651, None, "--due must be a number of days from 0 to 3650, got 3651"),
-        (None, None, "  ", "--hold must say why the request has to wait"),
+        (None, None, "  ", "--hold must say why the request has to wait, in 1 to 500 printable characters, got '  '"),
+        (None, None, "case\nhead: 9:0", "--hold must say why the request has to wait"),
+        (None, None, "x" * 501, "--hold must say why the request has to wait"),
+        ("1026-11-26", None, None, "--received must lie within the last 3650 days, got 1026-11-26"),
     ],
 )
 def test_wrong_terms_are_one_sentence(received: str | None, due: int | None, hold: str | None, sentence: str) -> None:
@@ -119,7 +125,7 @@ def test_wrong_terms_are_one_sentence(received: str | None, due: int | None, hol
 
 def test_days_count_from_the_day_of_receipt_or_from_today() -> None:
     assert Terms.of("2026-11-01", 30, None) == Terms(date(2026, 11, 1), date(2026, 12, 1))
-    assert Terms.of(None, 3, None) == Terms(today(), today() + timedelta(days=3))
+    assert Terms.of(None, 3, None) == Terms(None, today() + timedelta(days=3))
     assert Terms.of(None, None, None) == NO_TERMS
 
 
@@ -128,7 +134,7 @@ def test_the_commands_say_what_is_late_and_on_hold(model: Path, unlearn: Unlearn
     due = days_ago(40) + timedelta(days=30)
     unlearn("request", model, "--id", "p3", "--received", days_ago(40), "--due", 30)
     printed = unlearn("request", model, "--id", "p4", "--hold", "case 12").stdout
-    assert f"1 request, 1 record, on hold until `unlearn release {model}` names them; 1 pending" in printed
+    assert f"1 request, 1 record, on hold until `unlearn release {model}` names them; 1 pending, `unl" in printed
     result = unlearn("status", model, "--fail-when-late", "--no-quality")
     assert result.exit_code == 3
     assert f"late: request 2 was due {due} (10 days ago)\n" in result.stdout
@@ -144,3 +150,14 @@ def test_the_commands_say_what_is_late_and_on_hold(model: Path, unlearn: Unlearn
     assert "released: 1 request, 1 record; 2 pending, `unlearn apply" in printed
     unlearn("apply", model, "--no-quality")
     assert unlearn("status", model, "--fail-when-late", "--no-quality").exit_code == 0
+
+
+def test_of_many_late_requests_status_lists_the_first(model: Path, unlearn: Unlearn) -> None:
+    requests.request(model, [f"p{person}" for person in range(25)], terms=Terms(due=days_ago(1)))
+    printed = unlearn("status", model, "--no-quality").stdout
+    assert printed.count("late: request") == 20
+    assert "5 more are late or on hold: `status --json` lists all\n" in printed
+
+
+def test_only_what_waits_is_answered_by_apply(model: Path, unlearn: Unlearn) -> None:
+    assert "; 0 pending\n" in unlearn("request", model, "--id", "p4", "--hold", "case 12").stdout

@@ -37,8 +37,6 @@ no curvature there, so ``k = 0``.
 
 import math
 
-from scipy.special import wrightomega
-
 from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 from certified_unlearning.accounting.residual.rounding import curvature as curvature_of_a_record
@@ -111,6 +109,8 @@ def most_pull(score: float) -> float:
 
     It is the ``t`` with ``t + log t = score - 1``: at the maximum ``1 + exp(z) = (z + score) exp(z)``.
     """
+    from scipy.special import wrightomega  # Not at the top: quick commands read certificates.
+
     found = float(wrightomega(score - 1)) * (1 + _ACCURACY)
     if not found + math.log(found) > score - 1:
         raise ArithmeticError(f"Wright's function of {score - 1} is not {found}")

@@ -1,5 +1,6 @@
 """The command `unlearn export`."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -54,9 +55,11 @@ def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[s
         trouble = each.trouble()
         line = f"copy {each.name!r}: version {each.version}"
         if each.is_outdated(state):
+            where = "" if each.path is None else f"--to {shlex.quote(str(each.path))} "
+            again = f"{shell_command('export', model_dir)} {where}--name {shlex.quote(each.name)}"
             line += (
-                f", which still knows records that were removed since: replace it with version {state.current.version} "
-                f"(`{shell_command('export', model_dir)}`), or say --withdraw if it is gone"
+                f", which still knows records that were removed since: `{again}` replaces it with version "
+                f"{state.current.version}; say --withdraw if it is gone"
             )
         elif each.version != state.current.version:
             line += f" (the current one is {state.current.version}; nothing was removed in between)"

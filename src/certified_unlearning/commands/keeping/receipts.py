@@ -108,14 +108,12 @@ def _story(found: "Receipt") -> list[str]:
     """Return what became of the request of a receipt."""
     events = {kind: each.leaf for kind, each in found.events.items()}
     lines = []
-    if "held" in events:
-        lines.append(f"put on hold {events['held'].time} (event {events['held'].sequence})")
-    if "requested" in events:
-        asked = events["requested"]
-        lines.append(f"removal requested {asked.time} (event {asked.sequence})")
-        for name in ("received", "due"):
-            if name in asked.shown:
-                lines[-1] += f", {name} {asked.shown[name]}"
+    for kind, what in (("held", "removal requested, and put on hold,"), ("requested", "removal requested")):
+        if kind in events:
+            asked = events[kind]
+            said = "released from its hold" if kind == "requested" and "held" in events else what
+            lines.append(f"{said} {asked.time} (event {asked.sequence})")
+            lines[-1] += "".join(f", {name} {asked.shown[name]}" for name in ("received", "due") if name in asked.shown)
     if "applied" in events:
         answer = events["applied"]
         lines.append(
@@ -125,6 +123,8 @@ def _story(found: "Receipt") -> list[str]:
         epsilon, delta = answer.shown.get("epsilon"), answer.shown.get("delta")
         if epsilon is not None and delta is not None:
             lines[-1] += f" and states epsilon {rounded_up(epsilon)}"
+    elif "requested" in events:
+        lines.append("no answer is shown: there was none when the receipt was made, or it was left out")
     else:
-        lines.append("not answered when the receipt was made")
+        lines.append("no release is shown: there was none when the receipt was made, or it was left out")
     return [f"person {found.pseudonym}: {lines[0]}", *lines[1:]]

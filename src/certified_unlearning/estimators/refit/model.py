@@ -29,6 +29,7 @@ from certified_unlearning.estimators.refit.public import (
     require_private,
 )
 from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.mechanisms.certified_refit import minimiser, objective_of
 from certified_unlearning.mechanisms.newton.one_vs_rest import OneVsRest
 from certified_unlearning.mechanisms.newton.public import public_curvature
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
@@ -201,8 +202,8 @@ class RefitModel(LinearModel):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
-        # From nothing, as a reading does: the minimiser on what is left, to a part of the budget.
-        exact = self._learned(self._plan, unlearned._store.rows, unlearned._store.labels)
+        # A fit may be as far off as the budget allows, and so may the model that is audited. The comparator may not.
+        exact = self._minimiser(unlearned._store.rows, unlearned._store.labels)
 
         def drawn(weights: Array, name: str) -> Array:
             numbers = normal_numbers(trials * len(weights), address(noise, name))
@@ -211,8 +212,18 @@ class RefitModel(LinearModel):
         return Laws(
             drawn(self._model.weights, "before"),
             drawn(unlearned._model.weights, "unlearned"),
-            drawn(exact.weights, "comparator"),
+            drawn(exact, "comparator"),
         )
+
+    def _minimiser(self, rows: Any, labels: NDArray[Any]) -> Array:
+        """Return the exact minimiser on what is left, found from nothing."""
+        fitted = self._learned(self._plan, rows, labels)
+        if not self._plan.one_vs_rest:
+            return minimiser(self._plan, objective_of(self._plan, rows, labels), fitted.weights)
+        of_one = self._plan.of_one_class()
+        starts = fitted.weights.reshape(self._plan.classes, -1)
+        objectives = (objective_of(of_one, rows, labels, positive) for positive in range(len(starts)))
+        return np.concatenate([minimiser(of_one, each, start) for each, start in zip(objectives, starts, strict=True)])
 
     def _secret(self) -> Self:
         model = copy.copy(self)

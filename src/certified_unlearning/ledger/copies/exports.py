@@ -82,7 +82,7 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
 
     Raises:
         ParameterError: Neither a directory nor a name is given, the directory is the model's or holds something else,
-            or the model's weights are secret.
+            a copy of this name lies in another place, or the model's weights are secret.
         DataError: The model directory cannot be read.
         LedgerError: The weights are not what was recorded.
         StorageError: The directory or the ledger cannot be written, or an `apply` is at work.
@@ -110,6 +110,7 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
             "path": None if to is None else str(to.resolve()),
             "weights_sha256": current.weights_sha256,
         }
+        _require_same_place(ledger, name, to)
         with ledger.transaction():
             ledger.append("exported", recorded)
             head = head_of(directory, ledger)
@@ -172,6 +173,20 @@ def _copy_of(event: Event) -> Copy:
         None if where is None else Path(where),
         payload["weights_sha256"],
     )
+
+
+def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
+    """Raise `ParameterError` if a copy of this name lies in another place, which nobody would know of any more."""
+    known = next((each for each in copies(ledger) if each.name == name), None)
+    place = None if to is None else to.resolve()
+    if known is not None and known.path != place:
+        where, again = ("was made by yourself", "no --to")
+        if known.path is not None:
+            where, again = f"lies in {known.path}", f"--to {known.path}"
+        raise ParameterError(
+            f"the copy {name!r} {where}: say {again} to replace it, "
+            "--withdraw if it is gone, or another name; nothing was recorded"
+        )
 
 
 def _checked_name(name: str) -> str:

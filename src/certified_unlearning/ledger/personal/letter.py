@@ -110,7 +110,7 @@ class Letter:
             finish = () if self._is_in else (f"`{self.apply_command}` finishes the addition.",)
             return (folder, *finish, f"`{self.request_command}` requests the removal.")
         kept = (
-            f"The request is entry {self.request.sequence:,} of the log, which does not say who asked. No entry can be "
+            f"The request is entry {self.request.sequence:,} of the log. No entry can be "
             "taken out alone: the identifier is kept as long as the folder is."
         )
         if self.is_held:

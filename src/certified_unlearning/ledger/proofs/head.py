@@ -74,14 +74,25 @@ def head_of(directory: ModelDirectory, ledger: Ledger) -> str:
 
     Raises:
         DataError: The key of identifiers cannot be read.
+        LedgerError: The log was tampered with, or the key is another than `init` made.
     """
     return str(Head.over(hashes_of(directory, ledger)))
 
 
 def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
-    """Return the hashes of all leaves of a model directory's log.
+    """Return the hashes of all leaves of a model directory's log, whose chain is checked.
 
     Raises:
         DataError: The key of identifiers cannot be read.
+        LedgerError: The log was tampered with, or the key is another than `init` made.
     """
-    return leaves.hashes(ledger.all_events(), read_key(directory.identifier_key))
+    ledger.verify_chain()
+    key = read_key(directory.identifier_key)
+    events = list(ledger.all_events())
+    # Earlier versions did not record it.
+    if events[0].payload.get("key_check", leaves.key_check(key)) != leaves.key_check(key):
+        raise LedgerError(
+            f"{directory.identifier_key} was replaced: it is not the key that `unlearn init` made, and with another "
+            "one people have other names in proofs"
+        )
+    return leaves.hashes(events, key)

@@ -41,6 +41,11 @@ def pseudonym(key: bytes, identifier: str) -> str:
     return hmac.digest(key, f"pseudonym\0{identifier}".encode(), "sha256")[:16].hex()
 
 
+def key_check(key: bytes) -> str:
+    """Return what tells whether a key is the one of the start, and nothing else of it."""
+    return hmac.digest(key, b"key check", "sha256").hex()
+
+
 @dataclass(frozen=True)
 class Leaf:
     """One event of the log as it enters the tree.

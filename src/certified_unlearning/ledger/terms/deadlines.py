@@ -10,6 +10,7 @@ from certified_unlearning.ledger.state import State
 from certified_unlearning.ledger.store import Event, Ledger, LedgerError
 
 _MOST_DAYS = 3650
+_LONGEST_REASON = 500
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,12 @@ class Terms:
         day = None if received is None else _day(received, now)
         if due_days is not None and not 0 <= due_days <= _MOST_DAYS:
             raise ParameterError(f"--due must be a number of days from 0 to {_MOST_DAYS}, got {due_days}")
-        if due_days is not None and day is None:
-            day = now
-        if hold is not None and not hold.strip():
-            raise ParameterError("--hold must say why the request has to wait, got an empty text")
-        due = None if due_days is None or day is None else day + timedelta(days=due_days)
+        if hold is not None and (not hold.strip() or len(hold) > _LONGEST_REASON or not hold.isprintable()):
+            raise ParameterError(
+                f"--hold must say why the request has to wait, in 1 to {_LONGEST_REASON} printable characters, got "
+                f"{hold[:40]!r}"
+            )
+        due = None if due_days is None else (day or now) + timedelta(days=due_days)
         return cls(day, due, None if hold is None else hold.strip())
 
     @classmethod
@@ -119,4 +121,6 @@ def _day(text: str, now: date) -> date:
         raise ParameterError(f"--received must be a day such as {now}, got {text!r}") from error
     if day > now:
         raise ParameterError(f"--received must not lie in the future, got {day} (today is {now} in UTC)")
+    if (now - day).days > _MOST_DAYS:
+        raise ParameterError(f"--received must lie within the last {_MOST_DAYS} days, got {day}")
     return day

@@ -48,7 +48,8 @@ def _hold_of(ledger: Ledger, identifier: str) -> Event:
     hold, request = ledger.hold_of(identifier), ledger.request_of(identifier)
     if request is not None:
         raise ParameterError(
-            f"the removal of {identifier!r} is not on hold: it was requested {request.time}; nothing was recorded"
+            f"the removal of {identifier!r} is not on hold: it {'was requested' if hold is None else 'was released'} "
+            f"{request.time}; nothing was recorded"
         )
     if hold is None:
         raise ParameterError(f"no removal of {identifier!r} is on hold; nothing was recorded")

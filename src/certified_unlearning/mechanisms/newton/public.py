@@ -9,6 +9,7 @@ evaluated, which is a guess only, and factored. Twice that is counted, for libra
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
+from scipy.sparse import issparse
 
 from certified_unlearning.accounting.residual import public, rounding
 from certified_unlearning.engine.objectives.float64 import LogisticRegression64, RidgeRegression64, Rows
@@ -61,7 +62,8 @@ def public_curvature(
         return best < WORTH * strong_convexity
 
     most = public.most_curvature(records, n=n, features=features, classes=classes)
-    if not takes_newton_steps(classes, features, sparse=False) or records < features or hopeless(most):
+    wide = issparse(rows) and features > rounding.NARROW  # Whose sums have other lengths than is counted here.
+    if not takes_newton_steps(classes, features, sparse=wide) or records < features or hopeless(most):
         return 0.0
     sizes = {"n": n, "features": features, "strong_convexity": strong_convexity, "classes": classes}
     if classes == 1:
