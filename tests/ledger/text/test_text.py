@@ -274,7 +274,7 @@ def test_predict_show_status_and_evaluate_work_as_on_numbers(
     found = pd.read_csv(tmp_path / "predictions.csv")
     assert (found["prediction"] == spoken.table["topic"]).mean() > 0.95
     assert "accuracy" in unlearn("evaluate", model, spoken.data).output
-    assert "There, the records were overwritten." in unlearn("show", model, "--id", "p3").output
+    assert "the records were overwritten in this software" in unlearn("show", model, "--id", "p3").output
 
 
 def test_without_wiping_apply_publishes_nothing(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
