@@ -108,7 +108,7 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
     assert "C = 0.0025, C n = 100: learning takes" in run(here(block_with(LEDGER, "--mechanism langevin")), tmp_path)
     assert "removing one record takes steps again" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
-    head = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
+    head = run(here(block_with(LEDGER, "leaving.csv")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
     printed = run(here(weekly.split(maxsplit=5)[5]), tmp_path)
     assert "removed 2 records of 2 people" in printed
