@@ -527,7 +527,7 @@ def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None
         assert "predicts numbers: from 0 to 60,000, as declared" in unlearn(command, model).stdout
     page = tmp_path / "answer.html"
     unlearn("show", model, "--id", "p3", "-o", page)
-    assert "The smallest and the largest possible number were fixed without looking at the records." in page.read_text()
+    assert "The smallest and the largest number that the model may have to predict were fixed" in page.read_text()
 
 
 # Advice.

@@ -44,9 +44,9 @@ def test_learning_makes_one_hessian_over_all_rows(monkeypatch: pytest.MonkeyPatc
     """Where a sample's Hessian is a poor guide; without secants several were made."""
     made, right = [], LogisticRegression64.gradient_and_hessian
 
-    def counted(self: LogisticRegression64, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def counted(self: LogisticRegression64, weights: np.ndarray, **options: bool) -> tuple[np.ndarray, np.ndarray]:
         made.append(len(self.rows))
-        return right(self, weights)
+        return right(self, weights, **options)
 
     monkeypatch.setattr(LogisticRegression64, "gradient_and_hessian", counted)
     rows, labels = problem(np.random.default_rng(2), 9000, 300)

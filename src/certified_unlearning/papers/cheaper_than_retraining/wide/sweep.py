@@ -33,7 +33,9 @@ class WideTable(BaseModel):
     )
 
     one_vs_rest: bool = Field(
-        default=False, description="whether each of several classes against the rest is measured, too: true or false"
+        default=False,
+        exclude_if=lambda asked: not asked,
+        description="whether each of several classes against the rest is measured, too: true or false",
     )
 
     @property
