@@ -160,7 +160,7 @@ def with_other_docstrings(content: str) -> str:
             # Certificates of networks are verified with it.
             "engine/intervals/kernel.cpp",
             each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
-            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy"})
+            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy", "wide"})
             | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
             | (TRACKING & each("track", OF_NETWORKS))
             | VERDICTS,
@@ -168,7 +168,9 @@ def with_other_docstrings(content: str) -> str:
         (
             "certificate/steps/model.py",
             each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
-            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
+            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy", "wide"})
+            | each("draw", OF_ESTIMATORS)
+            | VERDICTS,
         ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (
