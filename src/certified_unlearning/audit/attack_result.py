@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning.accounting.auditing.roc import Array, Measured, Roc
 from certified_unlearning.accounting.core.checks import require_probability
-from certified_unlearning.audit.result import SHOWN
-from certified_unlearning.data.features import import_extra
+from certified_unlearning.audit.result import SHOWN, new_axes
 from certified_unlearning.files import atomic_path
 
 FALSE_POSITIVES = (0.01, 0.001)
@@ -208,9 +207,7 @@ class AttackResult:
         Raises:
             ParameterError: Matplotlib is not installed.
         """
-        if ax is None:
-            figure = import_extra("matplotlib.figure", "workflow", "plot() draws with Matplotlib").Figure
-            ax = figure(figsize=(5, 4.2), layout="constrained").subplots()
+        ax = ax or new_axes(5, 4.2)
         curves = [(self.after, "after unlearning", BLUE, "-")]
         if self.before is not None:
             # On top, where a removal did nothing: dashes leave the other line visible.

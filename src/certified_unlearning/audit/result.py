@@ -172,9 +172,7 @@ class AuditResult:
         Raises:
             ParameterError: Matplotlib is not installed.
         """
-        if ax is None:
-            figure = import_extra("matplotlib.figure", "workflow", "plot() draws with Matplotlib").Figure
-            ax = figure(figsize=(6, 3.5), layout="constrained").subplots()
+        ax = ax or new_axes(6, 3.5)
         counts = range(self.guessing.most_right + 1)
         log_p = [self.guessing.log_p_value(count) for count in counts]
         allowed = [log_most_probability(each, **vars(self.claim)) for each in log_p]
@@ -217,3 +215,13 @@ def ceiling(epsilon: float) -> str:
 def floor(epsilon: float) -> str:
     """Return a lower bound with two decimals, rounded down."""
     return f"{math.floor(epsilon * 100) / 100:.2f}"
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Return axes of a figure of their own, so many inches wide and high.
+
+    Raises:
+        ParameterError: Matplotlib is not installed.
+    """
+    figure = import_extra("matplotlib.figure", "workflow", "plot() draws with Matplotlib").Figure
+    return figure(figsize=(width, height), layout="constrained").subplots()

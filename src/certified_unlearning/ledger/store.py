@@ -173,10 +173,6 @@ class Ledger:
             rows.append((*row, previous))
         self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def all_events(self) -> Iterator[Event]:
-        """Yield all events, in order."""
-        return map(_event, self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY sequence"))
-
     def events(self, *kinds: Kind) -> list[Event]:
         """Return the events of these kinds, in order."""
         marks = ", ".join("?" * len(kinds))
@@ -318,26 +314,26 @@ class Ledger:
         """
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def verify_chain(self) -> int:
+    def verify_chain(self) -> list[Event]:
         """Recompute every hash.
 
         Returns:
-            The number of events.
+            All events, in order.
 
         Raises:
             LedgerError: An event was edited, inserted or removed.
         """
-        previous, count = GENESIS, 0
-        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY sequence"):
-            count += 1
+        previous, events = GENESIS, list[Event]()
+        for count, row in enumerate(self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY sequence"), 1):
             if row[0] != count:
                 raise LedgerError(f"{self.path} was tampered with: event {count} is missing")
             if row[5] != previous or row[6] != content_key(row[:6]):
                 raise LedgerError(f"{self.path} was tampered with: event {count} is not what was recorded")
             previous = row[6]
-        if count == 0:
+            events.append(_event(row))
+        if not events:
             raise LedgerError(f"{self.path} was tampered with: it holds no events")
-        return count
+        return events
 
     def sequence_of(self, event_hash: str) -> int | None:
         """Return the number of the event with this hash."""

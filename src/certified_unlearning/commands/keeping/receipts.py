@@ -62,21 +62,15 @@ def verify_receipt(path: Path, head: str | None, public_key: Path | None) -> Non
     Raises:
         UnlearningError: It proves something else than it states.
     """
-    from certified_unlearning.ledger.proofs.receipt import check, read_receipt
-
-    found = read_receipt(path)
-    check(found, head=head, public_key=public_key)
+    found = _checked(path, head, public_key)
     for line in _lines(found):
         print(f"{path}: {line}")
 
 
 def verify_receipt_as_json(path: Path, head: str | None, public_key: Path | None) -> bool:
     """Print what a receipt proves as one JSON object; return whether it does."""
-    from certified_unlearning.ledger.proofs.receipt import check, read_receipt
-
     try:
-        found = read_receipt(path)
-        check(found, head=head, public_key=public_key)
+        found = _checked(path, head, public_key)
     except UnlearningError as error:
         print(json.dumps({"receipt": str(path), "verified": False, "error": str(error)}, indent=2))
         return False
@@ -92,6 +86,15 @@ def verify_receipt_as_json(path: Path, head: str | None, public_key: Path | None
     }
     print(json.dumps(proved, indent=2))
     return True
+
+
+def _checked(path: Path, head: str | None, public_key: Path | None) -> "Receipt":
+    """Return the receipt of a file, whose proofs hold."""
+    from certified_unlearning.ledger.proofs.receipt import check, read_receipt
+
+    found = read_receipt(path)
+    check(found, head=head, public_key=public_key)
+    return found
 
 
 def _lines(found: "Receipt") -> list[str]:

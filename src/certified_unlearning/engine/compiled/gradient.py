@@ -28,13 +28,17 @@ def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] 
         labels: Labels.
         of_labels: Their type: float64 for `logistic_gradient`, int64 for `class_gradients`.
     """
+    return readable(rows, labels, of_labels) and library() is not None
+
+
+def readable(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic]) -> bool:
+    """Return whether compiled kernels can read rows and labels where they lie: float32 rows, as many labels."""
     return (
         rows.dtype == np.float32
         and rows.flags.c_contiguous
         and labels.dtype == of_labels
         and labels.flags.c_contiguous
         and len(labels) == len(rows)
-        and library() is not None
     )
 
 

@@ -16,21 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning import compiled
-from certified_unlearning.engine.compiled.gradient import NUMBERS_OF_A_CALL
+from certified_unlearning.engine.compiled.gradient import NUMBERS_OF_A_CALL, readable
 
 SOURCE = Path(__file__).with_name("softmax.cpp")
 
 
 def takes(rows: Any, labels: NDArray[Any]) -> bool:
     """Return whether `softmax_gradient` is there and takes such rows."""
-    return (
-        rows.dtype == np.float32
-        and rows.flags.c_contiguous
-        and labels.dtype == np.int64
-        and labels.flags.c_contiguous
-        and len(labels) == len(rows)
-        and library() is not None
-    )
+    return readable(rows, labels, np.int64) and library() is not None
 
 
 def softmax_gradient(

@@ -95,7 +95,7 @@ class RefitModel(LinearModel):
         Raises:
             DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records;
                 or public rows have other columns or another class than records, or only one of the two is sparse.
-            ParameterError: A parameter makes no sense, or ``public_X`` was given without ``public_y``.
+            ParameterError: A parameter is not what it may be, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.

@@ -121,7 +121,6 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     unfinished = log.exists() and log.stat().st_size > 0
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
-            ledger.verify_chain()
             state, head = read_state(ledger), head_of(directory, ledger)
             hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)

@@ -86,9 +86,7 @@ def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
         DataError: The key of identifiers cannot be read.
         LedgerError: The log was tampered with, or the key is another than `init` made.
     """
-    ledger.verify_chain()
-    key = read_key(directory.identifier_key)
-    events = list(ledger.all_events())
+    events, key = ledger.verify_chain(), read_key(directory.identifier_key)
     # Earlier versions did not record it.
     if events[0].payload.get("key_check", leaves.key_check(key)) != leaves.key_check(key):
         raise LedgerError(
