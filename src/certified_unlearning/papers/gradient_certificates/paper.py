@@ -17,7 +17,8 @@ PAPER = Paper(
     package=_HERE,
     experiments=(REGIONS, BATCHES, FINE_TUNING, HEAD, SHARES, SERVICE),
     measures=tuple(
-        f"{_HERE}.measures.{name}" for name in ("boxes", "printed_numbers", "intervals", "runs", "brought", "service")
+        f"{_HERE}.measures.{name}"
+        for name in ("boxes", "attacks", "printed_numbers", "intervals", "runs", "brought", "service")
     ),
     findings=f"{_HERE}.findings:findings",
 )
