@@ -336,7 +336,7 @@ def _comparator(changes: Changes) -> str:
 
 
 @functools.cache
-def _assumptions(dataset: str, features: str, differences: Differences, public: bool) -> tuple[Assumption, ...]:
+def _assumptions(dataset: str, features: str, differences: Differences, public: bool = False) -> tuple[Assumption, ...]:
     """Return what certified predictions rest on."""
     lines = differences == "updated"
     shown = "boxes and lines" if lines else "boxes"

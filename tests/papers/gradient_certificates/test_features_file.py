@@ -169,7 +169,7 @@ def test_a_head_learns_from_a_file(written: str) -> None:
     assert {*rows["data"]} == {written}
     assert {*rows["n"]} == {80}
     assert rows["accuracy"].min() > 0.9
-    said = setting.head(rows)
+    said = setting.setting_of_head(rows)
     assert said == (
         "Here: clouds.npz (n = 80), hidden layers of 4 units, batches of 40, γ = 1, 1 and 2 epochs, k = 1 and 3."
     )
@@ -182,7 +182,7 @@ def test_fine_tuning_takes_images_or_fixed_features_from_a_file(images: bool, tm
     assert {*rows["new_class"]} == {"the new class"}
     assert {*rows["channels"]} == ({"2-4"} if images else {""})
     assert {*rows["updates"]} == {27 // 10}
-    said = setting.fine_tuning(rows)
+    said = setting.setting_of_fine_tuning(rows)
     assert "Here: scans.npz, 27 training records of the new class, " in said
     assert ("convolutions of 2 and 4 channels" if images else "fixed features") in said
     assert said.endswith("batches of 10 private and 15 public records, 1 epoch, k = 1 and 2.")

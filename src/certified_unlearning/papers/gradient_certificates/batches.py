@@ -44,7 +44,7 @@ BATCHES = Experiment(
     make=make,
     needs_data=False,
     draw="certified_unlearning.papers.gradient_certificates.figures.batches:draw",
-    setting="certified_unlearning.papers.gradient_certificates.setting:batches",
+    setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_batches",
     caption=Caption(
         "Certified predictions against the size of batches, by depth; the least batch that certifies enough",
         "One epoch. Left and middle: share of certified test predictions against the size of a batch, for removals "

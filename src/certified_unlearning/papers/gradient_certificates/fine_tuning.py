@@ -54,7 +54,7 @@ FINE_TUNING = Experiment(
     make=make,
     needs_data=False,
     draw="certified_unlearning.papers.gradient_certificates.figures.fine_tuning:draw",
-    setting="certified_unlearning.papers.gradient_certificates.setting:fine_tuning",
+    setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_fine_tuning",
     caption=Caption(
         "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
         "Convolutions and dense layers learn without one class, such as whether a digit is odd without one of the "

@@ -46,7 +46,7 @@ HEAD = Experiment(
     make=make,
     needs_data=False,
     draw="certified_unlearning.papers.gradient_certificates.figures.head:draw",
-    setting="certified_unlearning.papers.gradient_certificates.setting:head",
+    setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_head",
     caption=Caption(
         "A head on fixed features: certified predictions against k, and bounds of accuracy along training",
         "A network with hidden units on features that no record changes. Left: share of certified test predictions "

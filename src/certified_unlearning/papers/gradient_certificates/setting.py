@@ -7,7 +7,7 @@ import pandas as pd
 from certified_unlearning.papers.gradient_certificates.names import title_of
 
 
-def batches(rows: pd.DataFrame) -> str:
+def setting_of_batches(rows: pd.DataFrame) -> str:
     """Return what the rows of ``batches`` are of."""
     first = rows.iloc[0]
     return (
@@ -16,7 +16,7 @@ def batches(rows: pd.DataFrame) -> str:
     )
 
 
-def fine_tuning(rows: pd.DataFrame) -> str:
+def setting_of_fine_tuning(rows: pd.DataFrame) -> str:
     """Return what the rows of ``fine_tuning`` are of."""
     first = rows.iloc[0]
     fixed = (
@@ -29,7 +29,7 @@ def fine_tuning(rows: pd.DataFrame) -> str:
     )
 
 
-def head(rows: pd.DataFrame) -> str:
+def setting_of_head(rows: pd.DataFrame) -> str:
     """Return what the rows of ``head`` are of."""
     first = rows.iloc[0]
     units = f"hidden layers of {_words(first['hidden'].split('-'))} units" if first["hidden"] else "no hidden layer"
