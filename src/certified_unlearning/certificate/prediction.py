@@ -168,12 +168,15 @@ class PredictionCertificate(Certificate):
             features: How features were made.
 
         Raises:
-            ParameterError: Rounding is naive, or the network has other than dense layers.
+            ParameterError: Rounding is naive, weight decay is inside the velocity, or the network has other than dense
+                layers.
         """
         from certified_unlearning.certificate import evidence
 
         if not settings.bounding.rounding.is_outward:
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
+        if settings.descent.couples_decay:
+            raise ParameterError("certificates state decoupled weight decay, but couples_decay has it in the velocity")
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         made = cls.made(

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -150,6 +152,13 @@ def test_an_array_alone_and_truncated_files_are_refused(tmp_path: Path, written:
         ({"labels": [0, 1], "split": ["train", "test"], "a": ["x", "y"]}, "a holds .*string, but every column except"),
         ({"labels": [0, 1], "split": ["train", "test"], "rows": [[1.0], [1.0, 2.0]]}, "got from 1 to 2 numbers"),
         ({"labels": [0, 1], "split": ["train", "test"]}, "has no rows"),
+        ({"labels": [0, 1], "split": ["train", "test"], "rows": [1.0, 2.0]}, "must hold lists of numbers, got double"),
+        ({"labels": [0, 1], "split": ["train", "test"], "rows": [["a"], ["b"]]}, "lists of numbers, got lists of str"),
+        ({"labels": [0, 1], "split": ["train", "test"], "rows": [[1.0], [None]]}, "row 1 of rows .* not finite"),
+        (
+            {"labels": [0, 1], "split": ["train", "test"], "rows": [[], []]},
+            r"none of them 0, got \(2, 0\)|lists of null",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(columns: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -324,5 +333,16 @@ def test_a_flipped_bit_is_one_sentence(written: str) -> None:
     content = bytearray(Path(written).read_bytes())
     content[600] ^= 1
     Path(written).write_bytes(content)
-    with pytest.raises(DataError, match="rows is damaged: Bad CRC-32"):
+    with pytest.raises(DataError, match="rows cannot be read: Bad CRC-32"):
         features_file.read(written)
+
+
+def test_a_table_without_records_or_with_a_column_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.parquet"
+    empty = {"labels": pa.array([], pa.int64()), "split": pa.array([], pa.string())}
+    pq.write_table(pa.table(empty | {"rows": pa.array([], pa.list_(pa.float32()))}), path)
+    with pytest.raises(DataError, match="rows must have shape"):
+        features_file.read(str(path))
+    pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 2, names=["a", "a"]), path)
+    with pytest.raises(DataError, match=r"cannot be read as Parquet: Multiple matches for FieldRef.Name\(a\)"):
+        features_file.read(str(path))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -81,13 +82,14 @@ def _npz(path: str) -> dict[str, NDArray[np.generic]]:
 def _array(file: "np.lib.npyio.NpzFile", name: str, path: str) -> NDArray[np.generic]:
     try:
         found: NDArray[np.generic] = file[name]
-    except ValueError as error:
-        raise DataError(
-            f"{path}: {name} holds Python objects, which are not read; make it an array of numbers, or of words by "
-            "np.array(..., dtype=str)"
-        ) from error
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: {name} is damaged: {_reason(error)}") from error
+    # RuntimeError: the archive is encrypted, or compressed in a way that Python does not know.
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        if "Object arrays" in str(error):
+            raise DataError(
+                f"{path}: {name} holds Python objects, which are not read; make it an array of numbers, or of words by "
+                "np.array(..., dtype=str)"
+            ) from error
+        raise DataError(f"{path}: {name} cannot be read: {_reason(error)}") from error
     return found
 
 
@@ -106,11 +108,7 @@ def _parquet(path: str) -> dict[str, NDArray[np.generic]]:
             raise DataError(f"{path}: {name} has {values.null_count} missing values, but every record needs one")
     found = {name: table[name].to_numpy() for name in ("labels", "split", "new") if name in table.column_names}
     if "rows" in table.column_names:
-        lists = table["rows"].combine_chunks()
-        lengths = np.unique([len(each) for each in lists])
-        if len(lengths) > 1:
-            raise DataError(f"{path}: rows must be lists of one length, got from {lengths[0]} to {lengths[-1]} numbers")
-        found["rows"] = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), -1)
+        found["rows"] = _of_lists(table["rows"], path)
     else:
         features = [name for name in table.column_names if name not in _KNOWN]
         wrong = next((name for name in features if not _is_number(table.schema.field(name).type)), None)
@@ -123,6 +121,26 @@ def _parquet(path: str) -> dict[str, NDArray[np.generic]]:
             found["rows"] = np.column_stack([table[name].to_numpy().astype(np.float64) for name in features])
     if "split" in found:
         found["split"] = found["split"].astype(str)
+    return found
+
+
+def _of_lists(column: pa.ChunkedArray, path: str) -> NDArray[np.generic]:
+    """Return lists of numbers as a matrix.
+
+    Raises:
+        DataError: They are none, or differ in length.
+    """
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise DataError(f"{path}: rows must hold lists of numbers, got {kind}")
+    if not _is_number(kind.value_type):
+        raise DataError(f"{path}: rows must hold lists of numbers, got lists of {kind.value_type}")
+    lists = column.combine_chunks()
+    lengths = pc.list_value_length(lists)
+    least, most = (each.as_py() or 0 for each in pc.min_max(lengths).values())
+    if least != most:
+        raise DataError(f"{path}: rows must be lists of one length, got from {least} to {most} numbers")
+    found: NDArray[np.generic] = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), most)
     return found
 
 
