@@ -95,10 +95,11 @@ def key_numbers(rows: pd.DataFrame) -> dict[str, float | int]:
         rows: The rows of runs of a preset (`rows.RUN_ROWS`).
 
     Returns:
-        Where ``fig3a`` was run: the certified ``epsilon``, the ``sigma`` it takes, and ``accuracy``, ``auc`` and
-        ``log_loss`` after one record was removed (means over trials), beside ``accuracy_of_retraining`` without noise
-        and ``accuracy_of_majority``, of guessing the most frequent class. Where ``fig4`` was run: the
-        ``unlearning_steps`` K that removing its largest group of records takes, beside ``retraining_steps``.
+        Where ``fig3a`` was run: the certified ``epsilon``, the ``sigma`` and the ``unlearning_steps`` K that it takes,
+        and ``accuracy``, ``auc`` and ``log_loss`` after one record was removed (means over trials), beside
+        ``accuracy_of_retraining`` without noise and ``accuracy_of_majority``, of guessing the most frequent class.
+        Where ``fig4`` was run: how many records the ``largest_request`` removes, and the
+        ``steps_for_the_largest_request``, beside ``retraining_steps``.
 
     Raises:
         DataError: The rows cannot be summarised.
@@ -169,6 +170,7 @@ def _numbers_of_quality(summary: pd.DataFrame) -> dict[str, float | int]:
     return {
         "epsilon": float(point["epsilon"]),
         "sigma": float(point["sigma"]),
+        "unlearning_steps": int(point["unlearning_steps"]),
         "accuracy": float(point["accuracy_mean"]),
         "auc": float(point["auc_mean"]),
         "log_loss": float(point["log_loss_mean"]),
@@ -181,4 +183,8 @@ def _numbers_of_cost(summary: pd.DataFrame) -> dict[str, float | int]:
     point = standard_point(summary)
     if point is None:
         return {}
-    return {"unlearning_steps": int(point["unlearning_steps"]), "retraining_steps": int(point["learning_steps"])}
+    return {
+        "largest_request": int(point["records_removed"]),
+        "steps_for_the_largest_request": int(point["unlearning_steps"]),
+        "retraining_steps": int(point["learning_steps"]),
+    }
