@@ -14,7 +14,7 @@ from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.log.second_place import Standing, require_in_step
+from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.method import Answered, Secret, answered_of
 from certified_unlearning.ledger.model import (
@@ -86,8 +86,9 @@ def verify(path: Path, head: str | None = None) -> Verified:
     with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
         hashes = hashes_of(directory, ledger)
         log = standing_settled(ledger)
-        if log is not None:
-            require_in_step(log, path)
+        problem = None if log is None else problem_of(log, path)
+        if problem is not None:
+            raise LedgerError(problem)
         if head is not None and of_chain and ledger.sequence_of(head) is None:
             raise LedgerError(
                 f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "

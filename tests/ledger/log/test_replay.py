@@ -285,10 +285,12 @@ def test_what_is_no_log_of_the_directory_is_refused_and_nothing_is_done(
     requests.request(model, ["p9"])
     before = events_of(model)
     write_log(tmp_path / "short", rows[:2])
+    (tmp_path / "empty").touch()
     for source, sentence in (
         (log, "have 2 events in common and go on differently, so something was recorded after the restore"),
         (original.path, "is the log of another model directory than"),
         (tmp_path / "nowhere", "cannot read .*nowhere: No such file or directory; nothing was done"),
+        (tmp_path / "empty", "empty holds no events; nothing was done"),
         (original.data, "is damaged: a line holds no events"),
     ):
         with pytest.raises(UnlearningError, match=sentence):
@@ -351,3 +353,6 @@ def test_the_commands_say_what_was_lost(model: Path, log: Path, tmp_path: Path, 
     assert "version 4 of the model, 2 certificates" in printed
     assert "note: certificates of lost versions are not in the directory, and were not verified" in printed
     assert "nothing was missing\nno request is pending\n" in unlearn("replay", model, "--from", log).stdout
+    write_log(tmp_path / "short", read_log(log).rows[:9])
+    printed = unlearn("replay", model, "--from", tmp_path / "short").stdout
+    assert f"short is the older one: it lacks 3 events that {model} has" in printed

@@ -10,8 +10,9 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.log.file import read_log
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.verification import verify
-from tests.ledger.conftest import Forks
+from tests.ledger.conftest import Forks, Original
 from tests.ledger.log.conftest import backed_up, events_of, people_left, restore
+from tests.ledger.tables import make_refit, write_new
 from tests.ledger.test_crashes import KILLED
 from tests.support.killing import Moments
 
@@ -36,7 +37,7 @@ def lost(model: Path, log: Path, fork: Forks) -> None:
     restore(model, backup)
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("accident", "ends_with"), [("kill_at", KILLED), ("fail_at", 1)])
 def test_replay_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_is_finished_once(
     model: Path, log: Path, fork: Forks, accident: str, ends_with: int
@@ -59,7 +60,41 @@ def test_replay_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_is_f
     assert accidents > 40
 
 
-@pytest.mark.parametrize("kills", [25, pytest.param(200, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["apply", "add"])
+def test_a_command_that_is_killed_is_finished_and_no_version_counts_as_lost(
+    model: Path, tmp_path: Path, original: Original, fork: Forks, kind: str
+) -> None:
+    """Between the two writes, the log knows more than the ledger: what files there are is taken as it is."""
+    job: dict[str, object] = {}
+    if kind == "add":
+        shutil.rmtree(model)
+        make_refit(model, original.data)
+        write_new(tmp_path / "new.csv", people=4)
+        job = {"data": str(tmp_path / "new.csv")}
+    log = tmp_path / "log"
+    set_log(model, log)
+    requests.request(model, ["p3", "p4"])
+    content, kills, ahead = log.read_bytes(), 0, 0
+    while True:
+        log.write_bytes(content)
+        copy = backed_up(model, "copy")
+        if fork(kind, copy, **job, kill_at=kills + 1) == 0:
+            break
+        kills += 1
+        known = events_of(copy)
+        ahead += len(read_log(log).rows) > len(known)
+        assert fork("replay", copy, source=str(log)) == 0
+        assert requests.status(copy).state.lost == ()
+        require_same(copy, log, {"p3", "p4"})
+        if kind == "apply":
+            assert events_of(copy) == ["initialised", "logged", "requested", "requested", "planned", "applied"]
+        shutil.rmtree(copy)
+    assert kills > 40
+    assert ahead == 2 * 2
+
+
+@pytest.mark.parametrize("kills", [12, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_kills_at_random_moments_and_restores_in_between_lose_nothing(
     model: Path, tmp_path: Path, fork: Forks, kills: int
 ) -> None:

@@ -170,7 +170,7 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
         lambda: set_log(model, tmp_path / "another"),
         lambda: verify(model),
     ):
-        with pytest.raises(DataError, match=sentence):
+        with pytest.raises(UnlearningError, match=sentence):
             record()
     standing = requests.status(model).log
     assert standing is not None
@@ -185,7 +185,7 @@ def test_the_log_of_another_directory_is_refused(original: Original, model: Path
         set_log(other, log)
     set_log(other, tmp_path / "own")
     shutil.copy(log, tmp_path / "own")
-    with pytest.raises(StorageError, match="is the log of another directory, or of another history of this one; not"):
+    with pytest.raises(StorageError, match="is the log of another directory, or of another history of this one: put"):
         requests.request(other, ["p8"])
     with pytest.raises(DataError, match=r"go on differently, so something was recorded after the restore \(2 events\)"):
         replay(other, log)
@@ -234,18 +234,13 @@ def test_every_flipped_bit_of_a_log_is_refused(model: Path, log: Path, tmp_path:
     """No byte is irrelevant: `replay` reads none of these logs, and `request` none whose last line was changed."""
     requests.request(model, ["p3", "p4"])
     requests.request(model, ["p5"])
-    # The first event is long and like the others.
-    _, *short = file.read_log(log).rows
     content, own = log.read_bytes(), tmp_path / "flipped"
-    begin = len(content.splitlines(keepends=True)[0])
-    for place in [*range(0, begin, 29), *range(begin, len(content))]:
-        for bit in (1, 32):
-            flipped = bytearray(content)
-            flipped[place] ^= bit
-            own.write_bytes(flipped)
-            with pytest.raises(DataError, match="is damaged"):
-                file.read_log(own)
-    assert len(short) == 4
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << (place % 7)
+        own.write_bytes(flipped)
+        with pytest.raises(DataError, match="is damaged"):
+            file.read_log(own)
     last = content.rfind(b"\n", 0, -1) + 1
     for place in range(last, len(content)):
         flipped = bytearray(content)

@@ -10,7 +10,7 @@ from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.log import setting
-from certified_unlearning.ledger.log.second_place import Standing, behind_its_log
+from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.state import State
 from certified_unlearning.text import counted, noun_of
 
@@ -83,7 +83,12 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
             f"{source} ends with a line that was begun and not finished: nothing in it was ever confirmed, and it was "
             "left out"
         )
-    if not done.events:
+    if done.unknown:
+        lines.append(
+            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If that was "
+            "restored from a backup, look for a newer log"
+        )
+    elif not done.events:
         lines.append(f"{model_dir} has all events of {source}: nothing was missing")
     else:
         lines.append(f"{counted(done.events, 'event')} of {source} {_were(done.events)} appended as recorded")
@@ -136,11 +141,9 @@ def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[st
 
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
     """Return what is to be said of a log; None where it is as it should be."""
-    if standing.ahead:
-        return behind_its_log(model_dir, standing)
     if standing.behind:
         return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
-    return standing.trouble
+    return problem_of(standing, model_dir)
 
 
 def _were(number: int) -> str:

@@ -38,6 +38,7 @@ class Replayed:
 
     Attributes:
         events: How many events the directory lacked.
+        unknown: How many events of the directory the source lacked.
         back_to: The number of the event from which the model goes on; None where no files were lost.
         lost: Versions that were published since then, and are lost.
         additions: What `add` had brought since then, and is gone.
@@ -46,6 +47,7 @@ class Replayed:
     """
 
     events: int
+    unknown: int
     back_to: int | None
     lost: tuple[int, ...]
     additions: tuple[Addition, ...]
@@ -80,12 +82,12 @@ def replay(path: Path, source: Path, *, log: Path | None = None, head: str | Non
     earlier = None if head is None else Head.parse(head)
     rows, half_written = _read(source)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger, ledger.transaction():
-        before = read_state(ledger)
+        before, own = read_state(ledger), ledger.last().sequence
         missing = _missing(ledger, rows, source)
         ledger.insert(missing)
         if earlier is not None:
             require_prefix(earlier, hashes_of(directory, ledger), source)
-        _follow(directory, ledger, before, len(rows) - len(missing))
+        _follow(directory, ledger, before, own)
         if place is not None and place != ledger.log():
             ledger.append("logged", {"path": str(place)})
         after = read_state(ledger)
@@ -94,6 +96,7 @@ def replay(path: Path, source: Path, *, log: Path | None = None, head: str | Non
     known = {version.event for version in before.lost}
     return Replayed(
         events=len(missing),
+        unknown=max(0, own - len(rows)),
         back_to=None if after.restored is None or not is_back else after.restored.to,
         lost=tuple(version.version for version in after.lost if version.event not in known),
         additions=tuple(_additions(missing)) if is_back else (),
@@ -112,6 +115,8 @@ def _read(source: Path) -> tuple[list[Row], bool]:
         raise DataError(f"cannot read {file}: {error.strerror}; nothing was done") from error
     if not is_ledger:
         content = read_log(file)
+        if not content.rows:
+            raise DataError(f"{file} holds no events; nothing was done")
         return content.rows, content.half_written
     with Ledger.opened(file, read_only=True) as ledger:
         ledger.verify_chain()

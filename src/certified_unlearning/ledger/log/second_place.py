@@ -7,6 +7,7 @@ it gets what it lacks first.
 """
 
 import functools
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -57,21 +58,25 @@ def standing_of(path: Path, last: Last, hash_of: HashOf) -> Standing:
 
 def require_in_step(standing: Standing, directory: Path) -> None:
     """Raise `DataError` or `StorageError` where a log is ahead of a directory or cannot be used."""
+    problem = problem_of(standing, directory)
+    if problem is not None:
+        raise (DataError if standing.ahead else StorageError)(f"{problem}; nothing was recorded")
+
+
+def problem_of(standing: Standing, directory: Path) -> str | None:
+    """Return what to say of a log that is ahead of a directory or cannot be used; None where all is well."""
     if standing.ahead:
-        raise DataError(behind_its_log(directory, standing))
-    if standing.trouble is not None:
-        raise StorageError(
-            f"{standing.trouble}; nothing was recorded: put the log of {directory} back, or say where it is kept from "
-            "now on (`unlearn log`, or `unlearn replay --log`)"
+        command = f"unlearn replay {shlex.quote(str(directory))} --from {shlex.quote(str(standing.path))}"
+        return (
+            f"{directory} is behind its log {standing.path} by {counted(standing.ahead, 'event')}, as after a restore "
+            f"or a command that was killed: `{command}` brings it to the present"
         )
-
-
-def behind_its_log(directory: Path, standing: Standing) -> str:
-    """Return what to say of a directory whose log knows more."""
-    return (
-        f"{directory} is behind its log {standing.path} by {counted(standing.ahead, 'event')}, as after a restore or a "
-        f"command that was killed: `unlearn replay {directory} --from {standing.path}` brings it to the present"
-    )
+    if standing.trouble is not None:
+        return (
+            f"{standing.trouble}: put the log of {directory} back, or say where it is kept from now on (`unlearn log`, "
+            "or `unlearn replay --log`)"
+        )
+    return None
 
 
 def follow(

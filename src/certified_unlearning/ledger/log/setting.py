@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import PATIENCE_SECONDS, ModelDirectory
-from certified_unlearning.ledger.log.second_place import Standing, behind_its_log
+from certified_unlearning.ledger.log.second_place import Standing, require_in_step
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.store import Ledger
 
@@ -42,7 +42,7 @@ def set_log(path: Path, to: Path | None) -> Moved:
     with Ledger.opened(directory.ledger) as ledger, ledger.transaction():
         before, standing = ledger.log(), ledger.standing()
         if place is not None and standing is not None and standing.ahead:
-            raise DataError(behind_its_log(path, standing))
+            require_in_step(standing, path)
         ledger.append("logged", {"path": None if place is None else str(place)})
         return Moved(place, before, head_of(directory, ledger))
 
