@@ -36,6 +36,10 @@ _MEANT = {
         ("append", "extend", "insert", "update"),
         "`unlearn add MODEL_DIR --data FILE`, which adds new people's records to a model",
     ),
+    **dict.fromkeys(
+        ("backup", "recover", "restore"),
+        "`unlearn replay MODEL_DIR --from LOG`, which brings a directory from a backup to the present",
+    ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
 """What people look for, by what they type."""
