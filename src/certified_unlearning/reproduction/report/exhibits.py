@@ -35,6 +35,7 @@ class ShownFigure:
         anchor: The id of its place on the page.
         preset: The preset it belongs to.
         experiment: The experiment's name.
+        paper: The paper's title.
         source: Where the papers have it.
         caption: Its words.
         drawn_by: The function that draws it.
@@ -47,6 +48,7 @@ class ShownFigure:
     anchor: str
     preset: str
     experiment: str
+    paper: str
     source: str
     caption: Caption
     drawn_by: str
@@ -81,6 +83,12 @@ class Exhibits:
     figures: list[ShownFigure] = field(default_factory=list)
     repeats: list[ShownFigure] = field(default_factory=list)
     tables: list[ExhibitedTable] = field(default_factory=list)
+
+    @property
+    def by_paper(self) -> dict[str, list[ShownFigure]]:
+        """The figures by the titles of their papers."""
+        titles = dict.fromkeys(figure.paper for figure in self.figures)
+        return {title: [figure for figure in self.figures if figure.paper == title] for title in titles}
 
 
 def exhibits(
@@ -163,6 +171,7 @@ def _figure(layout: Layout, paper: Paper, experiment: Experiment, dataset: str, 
         anchor=f"{layout.preset}-{experiment.name}",
         preset=layout.preset,
         experiment=experiment.name,
+        paper=paper.title,
         source=_source(paper, experiment, dataset),
         caption=_caption(layout, paper, experiment),
         drawn_by=str(experiment.draw),
