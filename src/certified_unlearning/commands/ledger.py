@@ -202,7 +202,7 @@ def _print_deleted(paths: Sequence[Path]) -> None:
 
 def _print_version(version: Version) -> None:
     print(_version(version))
-    print(f"  {_epsilon(version)}")
+    print(f"  {guarantee_in_words(version)}")
     if version.batch is not None and version.batch.addition is not None:
         print("  A later removal is compared with learning from all records that are left, the added ones included.")
         covered = "covered only by what is stated for adaptive requests" if version.scope.adaptive else "not covered"
@@ -255,7 +255,7 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
         print(_version(version))
-    print(_epsilon(state.current))
+    print(guarantee_in_words(state.current))
     print(f"weights: {_weights(model_dir, state) if state.current.certificate.publishes_weights else 'secret'}")
     if quality:
         print_quality(model_dir)
@@ -330,7 +330,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "target_range": found.target_range,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
-        "guarantee": _guarantee_as_json(state.current),
+        "guarantee": guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
         "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
@@ -362,7 +362,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
     }
 
 
-def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
+def guarantee_as_json(version: Version) -> dict[str, Any] | None:
     """Return what is guaranteed of a version: its certificate's numbers, not rounded; None without removals."""
     if not version.has_removed:
         return None
@@ -400,7 +400,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "classes_from": verified.classes_from,
         "target_range": verified.target_range,
         "text": verified.text,
-        "guarantee": _guarantee_as_json(state.current),
+        "guarantee": guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
         "head": verified.head,
@@ -429,7 +429,7 @@ def verify(model_dir: Path, head: str | None) -> None:
     print(_labels(verified.classes_from, verified.target_range))
     for column, width in verified.text.items():
         print(f"text: {column!r}, hashed into {width:,} columns, without a vocabulary")
-    print(_epsilon(state.current))
+    print(guarantee_in_words(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")
     for path in verified.strangers:
@@ -456,7 +456,7 @@ def _of_people(records: int, people: int) -> str:
     return f"{counted(records, 'record')} of {counted(people, 'person')}"
 
 
-def _epsilon(version: Version) -> str:
+def guarantee_in_words(version: Version) -> str:
     """Return what is guaranteed of a version."""
     if not version.has_removed:
         return "nothing was removed yet, so there is nothing to guarantee"
