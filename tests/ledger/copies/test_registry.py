@@ -185,6 +185,9 @@ def test_after_a_removal_the_alias_moves_and_old_versions_are_marked_then_delete
     assert "marked as outdated: version 1; --delete-old deletes older versions" in track(churn)
     assert store.current() == "2"
     assert store.versions()["1"]["outdated"] == "records were removed since"
+    assert store.client.get_model_version("churn", "1").description.startswith(
+        "Outdated: records were removed since. V"
+    )
     assert "outdated" not in store.versions()["2"]
     assert outdated(churn) == {1: True, 2: False}
     assert store.holds(old)
@@ -304,6 +307,25 @@ def test_files_of_a_version_that_somebody_deleted_on_the_page_are_deleted(
     track(churn, "--delete-old")
     assert not store.holds(old)
     assert outdated(churn) == {2: False}
+
+
+def test_files_are_deleted_where_the_registered_model_got_another_name_or_its_runs_are_gone(
+    churn: Path, store: Store, track: Track
+) -> None:
+    track(churn)
+    old = weights(churn)
+    store.client.rename_registered_model("churn", "retention")
+    remove(churn, "p3")
+    assert "deleted with its files: version 1" in track(churn, "--name", "retention", "--delete-old")
+    assert not store.holds(old)
+    assert store.current("retention") == "2"
+    remove(churn, "p4")
+    with closing(sqlite3.connect(store.database)) as connection, connection:  # as `mlflow gc` does
+        connection.execute(
+            "delete from runs where run_uuid = ?", (store.client.get_model_version("retention", "2").run_id,)
+        )
+    track(churn, "--name", "retention", "--delete-old")
+    assert list(store.versions("retention")) == ["3"]
 
 
 def test_a_registered_model_that_is_not_this_ledgers_is_refused(

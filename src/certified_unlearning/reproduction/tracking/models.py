@@ -188,6 +188,9 @@ class RegisteredModel:
             for each in self._versions():
                 number = self._number(each)
                 if is_outdated(number) and OUTDATED_TAG not in each.tags:
+                    # A page that lists versions shows no more than the beginning of what describes them.
+                    said = f"Outdated: {OUTDATED}. {(each.description or '').removeprefix(f'Outdated: {OUTDATED}. ')}"
+                    self._client.update_model_version(self.name, str(each.version), said)
                     self._client.set_model_version_tag(self.name, str(each.version), OUTDATED_TAG, OUTDATED)
                     marked.append(number)
         return sorted(marked)
@@ -209,11 +212,15 @@ class RegisteredModel:
             StorageError: The same, of files on this machine.
         """
         with self._answering("older versions may still be there: run it again"):
-            stays = {each.run_id for each in self._versions() if self._number(each) == version}
-            runs = [run for run in self._runs(deleted=True) if run.info.run_id not in stays]
+            versions = self._versions()
+            old = [each for each in versions if self._number(each) != version]
+            stays = {each.run_id for each in versions if each not in old}
+            # Where somebody gave the registered model another name, older runs are in the experiment of the first one.
+            named = [self._run(each.run_id) for each in old if each.run_id]
+            known = {run.info.run_id: run for run in [*self._runs(deleted=True), *filter(None, named)]}
+            runs = [run for run_id, run in known.items() if run_id not in stays]
             for run in runs:
                 self._delete_files(run, files)
-            old = [each for each in self._versions() if self._number(each) != version]
             for each in old:
                 self._client.delete_model_version(self.name, str(each.version))
             for run in runs:
@@ -267,6 +274,18 @@ class RegisteredModel:
             token = page.token
             if not token:
                 return found
+
+    def _run(self, run_id: str) -> "Run | None":
+        """Return a run that holds a version of this ledger; None where there is none any more."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self._client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return None
+        return run if run.data.tags.get(OWNER_TAG) == self._owner else None
 
     def _experiment_id(self) -> str:
         name = f"{EXPERIMENTS}/{self.name}"
