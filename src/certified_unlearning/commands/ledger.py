@@ -181,6 +181,8 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
 def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.source is not None:
         print(f"note: {applied.source}")
+    if applied.certificate is not None:
+        print(f"note: {applied.certificate}; requests are answered nevertheless")
     _print_deleted(applied.deleted)
     if applied.interruption is not None:
         print(f"note: {applied.interruption}")

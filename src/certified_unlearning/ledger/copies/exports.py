@@ -56,7 +56,8 @@ class Copy:
 
     def is_outdated(self, state: State) -> bool:
         """Return whether records were removed from the model since."""
-        return removed_since(state, self.version)
+        since = (version for version in state.versions if version.version > self.version)
+        return any(version.batch is not None and version.batch.records for version in since)
 
     def trouble(self) -> str | None:
         """Return what is to be said of the files that `export` wrote; None while they are as they were."""
@@ -151,11 +152,6 @@ def withdraw(path: Path, name: str) -> Exported:
             raise ParameterError(f"no copy is called {name!r} (copies: {names}); nothing was recorded")
         ledger.append("withdrawn", {"name": name})
         return Exported(name, known[name].version, head_of(directory, ledger))
-
-
-def removed_since(state: State, version: int) -> bool:
-    """Return whether records were removed from the model since a version."""
-    return any(each.batch is not None and each.batch.records for each in state.versions if each.version > version)
 
 
 def copies(ledger: Ledger) -> list[Copy]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from certified_unlearning.errors import StorageError
-from certified_unlearning.ledger.copies.exports import Copy, Registered, checked_name, copies, files_of, removed_since
+from certified_unlearning.ledger.copies.exports import Copy, Registered, checked_name, copies, files_of
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate
@@ -54,9 +54,9 @@ class Publication:
         """The version that goes to the registry."""
         return self.state.current
 
-    def is_outdated(self, version: int) -> bool:
-        """Return whether records were removed from the model since a version."""
-        return removed_since(self.state, version)
+    def is_outdated(self, version: int, weights_sha256: str) -> bool:
+        """Return whether records were removed from the model since a version with these weights."""
+        return Copy("", version, "", None, weights_sha256).is_outdated(self.state)
 
     def record(self, place: Registered) -> str:
         """Record that the current version goes to a registry, unless that is known.

@@ -171,11 +171,12 @@ class RegisteredModel:
                 changed = True
             return Put(number, changed)
 
-    def mark(self, is_outdated: Callable[[int], bool]) -> list[int]:
+    def mark(self, is_outdated: Callable[[int, str], bool]) -> list[int]:
         """Mark the versions that know records which were removed since.
 
         Args:
-            is_outdated: Says of a version, by its number in the ledger, whether records were removed since.
+            is_outdated: Says of a version, by its number in the ledger and the SHA-256 of its weights, whether records
+                were removed since.
 
         Returns:
             The versions that were not marked before, by their numbers in the ledger.
@@ -187,7 +188,7 @@ class RegisteredModel:
         with self._answering("older versions may not be marked yet: run it again"):
             for each in self._versions():
                 number = self._number(each)
-                if is_outdated(number) and OUTDATED_TAG not in each.tags:
+                if is_outdated(number, each.tags.get(WEIGHTS_TAG, "")) and OUTDATED_TAG not in each.tags:
                     # A page that lists versions shows no more than the beginning of what describes them.
                     said = f"Outdated: {OUTDATED}. {(each.description or '').removeprefix(f'Outdated: {OUTDATED}. ')}"
                     self._client.update_model_version(self.name, str(each.version), said)
