@@ -36,6 +36,10 @@ _MEANT = {
         ("append", "extend", "insert", "update"),
         "`unlearn add MODEL_DIR --data FILE`, which adds new people's records to a model",
     ),
+    **dict.fromkeys(
+        ("backup", "recover", "restore"),
+        "`unlearn replay MODEL_DIR --from LOG`, which brings a directory from a backup to the present",
+    ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
 """What people look for, by what they type."""
@@ -58,6 +62,7 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "Keeping it running": {
         "receipt": "unlearn receipt model --id 1234 --output receipt.json",
         "export": "unlearn export model --to /srv/churn",
+        "track": "unlearn track model --name churn --delete-old",
     },
     "Planning": {
         "plan": "unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10",
@@ -65,7 +70,6 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "The papers": {
         "claims": "unlearn claims --preset digits",
         "regression": "unlearn regression --preset digits",
-        "track": "unlearn track --sync",
         "data": "unlearn data fetch digits",
         "pipeline": "unlearn pipeline --help",
         "schema": "unlearn schema",

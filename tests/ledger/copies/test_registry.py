@@ -17,6 +17,8 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.copies.exports import export, withdraw
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.log.replay import replay
+from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.reproduction.tracking import models
@@ -366,6 +368,31 @@ def test_a_directory_that_is_behind_the_registry_is_refused(
     track(backup, "--name", "churn", "--delete-old")
     assert store.holds(weights(backup))
     assert not store.holds(weights(churn))
+
+
+def test_a_directory_that_was_replayed_after_a_restore_is_tracked_again_and_lost_versions_are_deleted(
+    churn: Path, store: Store, track: Track, tmp_path: Path
+) -> None:
+    set_log(churn, tmp_path / "log")
+    backup = Path(shutil.copytree(churn, tmp_path / "backup"))
+    remove(churn, "p3")
+    track(churn)
+    lost = weights(churn)
+    shutil.rmtree(churn)
+    backup.rename(churn)
+    with pytest.raises(DataError, match=r"is behind its log .*brings it to the present"):
+        track(churn, "--delete-old")
+    replay(churn, tmp_path / "log")
+    assert list(outdated(churn).values()) == [True]
+    track(churn)
+    assert store.current() == "2"
+    assert store.versions()["1"]["outdated"] == "records were removed since"
+    track(churn, "--delete-old")
+    assert list(store.versions()) == ["2"]
+    assert not store.holds(lost)
+    assert store.holds(weights(churn))
+    assert list(outdated(churn).values()) == [False]
+    verify(churn)
 
 
 def test_a_tag_that_somebody_changed_is_one_sentence(churn: Path, store: Store, track: Track) -> None:

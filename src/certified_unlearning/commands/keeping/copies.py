@@ -55,7 +55,10 @@ def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[s
         trouble = each.trouble()
         line = f"copy {each.name!r}: version {each.version}"
         if each.is_outdated(state):
-            line += f", which still knows records that were removed since: {_remedy(each, state, model_dir)}"
+            why = "which still knows records that were removed since"
+            if each.is_lost(state):
+                why = "which was lost when the directory was restored from a backup, and may know removed records"
+            line += f", {why}: {_remedy(each, state, model_dir)}"
         elif each.version != state.current.version:
             line += f" (the current one is {state.current.version}; nothing was removed in between)"
         lines.append(line + ("" if trouble is None else f"; {trouble}"))

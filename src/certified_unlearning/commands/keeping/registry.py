@@ -23,7 +23,7 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
 
     Raises:
         ParameterError: The weights are secret, MLflow takes no such name, or MLFLOW_TRACKING_URI is not set.
-        DataError: The model directory cannot be read.
+        DataError: The model directory cannot be read, or is behind its log.
         LedgerError: A file is not what was recorded.
         TrackingError: MLflow does not answer, or has another ledger's model of this name.
         StorageError: The ledger cannot be written, or another command is at work.
@@ -43,7 +43,7 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
             model_dir.resolve().name if name is None else name, published.owner, uri, published.scratch
         )
         version, place = published.version.version, Registered(registered.address, registered.name)
-        registered.require_own(version, published.version.weights_sha256)
+        registered.require_own(version, published.version.weights_sha256, published.lost)
         # First, as `export` does: no copy may be there that nobody knows of.
         head = published.record(place)
         put = registered.put(_entry(published, model_dir.resolve().name, head))
@@ -53,7 +53,7 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
             f"`{ALIAS}` names it" + ("" if put.changed else "; nothing was to be done for it")
         ]
         if delete_old:
-            deleted = registered.delete_others(version, published.files)
+            deleted = registered.delete_others(version, published.version.weights_sha256, published.files)
             head = published.withdraw_others(place)
             if deleted:
                 done.append(

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from certified_unlearning.errors import StorageError
 from certified_unlearning.ledger.copies.exports import Copy, Registered, checked_name, copies, files_of
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.second_place import require_in_step
+from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import State, Version, read_state
@@ -53,6 +55,11 @@ class Publication:
     def version(self) -> Version:
         """The version that goes to the registry."""
         return self.state.current
+
+    @property
+    def lost(self) -> frozenset[tuple[int, str]]:
+        """Which published versions a restore lost: their numbers, and the SHA-256 of their weights."""
+        return frozenset((each.version, each.weights_sha256) for each in self.state.lost)
 
     def is_outdated(self, version: int, weights_sha256: str) -> bool:
         """Return whether records were removed from the model since a version with these weights."""
@@ -96,7 +103,7 @@ class Publication:
         """
         with self.ledger.transaction():
             for each in self._copies(place):
-                if each.version != self.version.version:
+                if (each.version, each.weights_sha256) != (self.version.version, self.version.weights_sha256):
                     self.ledger.append("withdrawn", {"name": each.name})
             return head_of(self.directory, self.ledger)
 
@@ -113,12 +120,16 @@ def publication(path: Path) -> Iterator[Publication]:
 
     Raises:
         ParameterError: The model's weights are secret.
-        DataError: A file of the model directory cannot be read.
-        LedgerError: One is not what was recorded.
-        StorageError: Another command is at work.
+        DataError: A file of the model directory cannot be read, or the log in the second place knows more, as after a
+            restore.
+        LedgerError: A file is not what was recorded.
+        StorageError: Another command is at work, or the log in the second place is missing.
     """
     directory = ModelDirectory(path)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger:
+        standing = standing_settled(ledger)
+        if standing is not None:
+            require_in_step(standing, path)
         state = read_state(ledger)
         files = files_of(directory, state)
         (first,) = ledger.events("initialised")

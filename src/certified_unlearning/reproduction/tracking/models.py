@@ -113,12 +113,14 @@ class RegisteredModel:
         self._uri = uri
         self._client = store.client(uri)
 
-    def require_own(self, version: int, weights_sha256: str) -> None:
+    def require_own(self, version: int, weights_sha256: str, lost: Collection[tuple[int, str]]) -> None:
         """Raise `TrackingError` where a version cannot be put without harm.
 
         Args:
             version: The ledger's current version.
             weights_sha256: The SHA-256 of its weights.
+            lost: Versions that a restore lost, by their numbers and weights: what the ledger knows is no sign that it
+                is behind.
 
         Raises:
             TrackingError: The registered model is another ledger's, or knows later versions of this ledger than the
@@ -134,9 +136,9 @@ class RegisteredModel:
                     "say another --name; nothing was recorded"
                 )
             for each in self._versions():
-                number = self._number(each)
-                others = number == version and each.tags.get(WEIGHTS_TAG) != weights_sha256
-                if number > version or others:
+                number, weights = self._number(each), each.tags.get(WEIGHTS_TAG, "")
+                others = number == version and weights != weights_sha256
+                if (number > version or others) and (number, weights) not in lost:
                     raise TrackingError(
                         f"version {each.version} of {self.name} in MLflow is version {number} of this ledger"
                         f"{' with other weights' if others else ''}, and the directory is at version {version}: it is "
@@ -196,13 +198,14 @@ class RegisteredModel:
                     marked.append(number)
         return sorted(marked)
 
-    def delete_others(self, version: int, files: Collection[str]) -> list[int]:
+    def delete_others(self, version: int, weights_sha256: str, files: Collection[str]) -> list[int]:
         """Delete all versions but one, with the files and runs of all of them, also of versions that MLflow forgot.
 
         Files are deleted at once. What is left of a run is marked as deleted, and ``mlflow gc`` removes it.
 
         Args:
             version: The version that stays, by its number in the ledger.
+            weights_sha256: The SHA-256 of its weights.
             files: The names of the files that a version has.
 
         Returns:
@@ -214,7 +217,8 @@ class RegisteredModel:
         """
         with self._answering("older versions may still be there: run it again"):
             versions = self._versions()
-            old = [each for each in versions if self._number(each) != version]
+            same = (version, weights_sha256)
+            old = [each for each in versions if (self._number(each), each.tags.get(WEIGHTS_TAG)) != same]
             stays = {each.run_id for each in versions if each not in old}
             # Where somebody gave the registered model another name, older runs are in the experiment of the first one.
             named = [self._run(each.run_id) for each in old if each.run_id]
