@@ -63,6 +63,8 @@ JOBS: Mapping[str, Mapping[str, str]] = {
         "receipt": "unlearn receipt model --id 1234 --output receipt.json",
         "export": "unlearn export model --to /srv/churn",
         "track": "unlearn track model --name churn --delete-old",
+        "log": "unlearn log model --to /mnt/elsewhere/churn.jsonl",
+        "replay": "unlearn replay model --from /mnt/elsewhere/churn.jsonl",
     },
     "Planning": {
         "plan": "unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10",
