@@ -236,6 +236,7 @@ def test_what_a_stopped_server_left_half_done_is_finished_once(
     assert {"weights.safetensors", "certificate.json", "columns.json"} == set(store.contents(store.current()))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("at", ["delete_model_version", "delete_run"])
 def test_a_deletion_that_was_stopped_goes_on(
     at: str, churn: Path, store: Store, track: Track, monkeypatch: pytest.MonkeyPatch
@@ -283,6 +284,7 @@ def test_files_that_are_not_kept_are_no_version(churn: Path, store: Store, track
     assert store.versions() == {}
 
 
+@pytest.mark.exhaustive
 def test_files_that_somebody_spoilt_are_sent_again(churn: Path, store: Store, track: Track) -> None:
     track(churn)
     due = store.contents("1")
@@ -296,6 +298,7 @@ def test_files_that_somebody_spoilt_are_sent_again(churn: Path, store: Store, tr
     assert list(store.versions()) == ["1"]
 
 
+@pytest.mark.exhaustive
 def test_files_of_a_version_that_somebody_deleted_on_the_page_are_deleted(
     churn: Path, store: Store, track: Track
 ) -> None:
@@ -311,6 +314,7 @@ def test_files_of_a_version_that_somebody_deleted_on_the_page_are_deleted(
     assert outdated(churn) == {2: False}
 
 
+@pytest.mark.exhaustive
 def test_files_are_deleted_where_the_registered_model_got_another_name_or_its_runs_are_gone(
     churn: Path, store: Store, track: Track
 ) -> None:
@@ -482,6 +486,7 @@ def test_secret_weights_are_not_sent(churn: Path, store: Store, track: Track, mo
     assert requests.status(churn).copies == []
 
 
+@pytest.mark.exhaustive
 def test_a_copy_that_was_withdrawn_is_recorded_again(churn: Path, store: Store, track: Track) -> None:
     track(churn)
     withdraw(churn, f"mlflow: churn at {store.address}, version 1")
