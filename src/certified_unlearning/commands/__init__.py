@@ -62,6 +62,7 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "Keeping it running": {
         "receipt": "unlearn receipt model --id 1234 --output receipt.json",
         "export": "unlearn export model --to /srv/churn",
+        "track": "unlearn track model --name churn --delete-old",
         "log": "unlearn log model --to /mnt/elsewhere/churn.jsonl",
         "replay": "unlearn replay model --from /mnt/elsewhere/churn.jsonl",
     },
@@ -71,7 +72,6 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "The papers": {
         "claims": "unlearn claims --preset digits",
         "regression": "unlearn regression --preset digits",
-        "track": "unlearn track --sync",
         "data": "unlearn data fetch digits",
         "pipeline": "unlearn pipeline --help",
         "schema": "unlearn schema",
