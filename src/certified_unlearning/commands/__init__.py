@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from certified_unlearning.commands import (
     claims,
@@ -110,7 +111,8 @@ ledger.register(app)
 def _arrange() -> None:
     """Give each command the heading and the example that `JOBS` has for it."""
     job_of = {name: job for job, commands in JOBS.items() for name in commands}
-    for each in (*app.registered_commands, *app.registered_groups):
+    registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for each in registered:
         job = job_of[str(each.name)]
         each.rich_help_panel, each.epilog = job, f"Example: `{JOBS[job][str(each.name)]}`"
 

@@ -18,6 +18,7 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.copies.reading import CopiedModel, is_copy, read_copy
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -370,13 +371,15 @@ def load_model(path: str | Path) -> LoadedModel:
 
     Raises:
         DataError: There is no model, or a file cannot be read.
-        LedgerError: A file is not what the ledger recorded.
+        LedgerError: A file is not what the ledger recorded, or the directory was restored from a backup, and its log in
+            the second place knows a newer version.
     """
     directory = ModelDirectory(Path(path))
     if is_copy(directory.path):
         copied, weights = read_copy(directory.path)
         return _with_weights(copied, copied.version, weights)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        require_present(ledger, version=True)
         state = read_state(ledger)
         model = read_stored(directory, state)
         while True:
