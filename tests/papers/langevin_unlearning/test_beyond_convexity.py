@@ -103,6 +103,11 @@ def test_the_figure_has_a_panel_for_each_part_and_shows_the_rows(rows) -> None:
     assert [text.get_text() for text in limit.texts] == [" R = 1", " R = 100"]
 
 
+def test_limits_that_nowhere_plunge_bear_no_radius(rows) -> None:
+    quiet = rows[(rows["part"] != "limit") | (rows["sigma"] > 100)]
+    assert list(draw(quiet, STYLE).axes[2].texts) == []
+
+
 def test_a_bound_that_nobody_knows_has_no_line(rows) -> None:
     with pytest.raises(DataError, match="'planted', which has no line"):
         draw(rows.assign(bound="planted"), STYLE)

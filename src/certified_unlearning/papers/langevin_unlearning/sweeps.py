@@ -1,7 +1,7 @@
 """Sweeps of the experiments of Langevin unlearning: their sections of `params.yaml`."""
 
 from collections.abc import Collection
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
@@ -84,7 +84,7 @@ class Recuperation(Sweep):
 class BeyondConvexity(Sweep):
     """Epsilon by all cases of Theorems 3.2 and 3.3, for one record: accounting only. Depends on no data set."""
 
-    n: PositiveInt = Field(description="a whole number of records, at least 1; delta is 1 / n")
+    n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")
     strong_convexity: PositiveFloat = Field(description="of the strongly convex case, above 0 and at most smoothness")
     smoothness: PositiveFloat = Field(description="of each record's loss, a number above 0; the step is 1 / it")
     lipschitz: PositiveFloat = Field(description="of each record's loss without the regulariser, a number above 0")

@@ -71,9 +71,9 @@ def _draw_limits(axes: Axes, limits: pd.DataFrame, hues: dict[str, object]) -> N
         look = Look(hues[str(bound)], dashes=DOTTED if bound == "Proposition E.1" else "-")
         for radius, of_radius in rows.groupby("radius", sort=False, dropna=False):
             shared.draw_line(axes, of_radius, look, x="sigma", y="epsilon", label=f"{bound}, R = {radius:g}")
-            if bound == "convex":
-                plunge = of_radius[of_radius["epsilon"] >= _NAMED_AT]["sigma"].max()
-                name = f" R = {number(of_radius['radius'].iloc[0])}"
-                axes.text(plunge, _NAMED_AT, name, ha="left", va="center", fontsize="x-small")
+            plunging = of_radius[of_radius["epsilon"] >= _NAMED_AT]
+            if bound == "convex" and not plunging.empty:
+                name = f" R = {number(plunging['radius'].iloc[0])}"
+                axes.text(plunging["sigma"].max(), _NAMED_AT, name, ha="left", va="center", fontsize="x-small")
     shared.decades(axes, "x")
     axes.set(xlabel="Noise scale σ", ylim=_EPSILONS)
