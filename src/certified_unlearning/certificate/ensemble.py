@@ -63,10 +63,8 @@ class EnsembleCertificate(Certificate):
         bound: Bound to clip to.
         rounding: ``outward``; naive bounds are no proof.
         dtype: Type of numbers in training and bounds.
-        removed: For every request the slices of its records (``shard x slices + slice``), and the number of records in
-            each.
-        pending: For every shard the number of records that left since it was trained; never more than the largest
-            budget.
+        removed: The slices (``shard x slices + slice``) of every request's records, and the number of records in each.
+        pending: The number of records that left each shard since it was trained; never more than the largest budget.
         trained_again: Number of times a shard was trained again.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
@@ -110,7 +108,7 @@ class EnsembleCertificate(Certificate):
         """Return the certificate after requests.
 
         Args:
-            removed: For every request the places of its records.
+            removed: The places of every request's records.
             constants: All fixed fields by name, including ``n_learned``.
         """
         return cls.made(**constants, removed=tuple(map(tuple, removed)))

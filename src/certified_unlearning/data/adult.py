@@ -49,7 +49,7 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
 
     Args:
         raw_root: Where `fetch.fetch` put the file.
-        seed: Of the split.
+        seed: Seed of the split.
 
     Raises:
         DataError: The file is missing, damaged or not the published one.
@@ -63,7 +63,7 @@ def prepare_all_columns(raw_root: Path, seed: int) -> PreparedData:
 
     Args:
         raw_root: Where `fetch.fetch` put the file.
-        seed: Of the split.
+        seed: Seed of the split.
 
     Raises:
         DataError: The file is missing, damaged or not the published one.
@@ -133,7 +133,7 @@ def split_and_scale(
     Args:
         values: Numeric columns.
         labels: -1 or +1.
-        seed: Of the split.
+        seed: Seed of the split.
         words: Columns of words, if they are wanted.
 
     Raises:

@@ -15,7 +15,7 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
 
     Args:
         raw_root: Not used: scikit-learn brings the records.
-        seed: Of the split.
+        seed: Seed of the split.
     """
     from sklearn.model_selection import train_test_split  # Not at the top: it takes seconds, and lists import this.
 

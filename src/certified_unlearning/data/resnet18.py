@@ -32,7 +32,7 @@ SIZE = 224
 """Height and width, in pixels, that images are resized to."""
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of ImageNet's red, green and blue: the scale that torchvision's weights were trained on."""
+"""Mean and spread of ImageNet's red, green and blue: the scale that torchvision's weights were trained on."""
 
 
 def load(raw_root: Path) -> Extractor:

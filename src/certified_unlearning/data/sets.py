@@ -1,4 +1,4 @@
-"""The data sets of this package: the only list of them."""
+"""The list of the data sets of this package."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,7 +31,7 @@ def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
     """Return the data set of that name.
 
     Raises:
-        ParameterError: There is none; the message lists those that there are.
+        ParameterError: There is no such data set; the message lists the existing ones.
     """
     known = {each.name: each for each in data_sets}
     if name not in known:
@@ -44,12 +44,12 @@ def load(name: str, *, seed: int) -> PreparedData:
 
     Args:
         name: Its name.
-        seed: Of its split, where the source has none.
+        seed: Seed of its split, if the source has none.
 
     Raises:
-        ParameterError: There is none of that name.
+        ParameterError: There is no data set with this name.
         DataError: Its raw files are found nowhere.
-        StorageError: They cannot be put in place.
+        StorageError: The raw files cannot be put in place.
     """
     known = find(name)
     fetch(known, RAW_ROOT)

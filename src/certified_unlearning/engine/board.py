@@ -1,9 +1,8 @@
-"""Memory that all processes of a run see, where they are on one machine: what one wrote there nobody has to send.
+"""Memory shared by all processes of a run on one machine, which saves sending messages.
 
-To wait for the others is to look again and again whether they are there. A process that sleeps until a message wakes it
-came back so late that a step of 12 ms on two processes took 15 (`benchmarks/README.md`); one that has looked for long
-sleeps between looks, as long as it takes. Whether another one still lives is seen by a lock, which ends with its
-process.
+A process waits for the others by polling. A process that slept until a message woke it returned so late that a step of
+12 ms on two processes took 15 (`benchmarks/README.md`); one that has polled for long sleeps between polls. A lock,
+which ends with its process, shows whether another process is alive.
 
 The memory is a file without a name, which ends with the processes that have it open, however they end. Those of another
 machine, or of another user, cannot open it.
@@ -28,27 +27,28 @@ if sys.platform == "linux":
     import fcntl
 
 SHARE = 4
-"""A board takes at most so large a part of the machine's memory: it is reserved at once."""
+"""Largest share of the machine's memory that a board takes, reserved at once."""
 LINE = 64
 """Bytes that processors exchange at once: each process' count has as many of its own."""
 LOOKING = 5e-3
-"""Seconds before a process that looks for the others sleeps in between."""
+"""Seconds of polling after which a process sleeps between polls."""
 SLEEP = 1e-4
-"""Seconds that it sleeps."""
+"""Seconds of such a sleep."""
 ASKING = 0.5
-"""Seconds between two looks at whether the others live."""
+"""Seconds between two checks whether the others are alive."""
 
 
 class Board:
     """Memory with two sides in turn, on each of which every process has its place.
 
-    Who has read one side says so by being there when the other one is full, before anybody writes on the first again.
+    A process signals that it has read one side by arriving when the other one is full, before the first is written
+    again.
 
     Args:
-        descriptor: Of a file in memory, which this process has open only once.
-        size: Bytes of a process' place.
-        rank: Which of the processes this is.
-        ranks: How many there are.
+        descriptor: Descriptor of a file in memory, which this process has open only once.
+        size: Number of bytes of a process' place.
+        rank: Number of this process.
+        ranks: Number of processes.
     """
 
     def __init__(self, descriptor: int, size: int, rank: int, ranks: int) -> None:
@@ -96,7 +96,7 @@ class Board:
         self._waits = False
 
     def close(self) -> None:
-        """Let the others see that this process has ended."""
+        """Show the others that this process has ended."""
         os.close(self._descriptor)
 
     def _has_ended(self, rank: int) -> bool:
@@ -119,9 +119,9 @@ def board(
     """Make memory that all processes see, all of them together.
 
     Args:
-        size: Bytes of a process' place; made a multiple of `LINE`.
-        rank: Which of the processes this is.
-        ranks: How many there are.
+        size: Number of bytes of a process' place; rounded to a multiple of `LINE`.
+        rank: Number of this process.
+        ranks: Number of processes.
         of_first: Returns to all what the first process gives.
         all_can: Returns to all whether all gave True.
 

@@ -55,9 +55,9 @@ class DescentResult:
 
     Attributes:
         weights: Final weights, shape ``(trials, d)``.
-        published: For each finished phase what is told of its published weights, each of shape ``(publications,)`` or
+        published: The measures of each finished phase's published weights, each of shape ``(publications,)`` or
             ``(publications, measures)``.
-        curve: Measures on the way by ``(phase, step)``; NaN for trials that had already finished.
+        curve: Measures during phases by ``(phase, step)``; NaN for trials that had already finished.
         seconds: Wall time, over all resumptions.
     """
 
@@ -89,11 +89,11 @@ def run(
         start: Starting weights, shape ``(trials, d)``; not changed.
         phases: What to run, in order.
         step_size: ``eta``, for all phases.
-        measure: Maps weights ``(trials, d)`` to one number for each trial; None where nothing is measured.
-        judge: Maps published weights to what is told of them: a row for each; None for ``measure``.
-        radius: Radius of the ball that every step projects on; None for no projection.
-        progress: Told of the work done, in trial steps.
-        checkpoint: Where the state is kept from time to time; a run with the same checkpoint goes on from there and
+        measure: Maps weights ``(trials, d)`` to one number for each trial; None: nothing is measured.
+        judge: Maps published weights to their measures, a row for each; None: ``measure``.
+        radius: Radius of the ball that every step projects onto; None for no projection.
+        progress: Receives the work done, in trial steps.
+        checkpoint: Where the state is saved from time to time; a run with the same checkpoint continues from there and
             ends with the same bits.
 
     Returns:

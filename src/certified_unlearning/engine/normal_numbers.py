@@ -26,8 +26,8 @@ def normal_numbers(count: int, key: int | None = None) -> NDArray[np.float64]:
 
     Args:
         count: At least 1.
-        key: Of 128 bits: the numbers are those of `randomness.normal_rows` in float64. None: of the operating system's
-            entropy, which is not kept.
+        key: A key of 128 bits, which gives the numbers of `randomness.normal_rows` in float64. None: the operating
+            system's entropy, which is not kept.
     """
     pairs = -(-count // 2)
     bits = np.frombuffer(_bits(16 * pairs, key), dtype=np.int64)
@@ -42,7 +42,7 @@ def normal_numbers(count: int, key: int | None = None) -> NDArray[np.float64]:
 
 
 def _bits(count: int, key: int | None) -> bytes:
-    """Return so many random bytes."""
+    """Return random bytes."""
     if key is None:
         return os.urandom(count)
     return Cipher(algorithms.AES128(key.to_bytes(16, "little")), modes.CTR(bytes(16))).encryptor().update(bytes(count))

@@ -4,8 +4,9 @@ An address names (seed, data set, mechanism, sweep point, trial, phase). Its noi
 steps, each from a counter-based generator of its own, so that neither the batch a trial runs in nor the point a run
 is resumed at changes a single bit on a given device. CPU and CUDA generators differ from each other.
 
-On the CPU the bits are AES-128's in counter mode, keyed by the address: nobody who sees some of the noise can tell the
-rest. That is also the fastest generator here, for processors have instructions for it. A GPU's bits are PyTorch's.
+On the CPU the bits are AES-128's in counter mode, keyed by the address: the rest of the noise cannot be predicted from
+a part of it. That is also the fastest generator here, for processors have instructions for it. A GPU's bits are
+PyTorch's.
 """
 
 import math
@@ -61,7 +62,7 @@ def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
     _, blocks, steps, dimension = out.shape
     places = [(key, first + number) for key in keys for number in range(blocks)]
     out = out.view(len(places), steps, dimension)
-    # The two numbers of a pair belong to one step: no step's noise tells anything of a later one's.
+    # The two numbers of a pair belong to one step: no step's noise reveals anything about a later one's.
     pairs = steps * -(-dimension // 2)
     at_once = len(places) if out.is_cuda else max(1, NUMBERS_AT_ONCE // (2 * pairs))
     for start in range(0, len(places), at_once):
@@ -82,9 +83,9 @@ def cipher_bits(key: int, blocks: range, count: int) -> NDArray[np.int64]:
     """Return the random integers that the CPU makes blocks of float64 numbers of, shape ``(blocks, count)``.
 
     Args:
-        key: Of one trial.
-        blocks: Their numbers, one after another.
-        count: Integers of a block; even.
+        key: Key of one trial.
+        blocks: Numbers of the blocks, in order.
+        count: Number of integers of a block; even.
     """
     # The counters of counter mode, encrypted in one go: to make a cipher takes longer than to use it for a block.
     counters = np.empty((len(blocks), count // 2, 2), dtype=">u8")

@@ -46,7 +46,7 @@ class PlannedBatch(TrialBatch):
     """Runs of a plan: an address follows from the seed and the run, so that a trial can be run again.
 
     Attributes:
-        settings: Of the plan: seed and data set name.
+        settings: The plan's seed and data set name.
     """
 
     settings: Settings
@@ -86,7 +86,7 @@ class OwnBatch(TrialBatch):
     """One run on one's own data: addresses follow from keys that are drawn for each call and kept nowhere.
 
     Attributes:
-        secrets: A key for each trial; whoever knows it can subtract the noise. Empty where no noise is drawn.
+        secrets: A key for each trial, with which its noise can be subtracted. Empty where no noise is drawn.
     """
 
     secrets: Sequence[int] = ()

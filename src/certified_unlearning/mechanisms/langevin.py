@@ -1,4 +1,4 @@
-"""Langevin unlearning: learn with projected noisy gradient descent, unlearn by going on with it on the new data.
+"""Langevin unlearning: learn with projected noisy gradient descent, unlearn by continuing it on the new data.
 
 Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), eq. 1 and 2. Only the noisy weights are kept:
 there is no secret state.
@@ -72,7 +72,7 @@ def request_phase(
 
     Args:
         batch: The runs.
-        number: Of the request.
+        number: Number of the request.
         measure_at: Steps at which trials are measured on the way.
         place: Where in a cycle of mini-batches it begins.
     """

@@ -70,18 +70,18 @@ def planned_run(
     """Return a run that removes records at once, wherever they lie, by the least steps that meet the target.
 
     Args:
-        constants: Of the problem.
+        constants: Constants of the problem.
         experiment: The experiment's name.
         batch_size: ``b``, at most ``n``.
         step_size: ``eta``.
         sigma: Noise scale.
-        epsilon: The target.
-        records: How many records go.
-        epochs: Passes over the data in learning.
+        epsilon: Target epsilon.
+        records: Number of removed records.
+        epochs: Number of passes over the data in learning.
 
     Raises:
-        AssumptionError: The step size is too large, the rule for ``L`` says nothing of batches, or the noise would
-            drown in rounding.
+        AssumptionError: The step size is too large, the rule for ``L`` does not cover batches, or the noise would drown
+            in rounding.
         InfeasibleError: The target cannot be met.
     """
     if batch_size > constants.n:

@@ -338,7 +338,7 @@ class NewtonRemoval:
         Args:
             objective: The loss.
             weights: Where to start.
-            share: Of the first gradient, that is enough; what the last step of a reading needs always is.
+            share: Share of the first gradient that suffices; what the last step of a reading needs always suffices.
             narrow: Whether Hessians are made of float32 products.
         """
         enough = self._start_gradient

@@ -42,7 +42,7 @@ class Planner:
     Attributes:
         settings: What the preset's experiments share.
         experiment: The experiment's name.
-        constants: Of the problem.
+        constants: Constants of the problem.
         exact: The problem in exact arithmetic.
         epsilons: Every epsilon that is asked for.
         langevin_noise: Pairs of a noise scale of Langevin unlearning and an epsilon, as exact arithmetic has them.
@@ -71,7 +71,7 @@ class Planner:
         """The constants as certificates tell them."""
         if built_in(self.constants.dataset) is not None:
             return self.constants
-        # Of a table of one's own a digest or an eigenvalue would let whoever has the other records guess a removed one.
+        # For a user's own table, a digest or an eigenvalue would allow guessing a removed record from the others.
         eigenvalue = None if self.constants.smoothness == "bound" else self.constants.largest_eigenvalue
         return self.constants.model_copy(update={"largest_eigenvalue": eigenvalue, "data_sha256": None})
 

@@ -45,7 +45,7 @@ _SPARSE_REFIT_STEPS = 60
 
 
 class RefitPlan(BaseModel):
-    """What is fixed before anything is learned; nothing in it depends on the records but their number.
+    """What is fixed before anything is learned; it depends on the records only through their number.
 
     Attributes:
         n: Number of records at the start, public rows included; it stays what the loss is divided by (adjacency
@@ -53,22 +53,22 @@ class RefitPlan(BaseModel):
         features: Columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
         strong_convexity: ``m``.
-        epsilon: The target for the model published last.
-        delta: Of the target.
+        epsilon: Target epsilon for the last published model.
+        delta: Target delta.
         sigma: Standard deviation of the noise on published weights.
-        budget: ``tau``: what the certified gradient's norm, or ``m`` times the certified distance to the minimiser, is
-            never above when a model is published.
+        budget: Upper bound ``tau`` on the certified gradient's norm, or on ``m`` times the certified distance to the
+            minimiser, whenever a model is published.
         downdate: Whether Newton removal takes each record's part out of its matrix.
-        strict: Whether a bound that holds for all data says when data are read again.
-        records_between_reads: Data are read again for the request with which more records than this were removed since
-            they were read last; 0 where every request reads them, whatever number was given.
+        strict: Whether a bound that holds for all data determines when data are read again.
+        records_between_reads: The data are read again at the request after which more records than this were removed
+            since the last reading; 0 where every request reads them, whatever number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
             enough, instead of learning anew. With three classes or more every request does. Plans of earlier releases
             have no passes.
         public_records: How many of the rows are public: they are in the objective, and never leave.
         public_curvature: ``k``, what these add to ``m`` between the exact minimiser and the weights, whatever the other
             records are (`accounting.residual.public`); 0 where it was not found to be worth anything.
-        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
         sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
             would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
             planned for as dense ones.

@@ -25,9 +25,10 @@ class ProblemConstants(_Model):
 
     Attributes:
         n: Number of training records.
-        d: Number of parameters: of features, times the classes where there are more than two.
+        d: Number of parameters: the number of features, times that of classes if there are more than two.
         classes: Number of classes: 2 for the logistic loss, more for softmax, 1 for the squared loss of targets.
-        largest_eigenvalue: Of ``X'X / n``: what the spectral rules for ``L`` start from; None where it is not told.
+        largest_eigenvalue: Largest eigenvalue of ``X'X / n``, which the spectral rules for ``L`` use; None if not
+            stated.
         strong_convexity: ``m``, the l2 coefficient lambda.
         smoothness_constant: ``L`` of each record's loss, regulariser included.
         lipschitz: ``M``, a bound on the norm of each record's data-loss gradient.
@@ -36,8 +37,8 @@ class ProblemConstants(_Model):
         smoothness: The rule that gave ``L``.
         dataset: The data set's name.
         features: What a certificate calls its features; None for the only or usual ones.
-        data_sha256: Digest of the prepared data set; None where it is not told.
-        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        data_sha256: Digest of the prepared data set; None if not stated.
+        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
         target_range: The public range that the targets of ridge regression were clipped to; None for classes.
     """
 
@@ -95,15 +96,16 @@ class Run(_Model):
         mechanism: The mechanism's name.
         variant: Which form of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``,
             ``published-state``, ``noisy``, ``noiseless``).
-        accountant: Which analysis gave ``epsilon`` (of a noisy retraining: the noise, where accountants differ in it).
+        accountant: The accountant that gave ``epsilon`` (for a noisy retraining: the noise, if accountants differ in
+            it).
         guarantee: What ``epsilon`` is: an upper bound, exact, as published (the theorem is applied outside its
             statement), or a heuristic.
         method: How people call mechanism and accountant, such as ``Langevin (lsi)``.
         member: What tells apart the lines of one method, such as ``K = 1``; empty where there is one line.
         line: The line that the run belongs to: method, member and what is kept.
         point: Its name: the line, and the value of what the experiment sweeps.
-        constants: Of the problem.
-        epsilon_target: The epsilon asked for.
+        constants: Constants of the problem.
+        epsilon_target: The requested epsilon.
         initial_epsilon: Epsilon before any unlearning step, at the plan's delta; None where it has no meaning.
         sigma: The noise scale. Langevin and noisy retraining: per-step standard deviation ``sqrt(2 step_size) sigma``.
             Descent-to-Delete: the standard deviation of the noise added on publication.
@@ -195,7 +197,7 @@ class ExperimentPlan(_Model):
         settings: What the preset's experiments share.
         sweep: What the experiment sweeps, as it stands in `params.yaml`.
         features: What the features are, in words.
-        constants: Of the problem that all runs share.
+        constants: Constants of the problem that all runs share.
         runs: In the order in which tables and legends show them.
         left_out: Why there are no runs, in a sentence; None where there are.
     """

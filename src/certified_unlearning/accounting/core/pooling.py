@@ -109,7 +109,7 @@ class Pool:
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
         noise_unit: Unit of the square roots of the blocks' noises.
-        blocks: For each block of neighbouring steps the sums of p and q, as if the run ended with it, and the logarithm
+        blocks: The sums of p and q of each block of neighbouring steps, as if the run ended with it, and the logarithm
             of its decay.
     """
 

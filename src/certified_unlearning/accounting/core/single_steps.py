@@ -17,7 +17,7 @@ from certified_unlearning.accounting.core.search import Array, Whole
 
 SOURCE = Path(__file__).with_name("single_steps.cpp")
 MOST_STEPS = 1 << 14
-"""For more steps, combining steps with equal differences into runs is faster."""
+"""Largest number of steps; with more, combining steps with equal differences into runs is faster."""
 
 
 def takes(steps: int) -> bool:

@@ -52,7 +52,7 @@ class PrivateRun(RunConstants):
         steps: Number of iterates of noisy gradient descent, including the start; there is one noisy gradient less.
         step_size: Step size of noisy gradient descent.
         strong_convexity: Strong convexity of output perturbation.
-        inexactness: For output perturbation, the largest distance of the computed minimiser from the exact one.
+        inexactness: Largest distance of the computed minimiser from the exact one, in output perturbation.
     """
 
     radius: float = Field(gt=0)

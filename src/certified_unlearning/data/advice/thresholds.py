@@ -1,7 +1,7 @@
 """Decision thresholds of two classes: which probability of a class is enough to predict it, chosen on labelled records.
 
-A threshold that is chosen on a model's training records tells of them, also when they are removed later. So a caller
-gives others.
+A threshold chosen on a model's training records depends on them, even after they are removed. So callers give other
+records.
 """
 
 import math
@@ -22,12 +22,12 @@ Array = NDArray[np.float64]
 
 
 class Threshold(NamedTuple):
-    """Which probability of one of two classes is enough to predict it.
+    """The probability of one of two classes from which on it is predicted.
 
     Attributes:
-        probability: From which one on, strictly between 0 and 1.
+        probability: The threshold, strictly between 0 and 1.
         position: The number of the class, 0 or 1.
-        name: What the class is called.
+        name: Name of the class.
     """
 
     probability: float
@@ -115,8 +115,8 @@ class Criterion(NamedTuple):
         """Choose a threshold on records, with as few digits as do: so it is hardly a record's own probability.
 
         Args:
-            probabilities: Of the class, shape ``(n,)``.
-            is_of_class: Whether each record is of it, shape ``(n,)``.
+            probabilities: Probabilities of the class, shape ``(n,)``.
+            is_of_class: Whether each record is of the class, shape ``(n,)``.
 
         Raises:
             DataError: All records are of one class, or no threshold has the precision that is asked for.

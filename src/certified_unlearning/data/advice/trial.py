@@ -56,7 +56,7 @@ class Noise(NamedTuple):
     Attributes:
         sigma: Its standard deviation on each weight; or, with a step size, the noise scale of the steps that leave it:
             there is less of it in directions in which the objective is curved.
-        step_size: Of these steps; None where noise was added to weights at once.
+        step_size: Size of these steps; None if noise was added to weights at once.
     """
 
     sigma: float

@@ -21,7 +21,7 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
     Args:
         name: What the data set is called.
         table: The declaration; it must have a split.
-        seed: Of the split, where one is drawn.
+        seed: Seed of the split, if one is drawn.
         scratch: A directory with room for the training rows. Nothing is left there.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 _NUMBER = re.compile(r"(?<![\w.,'\"])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'\"])")
 _NAMED = 4
-"""Of more columns only the first ones and the last are named."""
+"""With more columns, only the first ones and the last are named."""
 
 
 def which(columns: Sequence[str]) -> str:

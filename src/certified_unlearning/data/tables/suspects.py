@@ -1,4 +1,4 @@
-"""Columns that should be no features: they number the rows, or copy the label."""
+"""Columns that should not be features because they number the rows or copy the label."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ class Suspects:
     """Features that number the rows, or copy the label, as far as rows were read.
 
     Args:
-        names: Of all features; none where somebody chose them.
+        names: Names of all features; empty if features were chosen explicitly.
         classes: Number of classes; 0 for targets that are numbers.
     """
 

@@ -123,7 +123,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def _refuse_by_name(table: Table, column: str) -> None:
-    """Refuse a column that nobody chose as a feature and whose name says that it is none."""
+    """Refuse a column that was not chosen as a feature and whose name says that it is not one."""
     name = _plain_name(column)
     copied = next((role for role, other in table.roles.items() if _plain_name(other) == name), None)
     if copied is not None:
@@ -180,9 +180,10 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
 
     Args:
         table: The declaration, resolved or not.
-        seed: Of the split, where one is drawn: each row is a test record with the declared probability, whatever
-            the other rows are.
-        all_columns: Whether nobody chose the features: then a column that numbers the rows is refused, after the last.
+        seed: Seed of the split, if one is drawn: each row is a test record with the declared probability, whatever the
+            other rows are.
+        all_columns: Whether features were not chosen explicitly: then a column that numbers the rows is refused, after
+            the last row.
 
     Raises:
         ParameterError: The declaration contradicts itself.

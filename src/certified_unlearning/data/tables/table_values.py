@@ -42,7 +42,7 @@ TARGET = Remedies(
     "write it like 1234.5; --regression (target_range in a file) predicts numbers only",
     "--regression (target_range in a file) predicts numbers only",
 )
-"""Of a label that is a number to predict."""
+"""Remedies for a label that is a number to predict."""
 
 
 class UnfitRowError(DataError):

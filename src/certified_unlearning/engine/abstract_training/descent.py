@@ -1,4 +1,4 @@
-"""Descent on a network's parameters, of many runs at once: the trainer that boxes speak of.
+"""Descent on a network's parameters, for many runs at once: the trainer that boxes cover.
 
 Runs may differ in their starts, in which records of a batch are present, and in records that were added. Batches stay
 the places that they were: a record that is missing leaves its place empty.
@@ -32,14 +32,15 @@ class Descent:
     The direction of a batch is the mean of its records' clipped gradients; an empty batch has direction 0.
 
     Attributes:
-        loss: Of a record.
-        step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
-        decay: ``eta``.
-        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries; a
-            record whose inputs are too large for that counts nothing (`clipping.norm_factor`).
-        bound: ``gamma``: the most of an entry, or the norm; None without clipping.
-        weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update.
-        momentum: ``mu``.
+        loss: Loss of a record.
+        step_size: Step size ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
+        decay: Decay ``eta``.
+        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over
+            all entries; a record whose inputs are too large for that has no effect (`clipping.norm_factor`).
+        bound: Bound ``gamma`` on entries or on the norm; None without clipping.
+        weight_decay: Decoupled weight decay ``lambda``: parameters are multiplied by ``1 - alpha_n lambda`` in every
+            update.
+        momentum: Momentum ``mu``.
         nesterov: Whether the step looks ahead, as in PyTorch.
         couples_decay: Must stay False: weight decay inside the velocity makes boxes unsound.
 
@@ -127,8 +128,8 @@ def directions(
         rows: Shape ``(runs or 1, records, ...)``.
         labels: Shape ``(records,)`` or ``(runs, records)``.
         present: Shape ``(runs or 1, records)``: which places are filled; None for all.
-        divisor: What sums are divided by; None for the number of records present.
-        at_once: How many records to handle together; None for all.
+        divisor: Divisor of sums; None: the number of records present.
+        at_once: Number of records to handle together; None: all.
     """
     records = rows.shape[1]
     counts = rows.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(rows)
@@ -177,7 +178,7 @@ class State:
     Attributes:
         parameters: Each of shape ``(runs, ...)``.
         velocities: With momentum, after the first update.
-        updates: How many were made.
+        updates: Number of updates made.
     """
 
     parameters: Parameters

@@ -21,7 +21,7 @@ from certified_unlearning.engine.intervals.propagation import Bounding, Factors
 from certified_unlearning.vocabulary import Clipping
 
 NUMBERS_AT_ONCE = 1 << 18
-"""Of gradients that are formed together: pieces that stay in a processor's cache."""
+"""Number of gradient entries that are formed together, to stay in a processor's cache."""
 
 
 class Sums(NamedTuple):
@@ -54,12 +54,12 @@ class Extremes:
     """What the bounds of a descent direction need to know of a batch, for one parameter.
 
     Attributes:
-        private: Of records that may be removed.
-        public: Sums of bounds of those that may not; None where there are none.
+        private: Sums and extremes of records that may be removed.
+        public: Sums of bounds of records that may not; None if there are none.
         size: Upper bound of the sum of absolute gradients, for rounding.
-        records: How many may be removed.
-        public_records: How many may not.
-        terms: How many numbers a sum adds up, at most.
+        records: Number of records that may be removed.
+        public_records: Number of records that may not.
+        terms: Largest number of terms of a sum.
     """
 
     private: Sums
@@ -99,9 +99,9 @@ def extremes(
     Args:
         network: The layers.
         factors: What `propagation.backward` returned.
-        most: How many extremes to keep.
-        clipping: Of each record's gradient.
-        bound: To which: shape ``(runs,)``; infinite where there is none.
+        most: Number of extremes to keep.
+        clipping: How each record's gradient is clipped.
+        bound: Bound to clip to, shape ``(runs,)``; infinite for none.
         bounding: How products are bounded.
         public: Shape ``(records,)``: which records cannot be removed; None for none.
     """
@@ -136,7 +136,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     """Return sums and extremes of all records' gradients of one weight, shape ``(runs, ..., outputs, inputs)``.
 
     Args:
-        factors: Of the weight.
+        factors: Factors of the weight.
         most: How many extremes to keep, at most as many as there are records.
         bound: To clamp to, shape ``(runs,)``; may be infinite.
         bounding: How products are bounded.

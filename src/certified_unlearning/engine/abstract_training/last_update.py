@@ -46,7 +46,7 @@ def last_update(
     update: int,
     divisor: int | None = None,
 ) -> LastUpdate | None:
-    """Return how the last update moved the last weights; all is as `train` was given it, which checks it.
+    """Return how the last update moved the last weights; the arguments are those of `train`, which checks them.
 
     Lines are of changes that the neighbourhood names, not of poisoned records.
 
@@ -54,12 +54,12 @@ def last_update(
         network: The layers.
         descent: How parameters follow gradients.
         box: Parameters before the update, each of shape ``(runs, ...)``.
-        batch: Of the update.
+        batch: The batch of the update.
         k: Budgets, one for each run.
-        neighbourhood: Which data sets the boxes cover.
+        neighbourhood: The data sets that the boxes cover.
         bounding: How bounds are computed.
         update: Its number, counted from 0.
-        divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
+        divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
 
     Returns:
         None where there are no such lines. They need hidden units of a ReLU before a dense layer with one logit, or
@@ -163,7 +163,7 @@ class _Side:
 
     def __init__(self, runs: int, width: int, like: Tensor) -> None:
         self.slopes = like.new_zeros(runs, width, width)
-        """Of the sum, by the last weights."""
+        """Slopes of the sum, with respect to the last weights."""
         self.rest = like.new_zeros(runs, width)
         self.size = like.new_zeros(runs, width)
         self.least = like.new_zeros(runs, 0, width)

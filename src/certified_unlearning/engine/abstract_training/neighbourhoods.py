@@ -53,7 +53,7 @@ class Neighbourhood:
 
     @property
     def adds(self) -> bool:
-        """Whether records come that nobody knows, so that only clipping bounds their gradients."""
+        """Whether unknown records are added, whose gradients only clipping bounds."""
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
@@ -100,12 +100,12 @@ def direction_bounds(
     """Return bounds of the directions of all neighbours' batches, for one parameter.
 
     Args:
-        found: Of the batch; of all records where the order is free.
-        neighbourhood: Which.
+        found: Extremes of the batch, or of all records if the order is free.
+        neighbourhood: The neighbourhood.
         k: Budgets, shape ``(runs,)``, integers.
-        bound: What every entry of a clipped gradient is at most, shape ``(runs,)``; infinite without clipping.
-        divisor: Where it is fixed.
-        batch: Records of a batch where the order is free.
+        bound: Largest entry of a clipped gradient, shape ``(runs,)``; infinite without clipping.
+        divisor: The divisor, if fixed.
+        batch: Number of records of a batch, if the order is free.
         rounding: How to round.
     """
     private, public = found.private, found.public

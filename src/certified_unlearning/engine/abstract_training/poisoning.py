@@ -1,4 +1,4 @@
-"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none come, none go.
+"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none are added or removed.
 
 Each record has two boxes of gradients, clean and poisoned. The largest direction takes clean bounds of all, and for the
 few records where it gains most the poisoned ones instead; a record may suffer both changes, so that separate boxes for
@@ -33,10 +33,10 @@ class Poisoning:
     """What may happen to the records of every batch.
 
     Attributes:
-        moved: Of how many records inputs are moved.
-        by: How far, in every coordinate.
-        relabelled: Of how many records labels are changed, to any class.
-        together: Whether these are the same records; otherwise others may be relabelled than moved.
+        moved: Number of records whose inputs are moved.
+        by: How far inputs are moved, in every coordinate.
+        relabelled: Number of records whose labels are changed, to any class.
+        together: Whether these are the same records; otherwise different records may be relabelled and moved.
     """
 
     moved: int = 0
@@ -53,7 +53,7 @@ class Poisoning:
 
     @property
     def records(self) -> int:
-        """How many records suffer something, at most."""
+        """Largest number of changed records."""
         return max(self.moved, self.relabelled) if self.together else self.moved + self.relabelled
 
 

@@ -25,7 +25,7 @@ from certified_unlearning.errors import DataError, ParameterError
 
 Box = tuple[Interval, ...]
 NUMBERS_AT_ONCE = 1 << 17
-"""Of bounds that are formed together in one layer: pieces that stay in a processor's cache."""
+"""Number of bounds that are formed together in one layer, to stay in a processor's cache."""
 NUMBERS_AT_ONCE_ON_GPU = 1 << 25
 """The same on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
@@ -49,13 +49,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Trained:
-    """What abstract training ends with.
+    """The result of abstract training.
 
     Attributes:
-        parameters: Of the data set itself, each of shape ``(runs or 1, ...)``.
+        parameters: Parameters of the data set itself, each of shape ``(runs or 1, ...)``.
         box: Each of shape ``(runs, ...)``: one box for each budget.
-        updates: How many were made.
-        before: The box before the last one; None where none was made.
+        updates: Number of updates made.
+        before: The box before the last update; None if there was none.
     """
 
     parameters: Parameters
@@ -84,18 +84,18 @@ def train(
         network: The layers.
         descent: How parameters follow gradients.
         start: Where training starts, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
-        batches: Of every update in turn.
+        batches: The batch of every update, in order.
         k: Budgets, one for each run.
-        neighbourhood: Which data sets the boxes cover; at most k removals in every batch unless it says otherwise.
+        neighbourhood: The data sets that the boxes cover; by default at most k removals in every batch.
         bounding: How bounds are computed.
-        divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
+        divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
         everyone: All records, where the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
         box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
             and ``start`` lies in it. None: they start where the data set does.
 
     Raises:
-        ParameterError: Something makes no sense, or needs clipping.
+        ParameterError: An argument is invalid, or clipping is required.
         AssumptionError: A batch may lose all its records.
         DataError: Records are not finite.
         IntervalError: Bounds overflow, or parameters leave their box.
@@ -249,7 +249,7 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
     """Check that parameters lie in their box: strictly where bounds are rounded outward.
 
     Raises:
-        IntervalError: They do not.
+        IntervalError: They do not lie in it.
     """
     for place, (values, box) in enumerate(zip(trained.parameters, trained.box, strict=True)):
         if not bounding.rounding.is_outward:

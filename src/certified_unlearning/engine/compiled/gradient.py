@@ -57,7 +57,7 @@ def logistic_gradient(
         labels: -1 or 1, shape ``(n,)``.
         weights: Shape ``(d,)``.
         block: Rows that are added one after another.
-        class_weights: Of -1 and 1; None for 1.
+        class_weights: Weights of -1 and 1; None for 1.
     """
     return _logistic_gradient(rows, labels, weights, None, block, class_weights)
 
@@ -111,11 +111,11 @@ def class_gradients(
 
     Args:
         rows: Shape ``(n, d)``; `takes` them.
-        numbers: Of their classes, int64, shape ``(n,)``.
-        weights: Of some classes, shape ``(len(positives), d)``.
+        numbers: Numbers of their classes, int64, shape ``(n,)``.
+        weights: Weights of some classes, shape ``(len(positives), d)``.
         positives: The numbers of these classes.
         block: Rows that are added one after another.
-        class_weights: Of all classes; None for 1.
+        class_weights: Weights of all classes; None for 1.
     """
     found = library()
     assert found is not None

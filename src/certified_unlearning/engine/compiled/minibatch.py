@@ -98,7 +98,7 @@ def noisy_steps(
         labels: -1 or +1, shape ``(n,)``; not looked at without weights of classes.
         batch: The first step's batch.
         batch_size: ``b``.
-        class_weights: Of -1 and +1; None for 1.
+        class_weights: Weights of -1 and +1; None for 1.
         strong_convexity: ``m``.
         step_size: ``eta``.
         noise_std: Standard deviation of a step's noise; 0 for none.

@@ -14,8 +14,8 @@ from certified_unlearning.errors import ParameterError
 Loss = Literal["logistic", "softmax", "squared", "hinge"]
 
 NUMBERS_AT_ONCE = 1 << 19
-"""Of rows that a processor gathers together: trials are taken in blocks, since pieces of 32 MiB and more take twice as
-long to get from the system as to fill."""
+"""Number of row entries that are gathered together: trials are taken in blocks, because allocating pieces of 32 MiB and
+more takes twice as long as filling them."""
 
 
 class RecordGradients(Protocol):

@@ -145,7 +145,7 @@ class PrefixTree:
         return work
 
     def insert(self, record: int, positions: Tensor, draws: Draws) -> TreeWork:
-        """Insert a record; whoever was at its position moves to the end.
+        """Insert a record; the record at its position moves to the end.
 
         Args:
             record: One that is not there.

@@ -62,7 +62,7 @@ def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tenso
     is taken to be 0.
 
     Args:
-        factors: Of all affine layers.
+        factors: Factors of all affine layers.
         biases: Whether each has a bias.
         bound: Shape ``(runs,)``.
         rounding: How to round.
@@ -98,7 +98,7 @@ def norm_factor(columns: Sequence[Tensor], length: Tensor, bound: Tensor) -> Ten
     Args:
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
         length: Norms of the gradients, shape ``(runs, records)``.
-        bound: To clip to; broadcasts with it.
+        bound: Bound to clip to; broadcasts with it.
     """
     factor = (bound / length).clamp_max(1)  # A norm of 0 leaves a factor of 1.
     return torch.where(_is_short(columns) & (factor >= torch.finfo(factor.dtype).tiny), factor, 0)

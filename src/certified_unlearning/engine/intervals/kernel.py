@@ -17,7 +17,7 @@ from certified_unlearning.engine.intervals.interval import Interval
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
 TILE = 16
-"""Of `kernel.cpp`: how many columns it works along."""
+"""Number of columns that `kernel.cpp` works along."""
 MOST_TURNED = 256
 """Columns of more are not turned: those of some hundred records would leave the cache."""
 MOST_COLUMNS = 2

@@ -158,8 +158,8 @@ def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
     Where a weight's sign is known there is no gap but for rounding, upward.
 
     Args:
-        weights: Of each unit, shape ``(runs, units)``.
-        units: None below 0, shape ``(runs, records, units)``.
+        weights: Weights of the units, shape ``(runs, units)``.
+        units: Activations, none below 0, shape ``(runs, records, units)``.
 
     Returns:
         Shapes ``(runs, records, units)`` and ``(runs, records)``.

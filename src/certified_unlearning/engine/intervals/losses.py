@@ -73,8 +73,8 @@ def loss_bounds(
         logits: Shape ``(runs, records, outputs)``.
         labels: As there.
         loss: Which.
-        pairs: Of cross-entropy, bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``,
-            taken instead of what single logits give.
+        pairs: Bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``, used for
+            cross-entropy instead of the bounds by single logits.
         rounding: How to round.
     """
     if loss == "cross-entropy":

@@ -18,7 +18,7 @@ from certified_unlearning.errors import ParameterError
 
 SUPPORTED = "Linear, Conv2d, ReLU, Flatten"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""Where a module keeps what others added to its computation."""
+"""Attributes where a module keeps hooks that change its computation."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Convolution:
         channels: Channels of the input.
         outputs: Channels of the output.
         kernel: Height and width.
-        stride: Of the kernel.
+        stride: Stride of the kernel.
         padding: Zeros on each side.
-        dilation: Of the kernel.
+        dilation: Dilation of the kernel.
         bias: Whether there is a bias.
     """
 

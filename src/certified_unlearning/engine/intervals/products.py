@@ -16,9 +16,9 @@ from certified_unlearning.engine.intervals.rounding import NAIVE, OUTWARD, Round
 from certified_unlearning.vocabulary import IntervalProduct
 
 NUMBERS_AT_ONCE = 1 << 20
-"""Of a product that is formed term by term."""
+"""Number of entries of a product that is formed term by term."""
 NUMBERS_IN_CACHE = 1 << 16
-"""Of rows whose magnitudes are formed for a product."""
+"""Number of entries of rows whose magnitudes are formed for a product."""
 
 
 def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[Tensor, Tensor]:

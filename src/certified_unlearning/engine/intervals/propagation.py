@@ -33,10 +33,10 @@ class Bounding:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
         softmax: ``pairwise`` by differences of logits besides, or ``tight`` by single logits.
-        differences: Of logits, where predictions are certified: ``updated``, by lines through the last update of
-            training and through all hidden layers besides, ``relaxed``, without the former, or ``joint``, by
-            differences of the last weights alone, where a larger box never has narrower bounds. Training knows
-            ``joint`` only.
+        differences: How differences of logits are bounded where predictions are certified: ``updated``, additionally by
+            lines through the last update of training and through all hidden layers; ``relaxed``, without the former; or
+            ``joint``, by differences of the last weights alone, where a larger box never has narrower bounds. Training
+            uses ``joint`` only.
         rounding: Outward, or naive, which is no proof.
     """
 
@@ -61,10 +61,10 @@ class Activations:
 
     Attributes:
         logits: Shape ``(runs, records, outputs)``.
-        columns: Of each affine layer, its inputs, shape ``(runs or 1, records, positions, inputs)``.
-        nonnegative: Of each affine layer, whether its inputs come from a ReLU.
-        before: Of each ReLU, its inputs.
-        shapes: Of each affine layer, the shape of its inputs before they were unfolded.
+        columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
+        nonnegative: Whether the inputs of each affine layer come from a ReLU.
+        before: Inputs of each ReLU.
+        shapes: Shapes of the inputs of each affine layer before they were unfolded.
     """
 
     logits: Interval
@@ -110,7 +110,7 @@ def forward(
         network: The layers.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Shape ``(runs or 1, records, ...)``, with ... as the first layer takes a record; or an interval of these.
-        bounding: How.
+        bounding: How bounds are computed.
     """
     values = rows if isinstance(rows, Interval) else Interval.point(rows)
     nonnegative = False
@@ -151,7 +151,7 @@ def paired_differences(
         network: The layers.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
-        bounding: How.
+        bounding: How bounds are computed.
         relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
             those of a larger one may happen to give narrower bounds: training, whose boxes are to be nested, has none.
         last: Lines of the last update of training, for a network with two logits; None for none.
@@ -261,7 +261,7 @@ def backward(
         activations: What `forward` returned for them.
         labels: Shape ``(records,)`` or ``(runs, records)``.
         loss: Which.
-        bounding: How.
+        bounding: How bounds are computed.
     """
     pairs = None
     if loss == "cross-entropy" and bounding.softmax == "pairwise":
@@ -286,7 +286,7 @@ def backward_from(
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
         values: Bounds of the derivatives.
-        bounding: How.
+        bounding: How bounds are computed.
         labels: Where these are those of cross-entropy with labels, as for `backward`: then they add up to 0, which
             makes the bounds tighter.
     """

@@ -57,9 +57,9 @@ def relaxed(
 
     Args:
         layers: Each affine layer with its weight and its bias, as `Network.by_layer` gives them; the last is not used.
-        before: Of each ReLU, its inputs, shape ``(runs, records, units)``.
+        before: Inputs of each ReLU, shape ``(runs, records, units)``.
         rows: The functions' weights, shape ``(runs, functions, units)``.
-        shifts: What is added, shape ``(runs, functions)``.
+        shifts: Constants that are added, shape ``(runs, functions)``.
         sizes: Magnitudes of what was rounded to compute the functions' values, as ``rows`` and ``shifts``.
         rounding: How to round.
 

@@ -41,10 +41,10 @@ class Regression:
         rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file; or sparse, float64.
         labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, of more the class' number; of ridge regression
             targets.
-        n: What the sum is divided by.
-        strong_convexity: ``m``.
-        classes: At least 2; 1 for ridge regression.
-        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        n: Divisor of the sum.
+        strong_convexity: Strong convexity ``m``.
+        classes: Number of classes, at least 2; 1 for ridge regression.
+        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
     """
 
     rows: Rows
@@ -285,8 +285,8 @@ def gradients(objective: Regression, weights: Array, positives: Sequence[int]) -
 
     Args:
         objective: Rows, with numbers of three classes or more as labels.
-        weights: Of each of these classes, shape ``(len(positives), d)``.
-        positives: Their numbers.
+        weights: Weights of each of these classes, shape ``(len(positives), d)``.
+        positives: Numbers of these classes.
     """
     if compiled.takes(objective.rows, objective.labels, np.int64):
         total = compiled.class_gradients(
@@ -310,11 +310,11 @@ def removed_gradients(
     """Return `removed_gradient` of every class against the rest, shape ``(classes, d)``.
 
     Args:
-        rows: Those of the records that leave.
-        numbers: Of their classes.
-        weights: Of every class, shape ``(classes, d)``.
-        n: What the sums are divided by.
-        class_weights: Of every class; None for 1.
+        rows: Rows of the records that leave.
+        numbers: Numbers of their classes.
+        weights: Weights of every class, shape ``(classes, d)``.
+        n: Divisor of the sums.
+        class_weights: Weight of every class; None for 1.
     """
     ghat, every = np.zeros_like(weights), range(len(weights))
     for some in _blocks_of(len(rows), rows.shape[1]):

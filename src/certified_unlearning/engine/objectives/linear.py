@@ -104,7 +104,7 @@ def multipliers(labels: Tensor, class_weights: Sequence[float] | Tensor, dtype: 
         labels: -1 or +1 of two classes, else 0 to ``classes - 1``; shape ``(records,)``.
         class_weights: A number for each class, those of two in the order -1, +1. A tensor of that type which lies where
             the labels do is not copied.
-        dtype: Of the numbers.
+        dtype: Type of the numbers.
     """
     numbers = (labels > 0).long() if len(class_weights) == 2 else labels.long()
     return torch.as_tensor(class_weights, dtype=dtype, device=labels.device)[numbers]

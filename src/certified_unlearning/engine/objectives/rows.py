@@ -57,11 +57,11 @@ class StreamedRows:
     All slices share one piece of memory: taking the next one overwrites the one before.
 
     Args:
-        source: Where the rows lie.
-        dtype: Of the slices.
-        device: Of the slices.
-        factors: What each row is multiplied by, shape ``(n,)``; by default nothing.
-        scratch: Where rows are read into; by default memory of their own.
+        source: The source of the rows.
+        dtype: Type of the slices.
+        device: Device of the slices.
+        factors: Factor on each row, shape ``(n,)``; by default none.
+        scratch: Where rows are read into; by default separate memory.
     """
 
     def __init__(

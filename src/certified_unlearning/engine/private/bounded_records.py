@@ -13,7 +13,7 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.errors import DataError, ParameterError
 
 NUMBERS_AT_ONCE = 1 << 20
-"""Of scores of all trials that are held together."""
+"""Number of scores of all trials that are held together."""
 
 
 class BoundedRecords:
@@ -25,8 +25,8 @@ class BoundedRecords:
         Args:
             rows: Shape ``(n, features)``, floating.
             targets: Shape ``(n,)``; -1 and 1 for the logistic loss.
-            loss: Of a score and a target.
-            row_norm: ``X``.
+            loss: Loss of a score and a target.
+            row_norm: Largest norm ``X`` of a row.
 
         Raises:
             ParameterError: Shapes do not fit.
@@ -88,7 +88,7 @@ class BoundedRecords:
 
         Args:
             weights: Shape ``(trials, features)``, float64.
-            members: Of each trial, which records: positions, shape ``(members,)``; there may be none.
+            members: Positions of each trial's records, shape ``(members,)``; there may be none.
             clip: The norm.
         """
         sums = torch.zeros_like(weights)

@@ -121,8 +121,9 @@ class CertifiedShards:
         slices: Shape ``(n,)``: as `CertifiedEnsemble.slices` drew them.
         standing: What has left, and how often shards were trained again.
         parameters: Shapes ``(shards, slices + 1, 1, ...)``: before the first stage, and after each.
-        lower: Of the boxes, shapes ``(shards, slices + 1, budgets, ...)``; of budgets that are not usable a point.
-        upper: Of the boxes.
+        lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``; a point for budgets that are not
+            usable.
+        upper: Upper ends of the boxes.
     """
 
     settings: CertifiedEnsemble

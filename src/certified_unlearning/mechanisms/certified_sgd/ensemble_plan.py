@@ -21,17 +21,17 @@ from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_BOX, 
 from certified_unlearning.vocabulary import NetworkLoss
 
 USUAL_SHARDS = 5
-"""Shards, where nobody says how many."""
+"""Default number of shards."""
 USUAL_SLICES = 2
-"""Slices of a shard, where nobody says how many."""
+"""Default number of slices of a shard."""
 USUAL_BUDGETS = (1, 2, 4, 8)
-"""Budgets, where nobody says which."""
+"""Default budgets."""
 USUAL_EPOCHS = 5
-"""Updates of a stage, where nobody says how many."""
+"""Default number of updates of a stage."""
 USUAL_STEP_SIZE = 4.0
-"""For rows of norm 1 and clipped gradients, where nobody says it."""
+"""Default step size, for rows of norm 1 and clipped gradients."""
 USUAL_BOUND = 0.1
-"""What entries of a gradient are clipped to, where nobody says it."""
+"""Default bound that entries of a gradient are clipped to."""
 _KEY_BITS = 62
 
 

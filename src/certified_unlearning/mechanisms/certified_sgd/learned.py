@@ -32,7 +32,7 @@ class Learned:
         bounding: How bounds are computed.
         parameters: Each of shape ``(1, ...)``.
         box: Each of shape ``(budgets, ...)``; nested.
-        budgets: Of each box, in rising order.
+        budgets: Budget of each box, in ascending order.
         smallest_batch: Records of the smallest batch.
         last: Lines of the last update, which no box knows; None where there are none.
     """
@@ -61,7 +61,7 @@ class Learned:
             tensors: As from a file.
             network: The layers.
             bounding: How bounds are computed: with lines of the last update only where it says so and they are there.
-            budgets: Of each box.
+            budgets: Budget of each box.
             smallest_batch: Records of the smallest batch.
 
         Raises:

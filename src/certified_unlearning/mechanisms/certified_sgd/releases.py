@@ -23,7 +23,7 @@ SERVES: dict[Changes, tuple[Relation, ...]] = {
     "additions and removals": ("replace-one", "add-remove"),
     "additions or removals": ("add-remove",),
 }
-"""For which relations boxes of k changes hold those of a neighbour's k - 1: to replace a record is to change two."""
+"""Relations for which boxes of k changes hold those of a neighbour's k - 1: replacing a record changes two."""
 
 NOT_PROMISED = (
     "nothing about parameters, boxes, radii, probabilities, or which labels are certified: they must stay secret",
@@ -41,12 +41,12 @@ class LabelRelease:
     Attributes:
         rule: ``cauchy``, ``laplace`` or ``stable``.
         relation: When data sets are neighbours.
-        epsilon: Of one label.
-        delta: Of one label.
+        epsilon: Epsilon of one label.
+        delta: Delta of one label.
         queries: How many labels may be published.
         answered: How many were.
-        assumptions: What the guarantee rests on.
-        not_promised: What nobody should read into it.
+        assumptions: The assumptions of the guarantee.
+        not_promised: What is not promised.
     """
 
     not_promised = NOT_PROMISED
@@ -68,8 +68,8 @@ class LabelRelease:
             settings: How the network was trained.
             learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
             rule: How labels are made private; ``cauchy`` and ``laplace`` for two classes.
-            epsilon: Of one label.
-            delta: Of one label; 0 for ``cauchy``.
+            epsilon: Epsilon of one label.
+            delta: Delta of one label; 0 for ``cauchy``.
             relation: When data sets are neighbours.
             queries: How many labels may be published, chosen beforehand.
 
@@ -123,7 +123,7 @@ class LabelRelease:
 
 
 def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
-    """Return what private labels rest on."""
+    """Return the assumptions of private labels."""
     return (
         Assumption(
             statement="a box was trained for every k up to the largest, over additions and removals of records",

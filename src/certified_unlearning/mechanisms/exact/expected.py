@@ -1,4 +1,4 @@
-"""What a deletion costs on average, given what was learned: far less noisy than deleting records and counting.
+"""The mean cost of a deletion, given what was learned: far less noisy than deleting records and counting.
 
 The record that is deleted is uniform over those that are there. Along a learned trajectory each iteration that used it
 keeps its direction with a probability that follows from the change of its gradient and the noise that is kept, so
@@ -43,7 +43,7 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
     Args:
         descent: What learned.
         state: What it learned; not changed.
-        draws: For the records that come in the place of the one that leaves.
+        draws: Draws the records that replace the one that leaves.
     """
     settings, (trials, steps, members) = state.settings, state.batches.shape
     # Where an iteration draws its batch only, the first use is run again, and nothing is tested.

@@ -146,7 +146,7 @@ class NoisyMean:
             sigma: Standard deviation of a coordinate, at least 0.
 
         Raises:
-            ParameterError: Rows have another shape, or the noise makes no sense.
+            ParameterError: Rows have another shape, or the noise is invalid.
         """
         require_non_negative(sigma=sigma)
         _require_rows(rows)

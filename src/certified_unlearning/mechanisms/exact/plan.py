@@ -22,13 +22,13 @@ from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.vocabulary import ExactMechanism
 
 USUAL_STEPS = 256
-"""Steps, where nobody says how many."""
+"""Default number of steps."""
 USUAL_SIGMA = 0.01
 """Standard deviation of the noise of a mean gradient's coordinate."""
 USUAL_QUANTUM = 0.05
 """Spacing of the grid that mean gradients are rounded to."""
 _USUAL_BATCH = 8
-"""Members of a batch, where nobody says how many and a quarter of the records is not fewer."""
+"""Default number of members of a batch, unless a quarter of the records is fewer."""
 
 
 class ExactPlan(BaseModel):
@@ -43,7 +43,7 @@ class ExactPlan(BaseModel):
         steps: ``T``.
         batch_size: ``m``: there are always more records than that.
         step_size: ``eta``.
-        radius: Of the ball that models are projected on; None for none.
+        radius: Radius of the ball that models are projected onto; None for none.
         sigma: Standard deviation of a gradient's noise, of noisy-sgd and accelerated-noisy-sgd; else None.
         quantum: Spacing of the grid, of quantized-sgd; else None.
     """
@@ -90,8 +90,8 @@ class ExactPlan(BaseModel):
             batch_size: ``m``. ``auto``: see `usual_batch`.
             step_size: ``eta``. None: see `usual_step_size`.
             radius: None: nothing is projected.
-            sigma: Of noisy mechanisms only. None: `USUAL_SIGMA`.
-            quantum: Of quantized-sgd only. None: `USUAL_QUANTUM`.
+            sigma: Noise, for noisy mechanisms only. None: `USUAL_SIGMA`.
+            quantum: Spacing of the grid, for quantized-sgd only. None: `USUAL_QUANTUM`.
 
         Raises:
             AssumptionError: ``batch_size`` is not below the number of records.

@@ -53,7 +53,8 @@ class DescentLearner(LinearLearner):
 
     Attributes:
         steps: ``I`` of the published theorems; 0 with ``shifted``, which plans every removal by itself.
-        radius: Of the ball that every step projects on, which the published theorems need; None for no projection.
+        radius: Radius of the ball that every step projects onto, which the published theorems need; None for no
+            projection.
         variant: ``secret-state`` keeps the noiseless weights and goes on from them (Theorem 9 there, N.1 of Langevin
             unlearning); ``published-state`` keeps what it published (Theorem 28, N.2).
         accountant: ``shifted``; ``conditional``, for published state, which compares with retraining noised once,
@@ -95,7 +96,7 @@ class DescentLearner(LinearLearner):
             features: Columns of a row.
             classes: Number of classes.
             regularisation: ``lambda / n``.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             variant: ``secret-state`` or ``published-state``.
             sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps remove
@@ -104,8 +105,8 @@ class DescentLearner(LinearLearner):
                 factor ``e``.
             records: How many records ``steps`` steps shall be able to remove at once; 1 for ``as published``.
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
-            adjacency: What a model is compared with.
-            dtype: Of weights and rows.
+            adjacency: Adjacency of the comparator's data.
+            dtype: Type of weights and rows.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
@@ -246,7 +247,7 @@ class DescentLearner(LinearLearner):
         Args:
             rows: Shape ``(n, features)``, of norm at most 1.
             labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
-            progress: Told of the work done, in steps.
+            progress: Receives the work done, in steps.
 
         Returns:
             Noiseless weights, shape ``(1, d)``: of one trial, for all are equal.
@@ -270,7 +271,7 @@ class DescentLearner(LinearLearner):
             rows: The rows after all removals.
             labels: Theirs.
             history: All removals so far, this one last.
-            progress: Told of the work done, in steps of all trials.
+            progress: Receives the work done, in steps of all trials.
         """
         return self._steps(weights, rows, labels, history, progress)
 

@@ -1,4 +1,4 @@
-"""How long a plan learns: an estimate, before it does."""
+"""An estimate of how long a plan will learn."""
 
 import time
 from typing import Any, NamedTuple, Protocol
@@ -22,9 +22,9 @@ class Work(NamedTuple):
     """What learning takes.
 
     Attributes:
-        seconds: Of its steps without their records.
-        passes: How often it reads all records.
-        dtype: Of the rows as they are read.
+        seconds: Duration of its steps, without reading records.
+        passes: Number of passes over all records.
+        dtype: Type of the rows as read.
     """
 
     seconds: float
@@ -33,7 +33,7 @@ class Work(NamedTuple):
 
 
 class Planned(Protocol):
-    """A plan of which is known what learning takes.
+    """A plan with known work of learning.
 
     Attributes:
         n: Number of records.

@@ -1,4 +1,4 @@
-"""What a learner has removed so far, and what follows from it."""
+"""The removals of a learner so far, and what follows from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,19 +30,20 @@ class Removal(NamedTuple):
 
 @dataclass
 class History(Sequence[Removal]):
-    """What one learner's model was asked to remove so far, in order, and what follows from it.
+    """The removals from one learner's model so far, in order, and what follows from them.
 
-    A value that whoever has the model keeps: `after` returns another, to which what follows from this one goes along.
+    A history is a value, kept with the model: `after` returns another one, which carries over what follows from this
+    one.
 
     Attributes:
-        learner: Whose it is.
-        removals: In order.
-        requests: As a run has them.
-        records: How many records each removed.
-        steps: By how many steps.
-        places: Where in a cycle they lay; None where that is not told of all.
-        texts: Records, steps and, of those that tell them, places as canonical JSON: what names a run.
-        stream: What they came to, once it was asked for.
+        learner: The learner.
+        removals: The removals, in order.
+        requests: The requests, as in a run.
+        records: Number of records that each removed.
+        steps: Number of steps of each.
+        places: Places of the records in a cycle; None if not known for all.
+        texts: Records, steps and, where known, places as canonical JSON, which names a run.
+        stream: Their effect, once requested.
     """
 
     learner: object

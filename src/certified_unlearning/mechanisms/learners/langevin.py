@@ -37,7 +37,7 @@ class LangevinLearner(NoisyLearner):
     stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, nothing with ``shifted``.
 
     Attributes:
-        accountant: Which analysis.
+        accountant: Name of the accountant.
     """
 
     accountant: str
@@ -80,19 +80,19 @@ class LangevinLearner(NoisyLearner):
             features: Columns of a row.
             classes: Number of classes; 1 for ridge regression.
             regularisation: ``lambda / n``.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records and which rounding
                 does not swallow.
             steps: Steps that a removal of ``records`` records shall take, at least 1. None, with no ``sigma`` either:
                 ``1 / (step_size strong_convexity)``, the steps in which what was learned fades by a factor ``e``.
-            records: How many records ``steps`` steps shall be able to remove at once. Whatever it is, any number can
-                be removed later: by more steps.
-            accountant: Which analysis.
-            adjacency: What a model is compared with.
+            records: Number of records that ``steps`` steps must be able to remove at once. Any number can be removed
+                later, by more steps.
+            accountant: Name of the accountant.
+            adjacency: Adjacency of the comparator's data.
             learning_steps: ``T``. None: the least number after which the distance to the stationary law is certified
                 to be negligible.
-            dtype: Of weights and rows.
+            dtype: Type of weights and rows.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
             target_range: The public range that the targets of ridge regression were clipped to; None for classes.
 

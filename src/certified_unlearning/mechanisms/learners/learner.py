@@ -55,16 +55,16 @@ class LinearLearner(BaseModel):
         classes: Number of classes, at least 2; 1 for ridge regression.
         regularisation: ``lambda / n``, above 0; `accounting.core.losses.regularisation_of` gives it for scikit-learn's
             ``C``.
-        epsilon: The target after every removal.
-        delta: Of the target.
+        epsilon: Target epsilon after every removal.
+        delta: Target delta.
         sigma: Noise scale.
         learning_steps: ``T``.
         adjacency: What a model is compared with: retraining on data where a removed record's loss is 0
             (``zero-out``), or where another record stands in its place (``replace``), or on the mean of the others
             (``remove``).
-        dtype: Of weights and rows.
-        class_weights: What the losses of records of each class are multiplied by, between 0 and 1, those of two in the
-            order -1, +1; None for 1. All constants stay bounds.
+        dtype: Type of weights and rows.
+        class_weights: Factors between 0 and 1 on the losses of records of each class, for two classes in the order -1,
+            +1; None for 1. All constants stay bounds.
         target_range: The public range that the targets of ridge regression were clipped to; None for classes.
     """
 
@@ -143,7 +143,7 @@ class LinearLearner(BaseModel):
 
     @property
     def all_published_is_known(self) -> bool:
-        """Whether epsilon is known for who kept every published model."""
+        """Whether an epsilon is known for all published models together."""
         return False
 
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
@@ -232,8 +232,8 @@ class LinearLearner(BaseModel):
             history: All removals so far; with none nothing is guaranteed (epsilon = 0).
             dataset: The data set's name, none of the built-in ones.
             features: ``declared`` where rows were made from a table by its declaration, ``given`` where as they are.
-            data_digest: Of the training data, keyed if a removed record shall not be guessed from it; None where it
-                is not told.
+            data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
+                not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(
@@ -327,12 +327,12 @@ class NoisyLearner(LinearLearner):
 
     @property
     def strong_convexity(self) -> float:
-        """Of the regulariser, in the mean loss of a step's records."""
+        """Strong convexity of the regulariser, in the mean loss of a step's records."""
         return self.exact_problem.strong_convexity
 
     @property
     def all_published_is_known(self) -> bool:
-        """Whether epsilon is known for who kept every published model."""
+        """Whether an epsilon is known for all published models together."""
         return True
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
@@ -356,8 +356,8 @@ class NoisyLearner(LinearLearner):
             rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
             labels: Shape ``(n,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more; targets from -1 to 1 for
                 ridge regression.
-            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
-            progress: Told of the work done, in steps of all trials.
+            keys: The address of each trial's noise. With it, the noise can be subtracted.
+            progress: Receives the work done, in steps of all trials.
 
         Returns:
             Weights, shape ``(trials, d)``; for softmax class after class.
@@ -389,7 +389,7 @@ class NoisyLearner(LinearLearner):
             labels: Theirs.
             history: All removals so far, this one last.
             keys: The address of each trial's noise, never the same as for learning or another removal.
-            progress: Told of the work done, in steps of all trials.
+            progress: Receives the work done, in steps of all trials.
 
         Returns:
             New weights, shape ``(trials, d)``.

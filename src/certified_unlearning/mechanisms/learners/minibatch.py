@@ -144,17 +144,17 @@ class MiniBatchLearner(NoisyLearner):
             features: Columns of a row.
             classes: Number of classes.
             regularisation: ``lambda / n``.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             batch_size: ``b``.
             step_share: Which share of ``2 / (L + m)`` the step size is, above 0 and at most 1.
             sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records wherever they lie;
                 without ``steps``, what gives scores as much noise as `SCORE_NOISE` and `NOISE_OF_LONGEST` allow.
             steps: Steps that a removal of ``records`` records shall take at most, at least 1.
-            records: How many records ``steps`` steps shall be able to remove at once.
-            adjacency: What a model is compared with.
+            records: Number of records that ``steps`` steps must be able to remove at once.
+            adjacency: Adjacency of the comparator's data.
             learning_steps: ``T``. None: whole epochs, as many as let the start fade.
-            dtype: Of weights and rows.
+            dtype: Type of weights and rows.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
@@ -402,12 +402,12 @@ def plan_learner(
             are enough records for `mini_batches_for` to give some, and where accountant and adjacency allow it.
         C: Inverse strength of the regulariser, as in scikit-learn.
         intercept: Whether the rows' last column is an intercept's.
-        accountant: Which analysis.
-        adjacency: What a model is compared with.
+        accountant: Name of the accountant.
+        adjacency: Adjacency of the comparator's data.
         asked: What else `LangevinLearner.plan` and `MiniBatchLearner.plan` take.
 
     Raises:
-        ParameterError: Mini-batches are asked for and cannot be had.
+        ParameterError: Mini-batches are requested but not possible.
         AssumptionError: The noise would drown in rounding.
         InfeasibleError: The target cannot be met.
     """

@@ -64,7 +64,7 @@ class OneVsRest:
 
         Args:
             rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
-            numbers: Of the records' classes, shape ``(n,)``.
+            numbers: Numbers of the records' classes, shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -90,9 +90,9 @@ class OneVsRest:
             models: The models. They stay as they are, but their curvatures become the new models' unless data are read.
             gone: Rows of the removed records, shape ``(S, d)``; float32 numbers are taken as they are. Not looked at
                 where every request reads.
-            gone_numbers: Of their classes.
+            gone_numbers: Numbers of their classes.
             rows: All rows, those of all removed records zero by now; looked at only if data are read.
-            numbers: Of all records' classes.
+            numbers: Numbers of all records' classes.
             since_read: Records removed since data were read, without these.
 
         Raises:
@@ -154,7 +154,7 @@ class OneVsRest:
             models: The models after the steps of a request.
             certified: What is certified of each of them.
             rows: All rows, zero where removed.
-            numbers: Of all records' classes.
+            numbers: Numbers of all records' classes.
             of_request: What those steps added to what is certified.
         """
         plan, of_class, before = self.plan, list(models.of_class), math.inf

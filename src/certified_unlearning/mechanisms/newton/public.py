@@ -20,7 +20,7 @@ from certified_unlearning.mechanisms.refit_plan import takes_newton_steps
 WORTH = 0.1
 """What public rows must be able to add to ``m``, relative to it; less is not looked for, for that takes many passes."""
 SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
-"""Of the least eigenvalue as evaluated: the shifts that are tried."""
+"""Shifts that are tried, as shares of the evaluated least eigenvalue."""
 ENOUGH = 1e-3
 """The gradient at ``w_0``, as a share of what private records can add to it."""
 _ROUNDS = 60

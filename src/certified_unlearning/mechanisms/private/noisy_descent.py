@@ -23,7 +23,7 @@ def learn(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -> T
     Args:
         plan: What was planned, for as many records with the same bounds.
         records: What is learned from.
-        keys: The address of each trial's noise; whoever knows one can subtract it.
+        keys: The address of each trial's noise, with which it can be subtracted.
 
     Returns:
         Shape ``(trials, features)``, float64.
@@ -45,9 +45,9 @@ def iterates(
     Publishing them all is as private as publishing their mean.
 
     Args:
-        plan: As of `learn`.
-        records: As of `learn`.
-        keys: As of `learn`.
+        plan: As for `learn`.
+        records: As for `learn`.
+        keys: As for `learn`.
         pull: Where the plan has a regulariser, what its gradient ``regulariser w - pull`` subtracts: public.
 
     Raises:

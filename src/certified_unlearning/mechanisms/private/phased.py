@@ -36,7 +36,7 @@ def one_pass(plan: OnePass, records: BoundedRecords, start: Tensor, keys: Sequen
     """Return the mean of a pass' iterates with noise, shape ``(trials, features)``.
 
     Args:
-        plan: Of these records.
+        plan: The plan for these records.
         records: A block, met in order.
         start: Shape ``(trials, features)``: public weights, which are projected first.
         keys: The address of each trial's noise.

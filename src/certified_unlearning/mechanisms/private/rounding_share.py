@@ -22,7 +22,7 @@ def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weig
     Args:
         problem: Bounds of the records.
         bound: Largest norm of a record's gradient.
-        records: Of a mean.
+        records: Number of records of a mean.
         weights: Shape ``(trials, features)``.
     """
     return gradient_error(
@@ -52,8 +52,8 @@ def counted_distances(
 
     Args:
         problem: Bounds of the records.
-        error: Of a mean gradient.
-        records: Of a mean.
+        error: Error of a mean gradient.
+        records: Number of records of a mean.
         farthest: Distance from which on a difference is bounded by its gradients.
         one: Shape ``(trials, features)``.
         other: The same.

@@ -42,7 +42,7 @@ def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) ->
     Args:
         plan: What was planned, for as many records with the same bounds.
         records: What is learned from.
-        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
+        keys: The address of each trial's randomness, with which its noise can be subtracted.
 
     Raises:
         ParameterError: The plan is for other records.

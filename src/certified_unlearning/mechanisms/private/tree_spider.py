@@ -29,7 +29,7 @@ class Node(NamedTuple):
     Attributes:
         name: Bits from the root down; empty for a root.
         weights: Shape ``(1, features)``.
-        estimate: Of the gradient there, noisy.
+        estimate: Noisy estimate of the gradient there.
     """
 
     name: str

@@ -20,8 +20,8 @@ class DualAveragingSettings:
 
     Attributes:
         step_size: ``eta``, of a nominal number of records.
-        radius: Of the ball of models around the origin, where learning starts; None for no ball.
-        anytime: For streams: the step after position ``t`` is ``eta / sqrt(t)``.
+        radius: Radius of the ball of models around the origin, where learning starts; None for no ball.
+        anytime: Whether the step after position ``t`` is ``eta / sqrt(t)``, for streams.
     """
 
     step_size: float

@@ -18,7 +18,7 @@ class FrankWolfeSettings:
     """Constants of Frank-Wolfe, fixed for all edits.
 
     Attributes:
-        radius: Of the ball of models around the origin, where learning starts.
+        radius: Radius of the ball of models around the origin, where learning starts.
 
     Raises:
         ParameterError: The radius is not a finite number above 0.

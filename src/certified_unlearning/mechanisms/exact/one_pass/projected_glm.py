@@ -36,8 +36,8 @@ class Projection:
         """Draw a projection; for once and for all.
 
         Args:
-            dimension: ``k``, what rows are projected to.
-            features: Of a row.
+            dimension: Number of columns ``k`` that rows are projected to.
+            features: Number of features of a row.
             draws: Fresh randomness.
 
         Raises:

@@ -20,7 +20,7 @@ class FederatedAveragingSettings:
     Attributes:
         clip: ``c``, the largest norm of what a client moves the model by: the bound ``B`` of a deletion or an
             insertion.
-        nominal_clients: What sums are divided by, whoever is there.
+        nominal_clients: Divisor of sums, whatever the number of clients.
     """
 
     clip: float

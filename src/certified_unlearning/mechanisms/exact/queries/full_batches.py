@@ -22,8 +22,8 @@ class FullBatchSettings:
 
     Attributes:
         step_size: ``eta``, of a mean of ``nominal_records`` gradients.
-        nominal_records: What sums are divided by, whoever is there.
-        radius: Of the ball of models around the origin, where learning starts; None for no ball.
+        nominal_records: Divisor of sums, whatever the number of records.
+        radius: Radius of the ball of models around the origin, where learning starts; None for no ball.
     """
 
     step_size: float

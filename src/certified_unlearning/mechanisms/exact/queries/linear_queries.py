@@ -173,7 +173,7 @@ class LinearQueries:
         return run
 
     def model(self, run: QueryRun) -> Tensor:
-        """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all for whoever selects."""
+        """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all models for selection."""
         return run.models[:, -1]
 
     def check_invariants(self, run: QueryRun) -> None:
