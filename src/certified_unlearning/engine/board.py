@@ -4,10 +4,10 @@ A process waits for the others by polling. A process that slept until a message 
 12 ms on two processes took 15 (`benchmarks/README.md`); one that has polled for long sleeps between polls. A lock,
 which ends with its process, shows whether another process is alive.
 
-The memory is a file without a name, which ends with the processes that have it open, however they end. Those of another
-machine, or of another user, cannot open it.
+The memory is a nameless file, which vanishes with the processes that have it open, however they end. Processes of
+another machine, or of another user, cannot open it.
 
-Linux on x86-64 only: there all processors see what one wrote in the order in which it was written.
+It is for Linux on x86-64 only, where all processors see writes in the order in which they were made.
 """
 
 import mmap
@@ -29,7 +29,7 @@ if sys.platform == "linux":
 SHARE = 4
 """Largest share of the machine's memory that a board takes, reserved at once."""
 LINE = 64
-"""Bytes that processors exchange at once: each process' count has as many of its own."""
+"""Bytes that processors exchange at once; each process' counter has this many of its own."""
 LOOKING = 5e-3
 """Seconds of polling after which a process sleeps between polls."""
 SLEEP = 1e-4
@@ -62,17 +62,17 @@ class Board:
         self._waits = False
 
     def turn(self) -> Tensor:
-        """Return the other side, shape ``(ranks, size)``: this process may write in its own place.
+        """Return the other side, shape ``(ranks, size)``, on which this process may write in its own place.
 
         Raises:
-            RuntimeError: `wait` was interrupted, so that nobody knows which step the others are at.
+            RuntimeError: `wait` was interrupted, so the step of the others is unknown.
         """
         if self._waits:
             raise RuntimeError("the last wait for the other processes did not end")
         return self._sides[(self._count + 1) % 2]
 
     def wait(self) -> None:
-        """Say that this process' place is written, and wait until all others are.
+        """Signal that this process' place is written, and wait for all others.
 
         Raises:
             RuntimeError: A process ended.
@@ -90,7 +90,7 @@ class Board:
                 time.sleep(SLEEP)
                 if now - asked > ASKING:
                     asked = now
-                    # Its last count may have come between.
+                    # Its last count may have arrived in the meantime.
                     if self._has_ended(rank) and self._counts[rank] < self._count:
                         raise RuntimeError(f"process {rank} has ended")
         self._waits = False
@@ -116,17 +116,17 @@ def board(
     of_first: Callable[[bytes | None], bytes | None],
     all_can: Callable[[bool], bool],
 ) -> Board | None:
-    """Make memory that all processes see, all of them together.
+    """Create shared memory; all processes must call this together.
 
     Args:
         size: Number of bytes of a process' place; rounded to a multiple of `LINE`.
         rank: Number of this process.
         ranks: Number of processes.
-        of_first: Returns to all what the first process gives.
-        all_can: Returns to all whether all gave True.
+        of_first: Returns the first process' argument to all.
+        all_can: Returns to all whether all arguments are True.
 
     Returns:
-        None, to all, if one of them is on another machine or of another kind, or there is no room.
+        None, to all, if a process is on another machine or of another kind, or there is no room.
     """
     size = -(-size // LINE) * LINE
     reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
@@ -148,16 +148,16 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    # Python for old systems may come without it.
+    # Python builds for old systems may lack it.
     return sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
 
 
 def _reserved(size: int) -> int | None:
-    """Return the descriptor of a nameless file of so many zeros in memory; None where there is no room."""
+    """Return the descriptor of a nameless file of zeros in memory; None if there is no room."""
     if size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE:
         return None
     try:
-        # What it is called here is no name in any directory: it tells this file from others.
+        # This is not a name in any directory; it distinguishes this file from others.
         descriptor = os.memfd_create(f"unlearning-{secrets.token_hex(16)}")
     except OSError:
         return None
@@ -173,7 +173,7 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return where other processes of this machine find an open file, and what they find there; None for nowhere."""
+    """Return where other processes of this machine find an open file, and its identity; None if nowhere."""
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()
@@ -182,7 +182,7 @@ def _address_of(descriptor: int) -> bytes | None:
 
 
 def _opened(address: bytes, size: int) -> int | None:
-    """Return a descriptor of the file that the first process has open; None if another file is there, or none."""
+    """Return a descriptor of the file that the first process has open; None if it is another file or missing."""
     path, called = address.decode().split("\n")
     try:
         if str(Path(path).readlink()) != called:

@@ -1,7 +1,7 @@
 """Descent on a network's parameters, for many runs at once: the trainer that boxes cover.
 
-Runs may differ in their starts, in which records of a batch are present, and in records that were added. Batches stay
-the places that they were: a record that is missing leaves its place empty.
+Runs may differ in their starts, in which records of a batch are present, and in added records. Batches keep their
+places: a missing record leaves its place empty.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Descent:
         couples_decay: Must stay False: weight decay inside the velocity makes boxes unsound.
 
     Raises:
-        ParameterError: No box would hold.
+        ParameterError: No box would be sound.
     """
 
     loss: NetworkLoss = "cross-entropy"
@@ -90,7 +90,7 @@ class Descent:
         return self.step_size / (1 + self.decay * update)
 
     def bounds(self, like: Tensor, runs: int) -> Tensor:
-        """Return the bound of clipping for each run; infinite without."""
+        """Return the bound of clipping for each run; infinite without clipping."""
         return like.new_full((runs,), torch.inf if self.bound is None else self.bound)
 
 
@@ -127,7 +127,7 @@ def directions(
         parameters: Each of shape ``(runs, ...)``.
         rows: Shape ``(runs or 1, records, ...)``.
         labels: Shape ``(records,)`` or ``(runs, records)``.
-        present: Shape ``(runs or 1, records)``: which places are filled; None for all.
+        present: Shape ``(runs or 1, records)``: which places are filled; None: all.
         divisor: Divisor of sums; None: the number of records present.
         at_once: Number of records to handle together; None: all.
     """
@@ -173,11 +173,11 @@ def _sums(
 
 @dataclass
 class State:
-    """Parameters on their way.
+    """Parameters during training.
 
     Attributes:
         parameters: Each of shape ``(runs, ...)``.
-        velocities: With momentum, after the first update.
+        velocities: Velocities, with momentum and after the first update.
         updates: Number of updates made.
     """
 
@@ -260,7 +260,7 @@ def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
 
 
 def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:
-    """Return what each record's gradient is multiplied by to be no longer than the bound, shape ``(runs, records)``."""
+    """Return the factor that clips each record's gradient to the bound, shape ``(runs, records)``."""
     lengths = []
     for layer, each in zip(network.affine, factors, strict=True):
         outer, inner = each.derivatives.lower, each.columns.lower

@@ -1,8 +1,8 @@
 """Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none are added or removed.
 
 Each record has two boxes of gradients, clean and poisoned. The largest direction takes clean bounds of all, and for the
-few records where it gains most the poisoned ones instead; a record may suffer both changes, so that separate boxes for
-moved inputs and for changed labels must not be added.
+few records where it gains most the poisoned ones instead; a record may have both changes, so separate boxes for moved
+inputs and for changed labels must not be added.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def poisoned_directions(
     poisoning: Poisoning,
     bounding: Bounding,
 ) -> tuple[Interval, ...]:
-    """Return bounds of the directions of all poisoned batches: means over as many records as there are.
+    """Return bounds of the directions of all poisoned batches: means over the present records.
 
     Args:
         network: The layers.
@@ -74,8 +74,8 @@ def poisoned_directions(
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Shape ``(records, ...)``.
         labels: Shape ``(records,)``.
-        poisoning: What may happen.
-        bounding: How.
+        poisoning: The possible changes.
+        bounding: How bounds are computed.
     """
     rounding, loss, runs = bounding.rounding, descent.loss, len(box[0].lower)
     clean_pass = forward(network, box, rows[None], bounding)

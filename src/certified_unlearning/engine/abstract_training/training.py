@@ -1,7 +1,7 @@
 """Abstract gradient training: parameters and a box around them, update by update.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1
-and Theorem 4.2, without noise. The box holds what the trainer of `descent` makes of every neighbouring data set: in
+and Theorem 4.2, without noise. The box holds the result of the trainer of `descent` on every neighbouring data set: in
 real numbers, and in floats of the same type, whatever the order of sums.
 """
 
@@ -29,7 +29,7 @@ NUMBERS_AT_ONCE = 1 << 17
 NUMBERS_AT_ONCE_ON_GPU = 1 << 25
 """The same on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
-"""Units in the last place by which parameters may leave a naive box before it is taken for a mistake."""
+"""Units in the last place by which parameters may leave a naive box before this counts as an error."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Batch:
     Attributes:
         rows: Shape ``(records, ...)``, as the first layer takes a record.
         labels: Shape ``(records,)``.
-        public: Shape ``(records,)``: which of them can be neither removed nor added; None for none.
+        public: Shape ``(records,)``: which records can be neither removed nor added; None: none.
     """
 
     rows: Tensor
@@ -83,16 +83,16 @@ def train(
     Args:
         network: The layers.
         descent: How parameters follow gradients.
-        start: Where training starts, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
+        start: Initial parameters, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
         batches: The batch of every update, in order.
         k: Budgets, one for each run.
         neighbourhood: The data sets that the boxes cover; by default at most k removals in every batch.
         bounding: How bounds are computed.
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
-        everyone: All records, where the neighbourhood's order is free.
+        everyone: All records, if the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
-        box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
-            and ``start`` lies in it. None: they start where the data set does.
+        box: The box from which training of the neighbours starts, if something was learned before; each of shape
+            ``(runs, ...)``, and ``start`` lies in it. None: they start at ``start``.
 
     Raises:
         ParameterError: An argument is invalid, or clipping is required.
@@ -158,7 +158,7 @@ def _directions(
     divisor: int | None,
     size: int,
 ) -> Box:
-    """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
+    """Return bounds of the directions of a batch, or of all batches of that size if the order is free."""
     bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
     most = neighbourhood.kept(int(budgets.max()), records, size)
@@ -166,7 +166,7 @@ def _directions(
     step = records_at_once(network, batch.rows, len(budgets))
     for piece in (slice(start, start + step) for start in range(0, records, step)):
         seen = forward(network, box, batch.rows[None, piece], bounding)
-        # Derivatives of infinite logits are bounded although training may not be able to compute them.
+        # Derivatives of infinite logits have bounds, although training may not be able to compute them.
         seen.logits.checked("the logits")
         each = extremes(
             network,
@@ -188,7 +188,7 @@ def _directions(
 
 
 def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
-    """Return how many records are bounded together: what a layer makes of them is to stay in a processor's cache."""
+    """Return how many records are bounded together, so that a layer's values fit in a processor's cache."""
     if rows.is_cuda:
         return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))
     return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
@@ -197,7 +197,7 @@ def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
 def _followed(
     descent: Descent, box: Box, velocities: Box | None, bounds: Box, rate: float, bounding: Bounding
 ) -> tuple[Box, Box | None]:
-    """Return the box after an update, and velocities: every past direction counts with one sign."""
+    """Return the box after an update, and velocities: every past direction has one sign."""
     up, down = bounding.rounding.up, bounding.rounding.down
     steps = bounds
     if descent.momentum:
@@ -237,7 +237,7 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
         raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
-    # A sum is quick, and finite unless a term is not, or many are huge.
+    # A sum is quick, and finite unless a term is not, or many terms are huge.
     if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
         raise DataError("a batch holds numbers that are not finite")
     removable = records if batch.public is None else int((~batch.public).sum())
@@ -260,7 +260,7 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
 
 
 def _starting_box(start: Parameters, runs: int, box: Box | None, bounding: Bounding) -> Box:
-    """Return where neighbours start in every run: a box that was given, or a point."""
+    """Return where neighbours start in every run: the given box, or a point."""
     if box is None:
         return tuple(Interval.point(each.expand(runs, *each.shape[1:]).contiguous()) for each in start)
     shapes = [(runs, *each.shape[1:]) for each in start]
