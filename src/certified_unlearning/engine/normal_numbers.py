@@ -1,9 +1,9 @@
 """Normal numbers for one release, in NumPy: the transform of `randomness`, quick where a few numbers are needed.
 
-Of a key, they are the numbers of `randomness.normal_rows`: the same bits of the same cipher, the same transform, so
-that `accounting.core.rounding.resolution` holds for them, too (logarithm, cosine and sine may differ in their last
-bits). Without a key the bits are the operating system's. For twenty numbers PyTorch's calls take several times as long
-as the work, and making a cipher takes as long.
+With a key, they are the numbers of `randomness.normal_rows`: the same bits of the same cipher and the same transform,
+so `accounting.core.rounding.resolution` holds for them, too (logarithm, cosine and sine may differ in their last bits).
+Without a key the bits are the operating system's. For twenty numbers PyTorch's calls take several times as long as the
+work, and creating a cipher takes as long.
 """
 
 import math
