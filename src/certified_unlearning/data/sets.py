@@ -19,16 +19,16 @@ DATA_SETS = (
     cifar10.TEN_CLASSES,
 )
 RAW_ROOT = Path("data/raw")
-"""Where the project keeps raw files; UNLEARNING_DATA may name another place that has them."""
+"""Directory where the project keeps raw files; UNLEARNING_DATA may name another one."""
 
 
 def built_in(name: str) -> DataSet | None:
-    """Return the data set of this package with that name; None where there is none."""
+    """Return the data set of this package with this name; None if there is none."""
     return next((each for each in DATA_SETS if each.name == name), None)
 
 
 def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
-    """Return the data set of that name.
+    """Return the data set with this name.
 
     Raises:
         ParameterError: There is no such data set; the message lists the existing ones.
@@ -48,7 +48,7 @@ def load(name: str, *, seed: int) -> PreparedData:
 
     Raises:
         ParameterError: There is no data set with this name.
-        DataError: Its raw files are found nowhere.
+        DataError: Its raw files cannot be found.
         StorageError: The raw files cannot be put in place.
     """
     known = find(name)
