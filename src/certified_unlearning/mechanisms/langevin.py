@@ -50,7 +50,7 @@ def starting_weights_of(batch: TrialBatch, keys: Sequence[int], like: "Tensor") 
 
 
 def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
-    """Draw where every trial begins to learn."""
+    """Draw the start of every trial."""
     return starting_weights_of(batch, batch.learning_keys("start"), like)
 
 

@@ -12,7 +12,7 @@ from certified_unlearning.mechanisms.run import Request
 
 
 class Removal(NamedTuple):
-    """One answered request: how many records it removed, by how many steps, and where in a cycle they lay."""
+    """One answered request: the number of records and of steps, and the records' places in a cycle."""
 
     records: int
     steps: int
@@ -20,7 +20,7 @@ class Removal(NamedTuple):
 
     @classmethod
     def read(cls, records: int, steps: int, places: Sequence[Sequence[int]] | None = None) -> "Removal":
-        """Return a removal as JSON has it, where lists stand for tuples."""
+        """Return a removal from JSON, where tuples are lists."""
         return cls(records, steps, None if places is None else tuple((batch, count) for batch, count in places))
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class History(Sequence[Removal]):
 
     @classmethod
     def of(cls, learner: object, removals: Sequence[Removal]) -> "History":
-        """Return removals with what follows from them: as they are where they are a history of this learner already."""
+        """Return removals with what follows from them; a history of this learner is returned unchanged."""
         if isinstance(removals, History) and removals.learner is learner:
             return removals
         return cls(learner).after(*removals)
@@ -78,7 +78,7 @@ class History(Sequence[Removal]):
         """Return the history with more removals.
 
         Raises:
-            TypeError: Something is no whole number.
+            TypeError: A value is not a whole number.
         """
         removals = [_plain(removal) for removal in new]
         removed, stream = self.requests[-1].records_removed if self.requests else 0, self.stream
@@ -90,7 +90,7 @@ class History(Sequence[Removal]):
             )
             requests.append(request)
             stream = stream and stream.after(**removal._asdict())
-        # The very objects: schedules that are compared with each other are compared at once.
+        # The same objects, which makes comparison of schedules immediate.
         told = [request.places for request in requests if request.places is not None]
         earlier = self.places if self.removals else ()
         all_places = None if earlier is None or len(told) < len(removals) else (*earlier, *told)
