@@ -160,8 +160,11 @@ class Certificate(BaseModel):
 
     def summary(self) -> str:
         """Return the whole statement in plain words: its meaning first, then its numbers."""
-        meaning = self.meaning()
-        return self.details() if meaning is None else f"{meaning} {self.details()}"
+        meaning, details = self.meaning(), self.details()
+        if self.lost:
+            counts = "not counted" if self.stated().epsilon_all_published is None else "counted"
+            details += f"; {counted(self.lost, 'published release')} lost by restores from backups, and {counts}"
+        return details if meaning is None else f"{meaning} {details}"
 
     def share(self) -> Share | None:
         """Return the largest share of right guesses whether removed records were in the model; None if unknown."""
@@ -254,6 +257,15 @@ class Certificate(BaseModel):
     def is_empty(self) -> bool:
         """Whether it guarantees nothing yet, because nothing was removed yet."""
         return False
+
+    @property
+    def lost(self) -> int:
+        """Number of releases that were published and lost, as far as it knows; see `certificate.lost`."""
+        return 0
+
+    def of_one_release(self) -> Self:
+        """Return its statement on the last release, without that on all releases, because more are published."""
+        return self
 
     @property
     def unchecked(self) -> tuple[Assumption, ...]:

@@ -6,7 +6,7 @@ never contain the realised bound on the gradient, because it depends on the reco
 
 import functools
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -55,6 +55,8 @@ class ResidualCertificate(Certificate):
         mu: The same guarantee as Gaussian differential privacy:
             ``budget / ((strong_convexity + public_curvature) sigma)``.
         releases: Number of published models, including the first.
+        lost_releases: Number of these that were lost, because the directory was restored from a backup without them;
+            omitted if 0.
         epsilon_all_releases: Epsilon of all of them together, at ``delta + extra_delta_all_releases``, also for
             adaptive requests.
         mu_all_releases: ``mu sqrt(releases)``.
@@ -104,6 +106,7 @@ class ResidualCertificate(Certificate):
     epsilon: float
     mu: float
     releases: int = Field(ge=1)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     epsilon_all_releases: float | None
     mu_all_releases: float
     delta: float
@@ -145,6 +148,20 @@ class ResidualCertificate(Certificate):
     def has_removed(self) -> bool:
         """Whether records were removed."""
         return self.removed > 0
+
+    @property
+    def lost(self) -> int:
+        """Number of lost releases, which the number for all releases counts."""
+        return self.lost_releases
+
+    def of_one_release(self) -> Self:
+        """Return the same without a number for all releases."""
+        return self.model_copy(update={"epsilon_all_releases": None, "extra_delta_all_releases": None})
+
+    @property
+    def _requests(self) -> int:
+        """Number of requests that the last release has answered; other releases were additions, or lost."""
+        return self.releases - 1 - self.additions - self.lost_releases
 
     def details(self) -> str:
         """Return the whole statement, in technical terms."""
@@ -231,7 +248,7 @@ class ResidualCertificate(Certificate):
         mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
         losses = _losses(self.classes)
         squared = losses == ("squared",)
-        requests = self.releases - 1 - self.additions
+        requests = self._requests
         reads = self.scheduled_reads + self.unscheduled_reads
         extra_delta = self.extra_delta_all_releases
         private = self.n - self.public_records
@@ -255,7 +272,10 @@ class ResidualCertificate(Certificate):
                 self.additions <= self.added < self.n and (self.added > 0) == (self.additions > 0),
                 f"{self.additions} to {self.n - 1}, and 0 only if additions = 0",
             ),
-            "additions": (requests >= 0, f"at most {self.releases - 1}, for each of them was a release"),
+            "additions": (
+                requests >= 0,
+                f"at most {self.releases - 1 - self.lost_releases}, for each of them was a release",
+            ),
             "public_records": (self.public_records < self.n, f"at most {self.n - 1}, for public rows are counted in n"),
             "public_curvature": (
                 self.public_curvature <= most_curvature,
@@ -328,6 +348,7 @@ class ResidualCertificate(Certificate):
                 additions=self.additions > 0,
                 public_records=self.public_records,
                 public_curvature=self.public_curvature,
+                restored=self.lost_releases > 0,
             ),
         }
 
@@ -370,7 +391,7 @@ class ResidualCertificate(Certificate):
             CertificateError: There is no such stream.
         """
         most, removed, additions = self.records_between_reads, self.removed, self.additions
-        requests = self.releases - 1 - additions
+        requests = self._requests
         if most > self._most_records:
             raise CertificateError(
                 f"the certificate states records_between_reads = {most}, but its constants allow {self._most_records} "
@@ -458,6 +479,7 @@ def of(
     counts: Counts,
     *,
     noise_source: NoiseSource,
+    lost: int = 0,
     dataset: str = "own",
     features: str = GIVEN,
     hashed: tuple[Text, ...] = (),
@@ -468,6 +490,7 @@ def of(
         plan: The plan, fixed before anything was learned.
         counts: Counts of requests and readings since.
         noise_source: Source of the noise.
+        lost: Number of models published besides those of the counts, and lost by restores.
         dataset: Name of the data set.
         features: How features were made.
         hashed: How each text column became numbers.
@@ -475,7 +498,8 @@ def of(
     # A copy, because certificates, like removals, take a fraction of a millisecond.
     after = _before_removals(plan, noise_source, dataset, features, hashed).model_copy(
         update={
-            "releases": counts.requests + 1,
+            "releases": counts.requests + 1 + lost,
+            "lost_releases": lost,
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,

@@ -47,8 +47,11 @@ class StepsConstants(Certificate):
     statement (`accounting.core.rounding`). All four are None in certificates made before this was counted.
 
     For mini-batches, ``cycle`` states their number and size, including the rows of zeros that fill the last one.
-    ``places`` states the batches of the removed records; without it they may have been in any. ``class_weights``, at
-    most 1 each, are factors on the losses of each class' records.
+    ``places`` states the batches of the removed records; without it they may have been in any. ``lost_releases``,
+    omitted if 0, are releases that were published and lost, because the directory was restored from a backup without
+    them; then ``epsilon_all_published`` is None.
+
+    ``class_weights``, at most 1 each, are factors on the losses of each class' records.
 
     For ridge regression, ``loss`` is squared, ``classes`` is 1, and ``target_range`` is the range that targets were
     clipped to before it was mapped into [-1, 1]. The gradients' bound depends on ``radius``: ``lipschitz`` is
@@ -101,6 +104,7 @@ class StepsConstants(Certificate):
     noise_source: NoiseSource
     data_sha256: str | None
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     code_version: str
 
     @property

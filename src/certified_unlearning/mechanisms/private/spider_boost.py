@@ -53,7 +53,7 @@ def iterates(
         plan: As for `learn`.
         records: As for `learn`.
         keys: As for `learn`.
-        batches: For tests, chooses the batches of a sampled plan; None: they are drawn.
+        batches: Chooses the batches of a sampled plan, in tests; None: they are drawn.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)

@@ -55,7 +55,7 @@ def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches 
         plan: As for `learn`.
         records: As for `learn`.
         key: The trial's address.
-        batches: For tests, chooses the records; None: the next ones in order, each once.
+        batches: Chooses the records, in tests; None: the next ones in order, each once.
     """
     require_fitting(plan.problem, records)
     fresh = _in_order(records) if batches is None else batches
