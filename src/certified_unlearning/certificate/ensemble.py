@@ -63,7 +63,7 @@ class EnsembleCertificate(Certificate):
         step_size: Step size ``alpha``.
         clipping: How each record's gradient is clipped.
         bound: Bound to clip to.
-        rounding: ``outward``; naive bounds are no proof.
+        rounding: ``outward``; naive bounds are not a proof.
         dtype: Type of numbers in training and bounds.
         removed: The slices (``shard x slices + slice``) of every request's records, and the number of records in each.
         pending: The number of records that left each shard since it was trained; never more than the largest budget.

@@ -80,7 +80,7 @@ class PredictionCertificate(Certificate):
         budgets: ``k`` of each box, the number of changes in every batch.
         products: How products were bounded.
         differences: How differences of logits were bounded; ``joint`` in files without this field.
-        rounding: ``outward``; naive bounds are no proof.
+        rounding: ``outward``; naive bounds are not a proof.
         dtype: Type of numbers in training and bounds.
         classes: Names of the classes, in the order of labels.
         predictions: The label of each input.
@@ -278,7 +278,7 @@ class PredictionCertificate(Certificate):
                 )
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate and its evidence beside it; each file is written whole or not at all."""
+        """Write the certificate and its evidence beside it; both whole or not at all."""
         if not self._evidence:
             raise DataError("this certificate was read without its evidence, and cannot be written with it")
         with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:

@@ -226,7 +226,7 @@ class Tally:
             predicted: Number of each record's predicted class; by default that of the largest probability.
 
         Raises:
-            ParameterError: Shapes do not fit, or a probability is no number from 0 to 1.
+            ParameterError: Shapes do not fit, or a probability is not a number from 0 to 1.
         """
         p, right = np.asarray(probabilities, np.float64), np.asarray(positions, np.int64)
         classes = len(self._all)

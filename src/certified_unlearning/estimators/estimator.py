@@ -155,8 +155,9 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records,
-                or more classes than the model can have, or sparse rows must become dense and do not fit in memory.
+            DataError: A row's norm is above 1 (the message names the longest row), or there are too few classes or
+                records, or more classes than the model can have, or sparse rows must become dense and do not fit in
+                memory.
             ParameterError: A parameter is invalid.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser, or a batch or a budget does not fit the number of records.

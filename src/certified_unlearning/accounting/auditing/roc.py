@@ -156,7 +156,7 @@ def _lower(hits: float, trials: float, miss: float) -> float:
 
 
 def _upper(hits: float, trials: float, miss: float) -> float:
-    """Return the upper bound; arguments as of `_lower`."""
+    """Return the upper bound; arguments as for `_lower`."""
     from scipy.special import betainccinv
 
     return float(betainccinv(hits + 1, trials - hits, miss)) if hits < trials else 1.0

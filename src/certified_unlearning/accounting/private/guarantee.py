@@ -1,7 +1,7 @@
 """What a private learner guarantees, for one record and for several that are deleted later.
 
 A learner that never depended much on any record answers every deletion by doing nothing. One record: its model is
-``mu``-Gaussian DP. Where a selection on other records follows, those records are affected by that selection's pure
+``mu``-Gaussian DP. Where a selection on other records follows, the guarantee for those records is that selection's pure
 epsilon alone: parts of a learner that read disjoint records guarantee the *maximum* of their epsilons.
 
 Several records: Gaussian DP of a group of ``k`` is ``k mu``, exactly (Dong, Roth and Su, 2022, Theorem 2.14), pure DP

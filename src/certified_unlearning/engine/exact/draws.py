@@ -49,7 +49,7 @@ class Draws:
 
     @classmethod
     def fresh(cls, *, device: torch.device | str = "cpu") -> Self:
-        """Return a stream that nobody can repeat."""
+        """Return a stream that cannot be repeated."""
         return cls(secrets.randbits(SEED_BITS), device=device)
 
     @property

@@ -15,7 +15,7 @@ class SquaredObjective(LinearObjective):
     """``f(w) = (1/n) sum_i (1/2) (w'x_i - y_i)^2 + (strong_convexity / 2) ||w||^2``.
 
     A record's data-loss gradient is ``(w'x - y) x``. It is at most ``R + 1`` where weights stay in a ball of radius
-    ``R``, rows are no longer than 1 and targets lie in [-1, 1]. Nothing is clipped, because that would change the loss.
+    ``R``, rows have norm at most 1 and targets lie in [-1, 1]. Nothing is clipped, because that would change the loss.
 
     Args:
         features: Rows ``x_i``, shape ``(n, d)``.
@@ -26,7 +26,7 @@ class SquaredObjective(LinearObjective):
         normaliser: Divisor of the sum of the losses; by default ``n``.
 
     Raises:
-        AssumptionError: A row is longer than 1.
+        AssumptionError: A row's norm is above 1.
         DataError: A target is not between -1 and 1.
     """
 

@@ -163,7 +163,7 @@ class ExactLogisticRegression(LinearClassifier):
             frame's index name them too, if the fitted frame's labels do more than number its rows.
 
         Raises:
-            DataError: A row is longer than 1, a class is not known, or the estimator was saved without its records.
+            DataError: A row's norm is above 1, a class is not known, or the estimator was saved without its records.
         """
         self._require_records()
         self._erase()

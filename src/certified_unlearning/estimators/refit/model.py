@@ -93,8 +93,9 @@ class RefitModel(LinearModel):
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records;
-                or public rows have other columns or another class than records, or only one of the two is sparse.
+            DataError: A row's norm is above 1 (the message names the longest row), or there are too few classes or
+                records; or public rows have other columns or another class than records, or only one of the two is
+                sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser.

@@ -157,7 +157,7 @@ class NoisyMean:
         """Publish noisy means of some records.
 
         Raises:
-            ParameterError: There are none, an id is no row or stands twice, or ``trials`` is not at least 1.
+            ParameterError: There are none, an id is not a row or is a duplicate, or ``trials`` is not at least 1.
         """
         alive = _alive(self.rows, ids, draws, trials)
         mean = self.rows[alive.ids].mean(dim=0)
