@@ -52,9 +52,11 @@ def network_of(constants: Mapping[str, Any]) -> Network:
         require_loss(constants["loss"], network.outputs)
         Descent(**{name: constants[name] for name in OF_DESCENT})
         smallest = constants["smallest_batch"]
+        # A batch that has a public row cannot be emptied; which ones have, a certificate does not say.
+        removable = smallest - bool(constants.get("public_records", 0))
         for k in constants["budgets"]:
             Neighbourhood(constants["changes"]).require(
-                k, batch=smallest, removable=smallest, clips=constants["clipping"] != "none"
+                k, batch=smallest, removable=removable, clips=constants["clipping"] != "none"
             )
     except (ParameterError, AssumptionError) as error:
         raise CertificateError(f"the certificate states impossible constants: {error}") from error

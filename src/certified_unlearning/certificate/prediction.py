@@ -59,9 +59,10 @@ class PredictionCertificate(Certificate):
         kind: ``prediction``.
         mechanism: ``certified-sgd``.
         guarantee: ``exact``: certified labels are equal, not close.
-        comparator: The comparator.
-        not_promised: What the certificate does not promise.
-        n: Number of records.
+        comparator: With what.
+        not_promised: What nobody should read into it.
+        n: Number of records that may be removed.
+        public_records: Number of public rows besides, which stay in every data set.
         widths: Inputs, hidden units and logits of the network, of dense layers with ReLU between them.
         loss: Loss of a record.
         epochs: Number of passes over the batches.
@@ -101,6 +102,7 @@ class PredictionCertificate(Certificate):
     comparator: str
     not_promised: tuple[str, ...]
     n: int = Field(ge=1)
+    public_records: int = Field(default=0, ge=0, exclude_if=lambda count: count == 0)
     widths: tuple[int, ...] = Field(min_length=2)
     loss: NetworkLoss
     epochs: int = Field(ge=1)
@@ -145,6 +147,7 @@ class PredictionCertificate(Certificate):
         batches: int,
         classes: Sequence[str],
         labels: "Tensor | None" = None,
+        public_records: int = 0,
         file: str = "evidence.safetensors",
         dataset: str = "own",
         features: str = GIVEN,
@@ -158,23 +161,28 @@ class PredictionCertificate(Certificate):
             n: Number of records.
             batches: Number of batches of an epoch.
             classes: Names of the classes.
-            labels: True labels of the inputs, if known.
+            labels: True labels of the inputs, if they are known.
+            public_records: Number of public rows besides.
             file: Name of the file of evidence, which `write` makes beside the certificate.
             dataset: Name of the data set.
             features: How features were made.
 
         Raises:
-            ParameterError: Rounding is naive, or the network has other layers than dense ones.
+            ParameterError: Rounding is naive, weight decay is inside the velocity, or the network has other than dense
+                layers.
         """
         from certified_unlearning.certificate import evidence
 
         if not settings.bounding.rounding.is_outward:
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
+        if settings.descent.couples_decay:
+            raise ParameterError("certificates state decoupled weight decay, but couples_decay has it in the velocity")
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         made = cls.made(
             numbers=evidence.statements(learned, rows, labels),
             n=n,
+            public_records=public_records,
             widths=evidence.widths(settings.network),
             **{name: getattr(settings.descent, name) for name in evidence.OF_DESCENT},
             epochs=settings.epochs,
@@ -214,8 +222,8 @@ class PredictionCertificate(Certificate):
         return {
             "updates": (self.updates == self.epochs * self.batches, "epochs x batches"),
             "smallest_batch": (
-                self.smallest_batch * self.batches <= self.n,
-                f"at most n / batches = {self.n / self.batches:g}",
+                self.smallest_batch * self.batches <= self.n + self.public_records,
+                f"at most all records / batches = {(self.n + self.public_records) / self.batches:g}",
             ),
             "budgets": (
                 [*self.budgets] == sorted({*self.budgets}) and self.budgets[0] >= 1,
@@ -232,7 +240,7 @@ class PredictionCertificate(Certificate):
         return {
             "comparator": _comparator(self.changes),
             "not_promised": NOT_PROMISED,
-            "assumptions": _assumptions(self.dataset, self.features, self.differences),
+            "assumptions": _assumptions(self.dataset, self.features, self.differences, bool(self.public_records)),
         }
 
     def recomputed(self) -> dict[str, Any]:
@@ -331,10 +339,16 @@ def _comparator(changes: Changes) -> str:
 
 
 @functools.cache
-def _assumptions(dataset: str, features: str, differences: Differences) -> tuple[Assumption, ...]:
-    """Return the assumptions of certified predictions."""
+def _assumptions(dataset: str, features: str, differences: Differences, public: bool = False) -> tuple[Assumption, ...]:
+    """Return what certified predictions rest on."""
     lines = differences == "updated"
     shown = "boxes and lines" if lines else "boxes"
+    stays = Assumption(
+        statement="public rows are in every data set that is compared with: nobody asks to remove one, and none holds "
+        "what somebody may",
+        status="assumed",
+        by="the software refuses requests that name one; whose they are it cannot see",
+    )
     return (
         Assumption(
             statement=f"the {'boxes and the lines of the last update' if lines else 'boxes'} follow from the records "
@@ -359,6 +373,7 @@ def _assumptions(dataset: str, features: str, differences: Differences) -> tuple
             by="start and batches are drawn by number here; what was tried before, no software can see",
         ),
         preprocessing(dataset, features),
+        *((stays,) if public else ()),
         Assumption(
             statement="single operations are rounded to nearest, exponentials are right to 4 units in the last place, "
             "and no record that is added is so large that training on it overflows",

@@ -202,3 +202,20 @@ def _require(rule: LabelRule, epsilon: float, delta: float) -> None:
         require_probability(delta=delta)
     elif delta != 0:
         raise ParameterError(f"delta must be 0 for Cauchy noise, which is purely epsilon-private, got {delta!r}")
+
+
+def mean_share_sensitivity(largest: int, *, inputs: int, own: bool) -> float:
+    """Return how far one record moves the mean of certified shares over ``k = 1, ..., K``; rounded up.
+
+    That mean is the mean radius of the inputs, each at most ``K``, over ``K``. One record moves every radius by at most
+    one. The share at a single ``k`` has no such bound: one record may move it from 0 to 1.
+
+    Args:
+        largest: ``K``.
+        inputs: How many there are.
+        own: Whether the inputs are the records themselves: then one of them is another, whose radius moves by up to
+            ``K``. Otherwise they are the same for neighbours.
+    """
+    require_count(least=1, largest=largest, inputs=inputs)
+    moved = (inputs - 1 + largest) / inputs if own else 1.0
+    return min(1.0, moved / largest * OUTWARD)

@@ -4,8 +4,10 @@ Runs may differ in their starts, in which records of a batch are present, and in
 places: a missing record leaves its place empty.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import get_args
 
 import torch
@@ -32,17 +34,19 @@ class Descent:
     The direction of a batch is the mean of its records' clipped gradients; an empty batch has direction 0.
 
     Attributes:
-        loss: Loss of a record.
-        step_size: Step size ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
-        decay: Decay ``eta``.
-        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over
-            all entries; a record whose inputs are too large for that has no effect (`clipping.norm_factor`).
-        bound: Bound ``gamma`` on entries or on the norm; None without clipping.
-        weight_decay: Decoupled weight decay ``lambda``: parameters are multiplied by ``1 - alpha_n lambda`` in every
-            update.
-        momentum: Momentum ``mu``.
+        loss: Of a record.
+        step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
+        decay: ``eta``.
+        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries; a
+            record whose inputs are too large for that counts nothing (`clipping.norm_factor`).
+        bound: ``gamma``: the most of an entry, or the norm; None without clipping.
+        weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update; unless
+            ``couples_decay`` says otherwise.
+        momentum: ``mu``.
         nesterov: Whether the step looks ahead, as in PyTorch.
-        couples_decay: Must stay False: weight decay inside the velocity makes boxes unsound.
+        couples_decay: Whether weight decay is inside the velocity of momentum, as in PyTorch's SGD. Boxes are sound
+            then only for ``alpha lambda <= (1 - sqrt(mu))^2``, step sizes that stay, and steps that do not look ahead
+            (`coupled`).
 
     Raises:
         ParameterError: No box would be sound.
@@ -72,17 +76,34 @@ class Descent:
             require_positive(bound=self.bound)
         if self.momentum >= 1:
             raise ParameterError(f"momentum must be below 1, got {self.momentum!r}")
-        if self.couples_decay and self.weight_decay and self.momentum:
-            raise ParameterError(
-                f"weight decay {self.weight_decay!r} inside the velocity of momentum {self.momentum!r} has no box: "
-                "parameters would answer a gradient with changing signs; decouple it"
-            )
-        if self.couples_decay and self.weight_decay:
-            raise ParameterError("weight decay is decoupled here; without momentum that is the same")
+        if self.couples_decay:
+            self._require_one_sign()
         if self.step_size * self.weight_decay > 1:
             raise ParameterError(
                 f"step_size x weight_decay must be at most 1, or bounds change places, got {self.step_size!r} x "
                 f"{self.weight_decay!r}"
+            )
+
+    def _require_one_sign(self) -> None:
+        """Raise `ParameterError` unless parameters answer a direction with one sign although decay is coupled."""
+        if not self.momentum or not self.weight_decay:
+            raise ParameterError(
+                "couples_decay needs momentum and weight_decay, and is the same as decoupled decay without one of them"
+            )
+        if self.nesterov or self.decay:
+            raise ParameterError(
+                "weight decay inside the velocity has a box only for step sizes that stay (decay 0) and steps that do "
+                f"not look ahead, got decay {self.decay!r} and nesterov {self.nesterov!r}"
+            )
+        # In fractions: 1 + mu - alpha lambda >= 2 sqrt(mu) has no rounding once both sides are squared.
+        alpha, mu, decay = (Fraction(each) for each in (self.step_size, self.momentum, self.weight_decay))
+        half = 1 + mu - alpha * decay
+        if half < 0 or half**2 < 4 * mu:
+            most = (1 - math.sqrt(self.momentum)) ** 2
+            raise ParameterError(
+                f"weight decay inside the velocity has no box unless step_size x weight_decay is at most (1 - "
+                f"sqrt(momentum))^2 = {most:.6g}, got {self.step_size!r} x {self.weight_decay!r}: parameters would "
+                "answer a gradient with changing signs; decouple it"
             )
 
     def rate(self, update: int) -> float:
@@ -187,7 +208,12 @@ class State:
 
     def follow(self, descent: Descent, found: Parameters) -> None:
         """Make one update along directions."""
-        rate, steps = descent.rate(self.updates), found
+        rate = descent.rate(self.updates)
+        if descent.couples_decay:
+            found = tuple(
+                each + descent.weight_decay * values for each, values in zip(found, self.parameters, strict=True)
+            )
+        steps = found
         if descent.momentum:
             before = self.velocities
             self.velocities = (
@@ -196,10 +222,9 @@ class State:
             steps = self.velocities
             if descent.nesterov:
                 steps = tuple(d + descent.momentum * v for v, d in zip(self.velocities, found, strict=True))
-        kept = 1 - rate * descent.weight_decay
+        kept, shrinks = 1 - rate * descent.weight_decay, descent.weight_decay and not descent.couples_decay
         self.parameters = tuple(
-            (each * kept if descent.weight_decay else each) - rate * step
-            for each, step in zip(self.parameters, steps, strict=True)
+            (each * kept if shrinks else each) - rate * step for each, step in zip(self.parameters, steps, strict=True)
         )
         self.updates += 1
 

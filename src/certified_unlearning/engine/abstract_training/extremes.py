@@ -28,7 +28,7 @@ class Sums(NamedTuple):
     """What a pass over records keeps of their gradients of one parameter, each of shape ``(runs, *parameter)``.
 
     Attributes:
-        total: Sums of lower and of upper bounds.
+        total: Sums of lower and of upper bounds; in float64 also of float32, where rounding is outward.
         size: Upper bound of the sum of absolute gradients, up to its own rounding.
         smallest: Shape ``(runs, most, *parameter)``: the smallest upper bounds, ascending.
         largest: The same for the largest lower bounds, descending.
@@ -152,9 +152,11 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         if compiled is not None:
             lower, upper, *rest = (each.mT if turns else each for each in compiled)
             return Sums(Interval(lower, upper), *rest)
-    runs, records, _, outputs = outer.lower.shape
+    runs, records, positions, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
-    lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
+    # In float32 a sum of thousands would be off by more than one record moves it.
+    wide = torch.float64 if bounding.rounding.is_outward else outer.lower.dtype
+    lower, upper = (outer.lower.new_zeros(shape, dtype=wide) for _ in range(2))
     smallest = outer.lower.new_full((*shape, most), torch.inf)
     largest = -smallest
     limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).any())
@@ -163,16 +165,19 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         piece = gradients(factors, slice(start, start + step), bounding)
         if limited:
             piece = clamped(piece, limit)
-        lower += piece.lower.sum(dim=-1)
-        upper += piece.upper.sum(dim=-1)
+        lower += piece.lower.sum(dim=-1, dtype=wide)
+        upper += piece.upper.sum(dim=-1, dtype=wide)
         if most:
             smallest = _least(smallest, piece.upper)
             largest = -_least(-largest, -piece.lower)
-    size = torch.zeros_like(lower)
+    size = outer.lower.new_zeros(shape)
     if bounding.rounding.is_outward:
         # Cauchy and Schwarz over records and positions.
         left, right = (norm_above(in_a_row(each), 1, bounding.rounding) for each in (outer, inner))
-        size = torch.minimum(left.mT * right, max(1, records) * bound[:, None, None].to(lower))
+        size = left.mT * right
+        if positions == 1:
+            # Of several positions the sum is clipped: what training adds up for it may be larger.
+            size = torch.minimum(size, max(1, records) * bound[:, None, None].to(size))
     return Sums(Interval(lower, upper), size, smallest.movedim(-1, 1), largest.movedim(-1, 1))
 
 

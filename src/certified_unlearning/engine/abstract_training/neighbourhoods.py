@@ -120,7 +120,8 @@ def direction_bounds(
     ]
     if rounding.is_outward:
         slack = _slack(found, neighbourhood, k, limit, divisor, batch, rounding)
-        ends = [rounding.up(each.add_(slack)) for each in ends]
+        # Sums of float32 are in float64, and become float32 again here.
+        ends = [rounding.up(each.add_(slack).to(found.size)) for each in ends]
     return Interval(-ends[1], ends[0])
 
 
@@ -140,7 +141,7 @@ def _upper(
         return _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
     shape, result = (-1, *(1,) * (total.ndim - 1)), None
     for choice in choices:
-        each = total - _sum_of_first(smallest, choice.removed)
+        each = total - _sum_of_first(smallest, choice.removed, total.dtype)
         if neighbourhood.adds:
             each += (choice.added * limit).reshape(shape)
         each = rounding.up(each.div_(choice.divisor.to(total).reshape(shape)))
@@ -158,13 +159,13 @@ def _is_fixed(neighbourhood: Neighbourhood) -> bool:
     return neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions"
 
 
-def _sum_of_first(smallest: Tensor, count: Tensor) -> Tensor:
-    """Return the sums of the first few along the second axis, with a number for each run."""
+def _sum_of_first(smallest: Tensor, count: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the sums of the first few along the second axis, another number of them for each run."""
     counts = set(count.tolist())
     if len(counts) == 1:
         (only,) = counts
-        return smallest[:, 0] if only == 1 else smallest[:, :only].sum(dim=1)
-    prefix = torch.cat([torch.zeros_like(smallest[:, :1]), smallest.cumsum(dim=1)], dim=1)
+        return smallest[:, 0] if only == 1 else smallest[:, :only].sum(dim=1, dtype=dtype)
+    prefix = torch.cat([torch.zeros_like(smallest[:, :1]), smallest.cumsum(dim=1, dtype=dtype)], dim=1)
     return prefix[torch.arange(len(count), device=count.device), count]
 
 
@@ -177,8 +178,8 @@ def _slack(
     batch: int | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return the rounding of a sum, of the extremes taken out of it, and of a member's own sum in any order."""
-    shape, size = (-1, *(1,) * (found.size.ndim - 1)), found.size
+    """Return what rounding adds: of a sum, of the extremes taken out of it, and of a member's own sum in any order."""
+    shape, size, wide = (-1, *(1,) * (found.size.ndim - 1)), found.size, found.private.total.lower.dtype
     if _is_fixed(neighbourhood):
         least = torch.full_like(k, divisor)
     else:
@@ -186,7 +187,11 @@ def _slack(
         if neighbourhood.changes == "substitutions" or found.public_records:
             least = torch.maximum(least, torch.full_like(k, found.public_records)).clamp_min(1)
     terms = 2 * (found.terms + int(k.max()) + found.private.smallest.shape[1]) + 16
-    relative = 4 * rounding.error_of_sums(terms, size.dtype) / least.to(size)
+    error = 4 * rounding.error_of_sums(terms, wide)
+    if wide != size.dtype:
+        # What is left in float32 is a member's own sum, and a few roundings of every gradient and of its bounds.
+        error += 1.5 * rounding.error_of_sums(found.terms + int(k.max()) + 64, size.dtype)
+    relative = error / least.to(size)
     if neighbourhood.adds:
         size = size + (k * limit).reshape(shape)
     return (size * relative.reshape(shape)).add_(4 * terms * rounding.smallest(size.dtype))
@@ -238,7 +243,7 @@ def _over_fixed(
     if neighbourhood.changes != "additions or removals":
         ranks = torch.arange(smallest.shape[1], device=k.device).reshape(1, -1, *(1,) * (total.ndim - 1))
         gains = torch.where(ranks < k.reshape(-1, *(1,) * total.ndim), (-smallest).clamp_min(0), 0)
-        result = result + gains.sum(dim=1)
+        result = result + gains.sum(dim=1, dtype=total.dtype)
     if neighbourhood.adds:
         result = result + (k * limit).reshape(shape)
     return rounding.up(result / divisor)

@@ -6,13 +6,15 @@ real numbers, and in floats of the same type, whatever the order of sums.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts
+from certified_unlearning.engine.abstract_training import coupled
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
 from certified_unlearning.engine.abstract_training.extremes import Extremes, extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
@@ -77,6 +79,7 @@ def train(
     everyone: Batch | None = None,
     poisoning: Poisoning | None = None,
     box: Box | None = None,
+    noise: Iterable[Parameters] | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
@@ -91,8 +94,12 @@ def train(
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
         everyone: All records, if the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
-        box: The box from which training of the neighbours starts, if something was learned before; each of shape
-            ``(runs, ...)``, and ``start`` lies in it. None: they start at ``start``.
+        box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
+            and ``start`` lies in it. None: they start where the data set does.
+        noise: Of every update in turn, what is added to its direction: each of shape ``(1, ...)``. It is the same for
+            the data set and for all neighbours, so that it must have been drawn without looking at records: the box
+            then holds what training on a neighbour becomes *with this very noise*. Line 16 of Algorithm 1 adds it to
+            the data set's parameters alone, which says nothing of a neighbour's. None: no noise.
 
     Raises:
         ParameterError: An argument is invalid, or clipping is required.
@@ -118,6 +125,7 @@ def train(
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, _starting_box(start, len(k), box, bounding), 0)
     state, velocities = State(start), None
+    drawn = None if noise is None else iter(noise)
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
         require_labels((everyone or batch).labels, descent.loss, network.outputs)
@@ -137,10 +145,17 @@ def train(
                 len(batch.rows),
             )
         )
-        rate = descent.rate(state.updates)
-        moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
         step = records_at_once(network, batch.rows, len(start[0]))
         found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
+        if drawn is not None:
+            shared = _noise_of(drawn, network, state.updates)
+            found = tuple(each + more for each, more in zip(found, shared, strict=True))
+            bounds = tuple(
+                Interval(bounding.rounding.down(each.lower + more), bounding.rounding.up(each.upper + more))
+                for each, more in zip(bounds, shared, strict=True)
+            )
+        rate = descent.rate(state.updates)
+        moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
         state.follow(descent, found)
         trained = Trained(state.parameters, moved, state.updates, trained.box)
         _require_inside(trained, bounding)
@@ -194,14 +209,39 @@ def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
     return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
 
 
+def _noise_of(drawn: Iterator[Parameters], network: Network, update: int) -> Parameters:
+    """Return the noise of an update.
+
+    Raises:
+        ParameterError: There is none, or it has other shapes or numbers than parameters.
+        DataError: It is not finite.
+    """
+    found = next(drawn, None)
+    if found is None:
+        raise ParameterError(f"noise must hold one entry for each update, got {update}")
+    checked = network.checked(found)
+    if len(checked[0]) != 1:
+        raise ParameterError(f"noise must be the same for all runs, got that of {len(checked[0])}")
+    if not all(bool(torch.isfinite(each).all()) for each in checked):
+        raise DataError(f"the noise of update {update} is not finite")
+    return checked
+
+
 def _followed(
-    descent: Descent, box: Box, velocities: Box | None, bounds: Box, rate: float, bounding: Bounding
-) -> tuple[Box, Box | None]:
-    """Return the box after an update, and velocities: every past direction has one sign."""
+    descent: Descent,
+    box: Box,
+    velocities: "Box | tuple[coupled.Velocities, ...] | None",
+    bounds: Box,
+    rate: float,
+    bounding: Bounding,
+) -> "tuple[Box, Box | tuple[coupled.Velocities, ...] | None]":
+    """Return the box after an update, and velocities: every past direction counts with one sign."""
+    if descent.couples_decay:
+        return coupled.followed(descent, box, cast("Any", velocities), bounds, bounding.rounding)
     up, down = bounding.rounding.up, bounding.rounding.down
     steps = bounds
     if descent.momentum:
-        mu = descent.momentum
+        mu, velocities = descent.momentum, cast("Box | None", velocities)
         velocities = (
             bounds
             if velocities is None

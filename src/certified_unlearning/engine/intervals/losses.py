@@ -89,16 +89,52 @@ def loss_bounds(
     )
 
 
-def any_label_bounds(logits: Interval, loss: NetworkLoss, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of `derivatives` for any labels: from 1 below the least share to the largest.
+def any_label_bounds(
+    logits: Interval,
+    loss: NetworkLoss,
+    rounding: Rounding = OUTWARD,
+    *,
+    labels: Tensor | None = None,
+    to: int | None = None,
+    shift: float = 0.0,
+) -> Interval:
+    """Return bounds of what `derivatives` returns for changed labels, and for the labels as they are.
+
+    Args:
+        logits: Shape ``(runs, records, outputs)``.
+        loss: Which.
+        rounding: How to round.
+        labels: As they are; needed with ``to`` and with the squared loss.
+        to: The only class that labels are changed to; None for any class.
+        shift: How far numbers of the squared loss are moved.
 
     Raises:
-        ParameterError: The loss has no classes.
+        ParameterError: There is no such class, the loss has no classes, or it is not said how far numbers move.
     """
     if loss == "squared":
-        raise ParameterError("labels of the squared loss are numbers: any of them would leave no bounds")
+        if to is not None or not shift or labels is None:
+            raise ParameterError(
+                "labels of the squared loss are numbers: any of them would leave no bounds; say by shift, above 0, how "
+                "far they move, and name no class"
+            )
+        # As training has them: rounded to the type of the logits.
+        targets = _targets(labels, logits.lower)
+        least, most = rounding.down(rounding.down(targets) - shift), rounding.up(rounding.up(targets) + shift)
+        return Interval(2 * rounding.down(logits.lower - most), 2 * rounding.up(logits.upper - least))
+    if shift:
+        raise ParameterError(f"shift must be 0 with the loss {loss}, whose labels are classes, got {shift!r}")
     shares = softmax_bounds(logits, rounding=rounding) if loss == "cross-entropy" else sigmoid_bounds(logits, rounding)
-    return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
+    if to is None:
+        return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
+    classes = max(2, logits.lower.shape[-1])
+    if to >= classes or labels is None:
+        raise ParameterError(f"to must be one of {classes} classes, counted from 0, got {to!r}")
+    own, other = (
+        _one_hot(each, logits.lower) if loss == "cross-entropy" else _targets(each, logits.lower)
+        for each in (labels, torch.full_like(labels, to))
+    )
+    ends = [_less_target(shares, target, rounding) for target in (own, other)]
+    return Interval(torch.minimum(ends[0].lower, ends[1].lower), torch.maximum(ends[0].upper, ends[1].upper))
 
 
 def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:

@@ -1,10 +1,11 @@
 """A small network that certifies which predictions no removal changes, and forgets for free while its budget lasts."""
 
+import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,10 +15,20 @@ from certified_unlearning.accounting.core.checks import require_count, require_c
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.abstract_training.poisoning import Poisoning
 from certified_unlearning.engine.devices import device_of_loaded, pick_device
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.classifier import Classifier
+from certified_unlearning.estimators.estimator import without_sample_weight
+from certified_unlearning.estimators.refit.public import (
+    PublicRows,
+    checked_features,
+    checked_length,
+    class_numbers,
+    require_both,
+    require_private,
+)
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_sgd.learned import LINES, Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network
@@ -94,8 +105,54 @@ class CertifiedMLPClassifier(Classifier):
     momentum: float = 0.0
     device: str = "cpu"
 
+    @without_sample_weight
+    def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
+        """Learn from records, and from public rows beside them.
+
+        There is no ``sample_weight``: a weight of its own would change how much a record can move the network.
+
+        Public rows are learned from as records are, and stay in every batch that they were drawn into: no request can
+        name one, and boxes cover no data set without it, so that more predictions are certified. They are scaled by the
+        parameters as records are, and change neither the scaling nor the list of classes.
+
+        Args:
+            X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix, whose
+                rows become dense.
+            y: Their classes, of any type.
+            public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
+                A private record among them is promised nothing.
+            public_y: Their classes, each of which a record has.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+
+        Raises:
+            DataError: There are too few classes or records; or public rows have other columns or another class than
+                records, or only one of the two is sparse.
+            ParameterError: A parameter is not what it may be, or ``public_X`` was given without ``public_y``.
+            AssumptionError: A batch or a budget does not fit the number of records.
+            IntervalError: Bounds overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
+        """
+        with self._all_or_nothing():
+            require_both(public_X, public_y)
+            self._given_public = None if public_X is None else (public_X, public_y)
+            super().fit(X, y)
+            del self._given_public
+        return self
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        features, labels = super()._validated(X, y)
+        self._public_records = 0
+        if self._given_public is None:
+            return features, labels
+        public_X, public_y = self._given_public
+        own = self._in_form(checked_features(public_X, X, features=self.n_features_in_))
+        public = PublicRows(own, class_numbers(checked_length(public_y, own.shape[0]), self.classes_))
+        self._public_records = public.count
+        return public.after(features, labels)
+
     def _planned(self, n: int) -> CertifiedSgd:
-        """Return how to train on ``n`` records.
+        """Return how to train on ``n`` records, public ones included.
 
         Raises:
             ParameterError: A parameter is invalid.
@@ -128,7 +185,8 @@ class CertifiedMLPClassifier(Classifier):
 
     def _learn_from(self, plan: CertifiedSgd, X: NDArray[Any], labels: NDArray[Any]) -> None:
         device = pick_device(self.device)
-        self._store.keep(np.arange(len(X)), self._inputs(X, device), torch.as_tensor(labels, device=device))
+        private = np.arange(len(X) - self._public_records)
+        self._store.keep(private, self._inputs(X, device), torch.as_tensor(labels, device=device))
         self._settings, self._n = plan, len(X)
         generator = torch.Generator().manual_seed(self._noise_key() % 2**63)
         self._places = plan.places(len(X), generator).to(device)
@@ -179,6 +237,38 @@ class CertifiedMLPClassifier(Classifier):
         radii = self._learned_radii(self._asked(X)) - self._spent()
         return np.maximum(radii, 0)
 
+    def certify_poisoned(
+        self, X: Any, *, moved: int = 0, by: float = 0.0, relabelled: int = 0, to: Any = None, together: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return for each record whether its label is the same however some training records are poisoned.
+
+        The network is trained again with a box for that, on the records that are left. Nobody removes or adds a record
+        here, and what the budgets cover is another matter: both together are not covered.
+
+        Args:
+            X: Features, shape ``(records, features)``; they are not poisoned.
+            moved: Of how many records of every batch inputs are moved, public rows included.
+            by: How far, in every number that the network sees: after scaling by ``feature_ranges``, ``data_norm`` or
+                ``normalize``.
+            relabelled: Of how many records of every batch classes are changed.
+            to: The only class that they are changed to; None for any.
+            together: Whether these are the same records; otherwise others may be relabelled than moved.
+
+        Raises:
+            ParameterError: ``to`` is no class.
+            DataError: The estimator was saved without its training data.
+            IntervalError: Bounds overflow.
+        """
+        rows = self._asked(X)
+        settings, _ = self._current()
+        if to is not None and to not in self.classes_:
+            raise ParameterError(f"to must be one of the classes {self.classes_.tolist()}, got {to!r}")
+        number = None if to is None else int(np.searchsorted(self.classes_, to))
+        poisoning = Poisoning(moved, by, relabelled, together, number)
+        store = self._store
+        found = settings.learn_poisoned(store.rows, store.labels, self._places, self._start, self._present, poisoning)
+        return found.certified(rows)[0].cpu().numpy()
+
     @property
     def budget_left_(self) -> int:
         """Number of further records that may leave for free, from any batch; some batches may allow more."""
@@ -213,6 +303,7 @@ class CertifiedMLPClassifier(Classifier):
             learned,
             rows,
             n=self._store.left,
+            public_records=self._public_records,
             batches=len(self._places),
             classes=[str(each) for each in self.classes_],
             labels=labels,
@@ -266,7 +357,12 @@ class CertifiedMLPClassifier(Classifier):
     def _certified_in_words(self, learned: Learned, X: Any) -> list[str]:
         """Return the report's lines on certified labels, and on how many of some records have one."""
         spent = self._spent()
-        lines = [
+        lines = []
+        if self._public_records:
+            lines.append(
+                f"Learned from {counted(self._public_records, 'public row')} besides, which cannot be removed."
+            )
+        lines += [
             f"Certified labels are those of a network trained without them, and without any k more of each batch; "
             f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
             f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
@@ -301,6 +397,7 @@ class CertifiedMLPClassifier(Classifier):
             "budgets": self._learned.budgets,
             "smallest_batch": self._learned.smallest_batch,
             "n": self._n,
+            "public_records": self._public_records,
             "forgotten": self._forgotten,
             "trainings": self.trainings_,
             "pending": self._pending,
@@ -326,7 +423,8 @@ class CertifiedMLPClassifier(Classifier):
         device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}
         self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
-        self._n = header["n"]
+        # Files of before there were public rows do not say.
+        self._n, self._public_records = header["n"], header.get("public_records", 0)
         self._settings = self._planned(self._n)
         network, bounding = self._settings.network, self._settings.bounding
         places = range(len(network.shapes))
@@ -337,18 +435,30 @@ class CertifiedMLPClassifier(Classifier):
             self._learned = Learned(network, bounding, parameters, box, **of_budgets)
             return
         self._learned = Learned.of(tensors, network, bounding, **of_budgets)
-        self._store.keep(np.where(arrays["present"], np.arange(self._n), -1), tensors["rows"], tensors["labels"])
+        private = self._n - self._public_records
+        self._store.keep(np.where(arrays["present"], np.arange(private), -1), tensors["rows"], tensors["labels"])
         self._start = tuple(tensors[f"start/{place}"] for place in places)
         self._places, self._learned_from = tensors["places"], tensors["learned_from"]
 
     @property
     def _present(self) -> torch.Tensor:
-        """Which of the fitted records are left."""
-        return torch.as_tensor(~self._store.removed, device=self._places.device)
+        """Which of the fitted records are left; public ones stand after all others, and stay."""
+        left = torch.ones(self._n, dtype=torch.bool)
+        left[: self._n - self._public_records] = torch.as_tensor(~self._store.removed)
+        return left.to(self._places.device)
+
+    @property
+    def _public(self) -> torch.Tensor | None:
+        """Which of the fitted records are public; None for none."""
+        if not self._public_records:
+            return None
+        return torch.arange(self._n, device=self._places.device) >= self._n - self._public_records
 
     def _learn(self, budgets: Sequence[int]) -> Learned:
         store = self._store
-        return self._settings.learn(store.rows, store.labels, self._places, self._start, self._present, budgets)
+        return self._settings.learn(
+            store.rows, store.labels, self._places, self._start, self._present, budgets, self._public
+        )
 
     def _train(self) -> None:
         """Train on the present records; when training again, with the budgets that are still below the smallest batch.
@@ -358,18 +468,31 @@ class CertifiedMLPClassifier(Classifier):
         """
         budgets = _whole(self.budgets)
         if self.trainings_ and self._settings.neighbourhood.changes == "removals":
-            smallest = int(self._present[self._places].sum(dim=1).min())
+            smallest = self._smallest_that_may_be_emptied()
             budgets = [each for each in budgets if each < smallest] or [0]
         self._learned = self._learn(budgets)
         self._learned_from = self._present
         self._pending = 0
         self.trainings_ += 1
 
+    def _smallest_that_may_be_emptied(self) -> float:
+        """Return how many records the smallest batch without a public row has left; infinite where all have one."""
+        left, public = self._present[self._places].sum(dim=1), self._public
+        if public is not None:
+            left = left[~public[self._places].any(dim=1)]
+        return int(left.min()) if len(left) else math.inf
+
     def _current(self) -> tuple[CertifiedSgd, Learned]:
         """Return how the network was trained, and what it learned from the remaining records."""
         self._require_records()
         self._settle()
         return self._settings, self._learned
+
+    def _learned_records(self) -> tuple[NDArray[np.int64], torch.Tensor]:
+        """Return positions and rows of the records that are left and lie in a batch, public ones excepted."""
+        places = self._places.flatten().sort().values
+        private = places[(places < self._n - self._public_records) & self._present[places]]
+        return private.cpu().numpy(), self._store.rows[private]
 
     def _settle(self) -> None:
         """Train anew if records were removed since the last training."""
@@ -378,6 +501,7 @@ class CertifiedMLPClassifier(Classifier):
                 self._train()
 
     def _remove(self, named: NDArray[Any]) -> bool:
+        require_private(named, records=self._n - self._public_records, public_rows=self._public_records)
         gone = self._store.removable(named)
         lost = {*self._store.labels[gone].tolist()}
         with self._all_or_nothing():
@@ -397,7 +521,7 @@ class CertifiedMLPClassifier(Classifier):
                 "requests": self._forgotten["requests"] + 1,
                 "free": self._forgotten["free"] + free,
             }
-        return not lost <= {*self._store.labels[self._store.remaining].tolist()}
+        return not lost <= {*self._store.labels[self._present.to(self._store.labels.device)].tolist()}
 
     def _spent(self) -> int:
         """Return the largest number of records that a batch has lost since the last training."""

@@ -1,4 +1,4 @@
-"""Labels of a `CertifiedMLPClassifier` with differential privacy."""
+"""Labels of a `CertifiedMLPClassifier`, and the share of them that is certified, with differential privacy."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from certified_unlearning.accounting.private.stable_labels import LabelRule
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
-from certified_unlearning.mechanisms.certified_sgd.releases import LabelRelease
+from certified_unlearning.mechanisms.certified_sgd.releases import LabelRelease, ShareRelease, share_release
 from certified_unlearning.vocabulary import Relation
 
 
@@ -81,3 +81,35 @@ class PrivateLabels:
         if self.release.rule == "stable":
             return np.array([None if each is None else self._classes[each] for each in drawn], dtype=object)
         return self._classes[np.asarray(drawn, dtype=np.int64)]
+
+
+def publish_mean_share(
+    model: CertifiedMLPClassifier,
+    X: Any = None,
+    *,
+    epsilon: float,
+    delta: float,
+    relation: Relation = "replace-one",
+) -> ShareRelease:
+    """Publish the mean certified share of a fitted network's predictions, with differential privacy by Gaussian noise.
+
+    It is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``, and so the mean radius
+    over ``K``. One record of one batch moves it by at most ``1 / K``, whatever the inputs are, which is what the noise
+    is calibrated to, exactly. Every call publishes another number, whose epsilon and delta add up. What the records
+    hold besides, no noise hides: parameters, boxes and radii stay secret.
+
+    Args:
+        model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
+        X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the records themselves that are
+            left in batches; then one record moves the share by a bit more, ``(n - 1 + K) / (n K)``.
+        epsilon: Of this number.
+        delta: Of this number.
+        relation: When data sets are neighbours: one record of one batch replaced, or added or removed; of the records
+            themselves ``replace-one``.
+
+    Raises:
+        AssumptionError: Radii are none of this relation.
+    """
+    settings, learned = model._current()
+    rows = model._learned_records()[1] if X is None else model._asked(X)
+    return share_release(settings, learned, rows, own=X is None, epsilon=epsilon, delta=delta, relation=relation)

@@ -5,17 +5,24 @@ publishes which ones are. Here every input is answered at random, by a law that 
 (`accounting.private.stable_labels`).
 """
 
+import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from torch import Tensor
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count
-from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, label_law
-from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.accounting.private.releases import sigma_for
+from certified_unlearning.accounting.private.stable_labels import (
+    LabelRule,
+    composed_labels,
+    label_law,
+    mean_share_sensitivity,
+)
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 from certified_unlearning.vocabulary import Changes, Relation
@@ -121,6 +128,92 @@ class LabelRelease:
         if _happens(self._law.kept[min(radius, len(self._law.kept) - 1)]):
             return label
         return None if self.rule == "stable" else 1 - label
+
+
+@dataclass(frozen=True)
+class ShareRelease:
+    """The mean certified share of some inputs, published once with Gaussian noise.
+
+    Attributes:
+        share: Noisy: the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k`` changes of
+            every batch; within 0 and 1.
+        sigma: Standard deviation of the noise.
+        sensitivity: How far one record moves the share without noise.
+        largest: ``K``.
+        inputs: How many there are.
+        own: Whether they are the records themselves.
+        relation: When data sets are neighbours.
+        epsilon: Of this one number.
+        delta: Of this one number.
+        assumptions: What the guarantee rests on.
+        not_promised: What nobody should read into it.
+    """
+
+    share: float
+    sigma: float
+    sensitivity: float
+    largest: int
+    inputs: int
+    own: bool
+    relation: Relation
+    epsilon: float
+    delta: float
+    assumptions: tuple[Assumption, ...]
+    not_promised: tuple[str, ...] = NOT_PROMISED
+
+
+def share_release(
+    settings: CertifiedSgd,
+    learned: Learned,
+    rows: Tensor,
+    *,
+    own: bool,
+    epsilon: float,
+    delta: float,
+    relation: Relation = "replace-one",
+) -> ShareRelease:
+    """Publish the mean certified share of inputs, (epsilon, delta)-differentially private for one record of one batch.
+
+    Every call draws anew and costs epsilon and delta again. Noise comes from the operating system's random numbers.
+
+    Args:
+        settings: How the network was trained.
+        learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
+        rows: The inputs, as the network takes them.
+        own: Whether these are the records that it learned from; then ``relation`` must be ``replace-one``, as their
+            number is published. Otherwise they must not depend on the records.
+        epsilon: Above 0.
+        delta: Strictly between 0 and 1.
+        relation: When data sets are neighbours.
+
+    Raises:
+        AssumptionError: Radii are none of this relation, or the number of inputs would differ between neighbours.
+        DataError: There is no input.
+    """
+    _require_radii(settings, learned, relation)
+    if own and relation != "replace-one":
+        raise AssumptionError(
+            f"the share of the records' own predictions needs replace-one, got {relation}: a neighbour has another "
+            "number of them"
+        )
+    if not len(rows):
+        raise DataError("rows must hold at least one input, got none")
+    largest = learned.budgets[-1]
+    sensitivity = mean_share_sensitivity(largest, inputs=len(rows), own=own)
+    sigma = sigma_for(sensitivity, epsilon=epsilon, delta=delta)
+    radii = _radii(replace(learned, bounding=replace(learned.bounding, differences="joint")), rows)
+    noisy = sum(radii) / (len(rows) * largest) + secrets.SystemRandom().gauss(0, sigma)
+    # Digits that noise leaves nothing of could tell how floats were added.
+    digits = max(0, 2 - math.floor(math.log10(sigma)))
+    drawn = Assumption(
+        statement="noise is Gaussian as real numbers are",
+        status="assumed",
+        by="it is drawn in float64 from the operating system's random numbers, and the sum rounded to a hundredth of "
+        "its deviation",
+    )
+    share = min(1.0, max(0.0, round(noisy, digits)))
+    assumptions = (*assumptions_of(relation), drawn)
+    return ShareRelease(share, sigma, sensitivity, largest, len(rows), own, relation, epsilon, delta, assumptions)
 
 
 def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
