@@ -35,12 +35,12 @@ class Poisoning:
     """What may happen to the records of every batch.
 
     Attributes:
-        moved: Of how many records inputs are moved.
+        moved: Number of records whose inputs are moved.
         by: How far, in every coordinate.
-        relabelled: Of how many records labels are changed: to any class; of the squared loss by at most ``shift``.
+        relabelled: Number of records whose labels change: to any class; with the squared loss by at most ``shift``.
         together: Whether these are the same records; otherwise others may be relabelled than moved.
         to: The only class that labels are changed to; None for any.
-        shift: How far numbers of the squared loss are moved, above 0 with it and 0 with all other losses.
+        shift: How far labels of the squared loss are moved; above 0 with that loss, 0 with all others.
     """
 
     moved: int = 0

@@ -96,9 +96,9 @@ def train(
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
         box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
             and ``start`` lies in it. None: they start where the data set does.
-        noise: Of every update in turn, what is added to its direction: each of shape ``(1, ...)``. It is the same for
-            the data set and for all neighbours, so that it must have been drawn without looking at records: the box
-            then holds what training on a neighbour becomes *with this very noise*. Line 16 of Algorithm 1 adds it to
+        noise: Noise added to the direction of every update in turn, each of shape ``(1, ...)``. It is the same for the
+            data set and for all neighbours, so it must have been drawn without looking at records: the box then holds
+            the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds it to
             the data set's parameters alone, which says nothing of a neighbour's. None: no noise.
 
     Raises:

@@ -109,7 +109,7 @@ class CertifiedMLPClassifier(Classifier):
     def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
         """Learn from records, and from public rows beside them.
 
-        There is no ``sample_weight``: a weight of its own would change how much a record can move the network.
+        There is no ``sample_weight``: a weight would change how much a record can move the network.
 
         Public rows are learned from as records are, and stay in every batch that they were drawn into: no request can
         name one, and boxes cover no data set without it, so that more predictions are certified. They are scaled by the
@@ -242,15 +242,15 @@ class CertifiedMLPClassifier(Classifier):
     ) -> NDArray[np.bool_]:
         """Return for each record whether its label is the same however some training records are poisoned.
 
-        The network is trained again with a box for that, on the records that are left. Nobody removes or adds a record
-        here, and what the budgets cover is another matter: both together are not covered.
+        The network is trained again, with a box that covers the poisoning, on the records that are left. Removals and
+        additions of records are not covered at the same time: the budgets cover those, without poisoning.
 
         Args:
             X: Features, shape ``(records, features)``; they are not poisoned.
-            moved: Of how many records of every batch inputs are moved, public rows included.
+            moved: Number of records of every batch whose inputs are moved, public rows included.
             by: How far, in every number that the network sees: after scaling by ``feature_ranges``, ``data_norm`` or
                 ``normalize``.
-            relabelled: Of how many records of every batch classes are changed.
+            relabelled: Number of records of every batch whose classes are changed.
             to: The only class that they are changed to; None for any.
             together: Whether these are the same records; otherwise others may be relabelled than moved.
 

@@ -102,8 +102,8 @@ def publish_mean_share(
         model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
         X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the records themselves that are
             left in batches; then one record moves the share by a bit more, ``(n - 1 + K) / (n K)``.
-        epsilon: Of this number.
-        delta: Of this number.
+        epsilon: Epsilon of this number.
+        delta: Delta of this number.
         relation: When data sets are neighbours: one record of one batch replaced, or added or removed; of the records
             themselves ``replace-one``.
 
