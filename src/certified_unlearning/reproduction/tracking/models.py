@@ -30,7 +30,7 @@ WEIGHTS_TAG = "weights_sha256"
 OUTDATED_TAG = "outdated"
 OUTDATED = "records were removed since"
 EXPERIMENTS = "certified-unlearning-models"
-"""Of each registered model, one MLflow experiment has the runs: ``certified-unlearning-models/churn``."""
+"""MLflow keeps the runs of a registered model in an experiment below this: ``certified-unlearning-models/churn``."""
 PATIENCE_SECONDS = 10.0
 """How long a server is asked again that does not answer at first, while the model directory is locked."""
 LOCAL_FILES = "mlartifacts"
