@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import CertificateError
+from certified_unlearning.certificate import CertificateError, ResidualCertificate
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import StorageError
 from certified_unlearning.ledger import requests
@@ -25,7 +25,7 @@ from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original
 from tests.ledger.log.conftest import backed_up, restore
-from tests.ledger.tables import LANGEVIN
+from tests.ledger.tables import LANGEVIN, make_refit
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "langevin": {**LANGEVIN, "C": 0.1, "steps": 5, "records": 3, "device": "cpu"},
@@ -108,6 +108,30 @@ def test_a_certificate_that_leaves_lost_releases_out_is_refused(lost: tuple[Path
     hiding = certificate.read_any(directory.certificate(4)).model_copy(update={"lost_releases": 0})
     with pytest.raises(CertificateError, match="states"):
         certificate.verify(hiding)
+
+
+@pytest.mark.parametrize("changed", [{"lost_releases": 5}, {"lost_releases": 3}, {"releases": 3}, {"removed": 0}])
+def test_lost_releases_that_do_not_fit_the_others_are_refused(
+    original: Original, tmp_path: Path, changed: dict[str, int]
+) -> None:
+    """Of four models two were lost: what was stated of two models must not be stated of four."""
+    model, log = tmp_path / "model", tmp_path / "log"
+    make_refit(model, original.data)
+    set_log(model, log)
+    backup = backed_up(model, "backup")
+    for person in ("p3", "p5"):
+        requests.request(model, [person])
+        apply(model)
+    alone = verify(model).current
+    restore(model, backup)
+    replay(model, log)
+    certified = verify(model).current
+    assert isinstance(alone, ResidualCertificate)
+    assert isinstance(certified, ResidualCertificate)
+    assert (alone.releases, certified.releases, certified.lost_releases) == (3, 4, 2)
+    assert certified.mu_all_releases == pytest.approx(2 * certified.mu)
+    with pytest.raises(CertificateError, match="states"):
+        certificate.verify(certified.model_copy(update=changed))
 
 
 def test_before_the_next_version_nothing_is_stated_of_all_versions(lost: tuple[Path, Path]) -> None:

@@ -26,9 +26,9 @@ class Velocities(NamedTuple):
     """Velocities of one parameter.
 
     Attributes:
-        of_upper: That which belongs to the upper end of the box.
-        of_lower: That which belongs to the lower end.
-        largest: What no velocity of a neighbour exceeds in absolute value, nor one of these.
+        of_upper: Velocity that belongs to the upper end of the box.
+        of_lower: Velocity that belongs to the lower end.
+        largest: Upper bound of the absolute value of a neighbour's velocities, and of these two.
     """
 
     of_upper: Tensor
@@ -46,9 +46,9 @@ def followed(
 
     Args:
         descent: How parameters follow gradients, with weight decay inside the velocity.
-        box: Before the update.
-        velocities: Of the update before; None in the first.
-        bounds: Of directions.
+        box: Box before the update.
+        velocities: Velocities after the previous update; None in the first.
+        bounds: Bounds of the directions.
         rounding: How to round.
     """
     found = [

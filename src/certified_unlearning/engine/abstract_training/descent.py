@@ -1,7 +1,7 @@
-"""Descent on a network's parameters, of many runs at once: the trainer that boxes speak of.
+"""Descent on a network's parameters, for many runs at once: the trainer that boxes cover.
 
-Runs may differ in their starts, in which records of a batch are present, and in records that were added. Batches stay
-the places that they were: a record that is missing leaves its place empty.
+Runs may differ in their starts, in which records of a batch are present, and in added records. Batches keep their
+places: a missing record leaves its place empty.
 """
 
 import math
@@ -34,12 +34,12 @@ class Descent:
     The direction of a batch is the mean of its records' clipped gradients; an empty batch has direction 0.
 
     Attributes:
-        loss: Of a record.
+        loss: Loss of a record.
         step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
         decay: ``eta``.
-        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries; a
-            record whose inputs are too large for that counts nothing (`clipping.norm_factor`).
-        bound: ``gamma``: the most of an entry, or the norm; None without clipping.
+        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all
+            entries; a record whose inputs are too large for that adds nothing (`clipping.norm_factor`).
+        bound: ``gamma``: the largest absolute entry, or the largest norm; None without clipping.
         weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update; unless
             ``couples_decay`` says otherwise.
         momentum: ``mu``.
@@ -49,7 +49,7 @@ class Descent:
             (`coupled`).
 
     Raises:
-        ParameterError: No box would hold.
+        ParameterError: No box would be sound.
     """
 
     loss: NetworkLoss = "cross-entropy"
@@ -111,7 +111,7 @@ class Descent:
         return self.step_size / (1 + self.decay * update)
 
     def bounds(self, like: Tensor, runs: int) -> Tensor:
-        """Return the bound of clipping for each run; infinite without."""
+        """Return the bound of clipping for each run; infinite without clipping."""
         return like.new_full((runs,), torch.inf if self.bound is None else self.bound)
 
 
@@ -148,9 +148,9 @@ def directions(
         parameters: Each of shape ``(runs, ...)``.
         rows: Shape ``(runs or 1, records, ...)``.
         labels: Shape ``(records,)`` or ``(runs, records)``.
-        present: Shape ``(runs or 1, records)``: which places are filled; None for all.
-        divisor: What sums are divided by; None for the number of records present.
-        at_once: How many records to handle together; None for all.
+        present: Shape ``(runs or 1, records)``: which places are filled; None: all.
+        divisor: Divisor of sums; None: the number of records present.
+        at_once: Number of records to handle together; None: all.
     """
     records = rows.shape[1]
     counts = rows.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(rows)
@@ -194,12 +194,12 @@ def _sums(
 
 @dataclass
 class State:
-    """Parameters on their way.
+    """Parameters during training.
 
     Attributes:
         parameters: Each of shape ``(runs, ...)``.
-        velocities: With momentum, after the first update.
-        updates: How many were made.
+        velocities: Velocities, with momentum and after the first update.
+        updates: Number of updates made.
     """
 
     parameters: Parameters
@@ -285,7 +285,7 @@ def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
 
 
 def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:
-    """Return what each record's gradient is multiplied by to be no longer than the bound, shape ``(runs, records)``."""
+    """Return the factor that clips each record's gradient to the bound, shape ``(runs, records)``."""
     lengths = []
     for layer, each in zip(network.affine, factors, strict=True):
         outer, inner = each.derivatives.lower, each.columns.lower

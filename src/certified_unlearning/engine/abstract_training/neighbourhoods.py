@@ -1,8 +1,8 @@
-"""Which data sets a box covers, and how far their batches' descent directions reach.
+"""The data sets that a box covers, and bounds on their batches' descent directions.
 
 The budget ``k`` is spent anew in every batch. Batches are fixed sets of places that were chosen without looking at the
-data: a removed record leaves its place empty and nothing moves up; an added one joins a batch that is there. Directions
-are means over the records that are present, or sums over a divisor that stays.
+data: a removed record leaves its place empty and nothing moves up; an added one joins an existing batch. Directions are
+means over the present records, or sums over a fixed divisor.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1,
 for removals, and for additions and removals, with means over the records present (its proof writes a fixed divisor, for
@@ -27,15 +27,15 @@ Normaliser = Literal["present", "fixed"]
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Which data sets count as neighbours, and how the trainer averages.
+    """The data sets that count as neighbours, and how the trainer averages.
 
     Attributes:
         changes: ``removals``: at most k in each batch, for unlearning. ``additions and removals``: at most k of each,
             for privacy. ``substitutions``: at most k, each of one record by another. ``additions or removals``: at most
             k of both together.
-        normaliser: ``present``: the mean over the records that are there; ``fixed``: a divisor that stays.
+        normaliser: ``present``: the mean over the present records; ``fixed``: a fixed divisor.
         order_free: Whether every batch may hold any of the records, in any order without repetition, of which at least
-            ``batch - k`` are original ones; the number of updates stays. Bounds are very loose then.
+            ``batch - k`` are original ones; the number of updates is unchanged. Bounds are very loose then.
     """
 
     changes: Changes = "removals"
@@ -53,11 +53,11 @@ class Neighbourhood:
 
     @property
     def adds(self) -> bool:
-        """Whether records come that nobody knows, so that only clipping bounds their gradients."""
+        """Whether unknown records are added, whose gradients only clipping bounds."""
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
-        """Return how many extremes of ``records`` must be known where a batch holds ``batch``."""
+        """Return the number of extremes of ``records`` needed if a batch holds ``batch``."""
         return min(records, records - batch + k if self.order_free else k)
 
     def require(self, k: int, *, batch: int, removable: int, clips: bool) -> None:
@@ -79,7 +79,7 @@ class Neighbourhood:
 
 
 class _Choice(NamedTuple):
-    """So many removals and additions in every run, over so many records; which runs may make it."""
+    """Numbers of removals and additions in every run, over a number of records, and the runs that may make them."""
 
     removed: Tensor
     added: Tensor
@@ -100,12 +100,12 @@ def direction_bounds(
     """Return bounds of the directions of all neighbours' batches, for one parameter.
 
     Args:
-        found: Of the batch; of all records where the order is free.
-        neighbourhood: Which.
+        found: Extremes of the batch, or of all records if the order is free.
+        neighbourhood: The neighbourhood.
         k: Budgets, shape ``(runs,)``, integers.
-        bound: What every entry of a clipped gradient is at most, shape ``(runs,)``; infinite without clipping.
-        divisor: Where it is fixed.
-        batch: Records of a batch where the order is free.
+        bound: Largest entry of a clipped gradient, shape ``(runs,)``; infinite without clipping.
+        divisor: The divisor, if fixed.
+        batch: Number of records of a batch, if the order is free.
         rounding: How to round.
     """
     private, public = found.private, found.public
@@ -136,7 +136,7 @@ def _upper(
     choices: Sequence[_Choice],
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of directions, from sums and the smallest of upper bounds of gradients; see `_slack`."""
+    """Return upper bounds of directions, from sums and the smallest upper bounds of gradients; see `_slack`."""
     if _is_fixed(neighbourhood):
         return _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
     shape, result = (-1, *(1,) * (total.ndim - 1)), None
@@ -149,13 +149,13 @@ def _upper(
             each = torch.where(choice.possible.reshape(shape), each, -torch.inf)
         result = each if result is None else torch.maximum(result, each)
     assert result is not None
-    # A batch that may lose every record may make no move.
+    # A batch that may lose every record may not move.
     emptied = k >= found.records + found.public_records
     return torch.where(emptied.reshape(shape), result.clamp_min(0), result) if bool(emptied.any()) else result
 
 
 def _is_fixed(neighbourhood: Neighbourhood) -> bool:
-    """Return whether sums are divided by what stays, whatever records are there."""
+    """Return whether the divisor of sums is fixed, whatever records are present."""
     return neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions"
 
 
@@ -200,7 +200,7 @@ def _slack(
 def _choices(
     neighbourhood: Neighbourhood, k: Tensor, found: Extremes, divisor: int, batch: int | None
 ) -> list[_Choice]:
-    """Return the numbers of removals and additions among which the largest mean is; all others give less."""
+    """Return the numbers of removals and additions that include the largest mean; all others give less."""
     private, records = found.records, found.records + found.public_records
     always = torch.ones_like(k, dtype=torch.bool)
     adds = neighbourhood.adds
@@ -214,7 +214,7 @@ def _choices(
         count = divisor if neighbourhood.normaliser == "fixed" else records
         return [_Choice(removable, removable, torch.full_like(k, count), always)]
     if neighbourhood.changes != "additions or removals" and not found.public_records:
-        # The mean of the largest falls with their number, and rises with every addition of the largest there is.
+        # The mean of the largest falls with their number, and rises with every addition of the largest possible.
         added = removable if adds else torch.zeros_like(k)
         return [_Choice(removable, added, records - removable + added, always)]
     found_choices = []
@@ -237,7 +237,7 @@ def _over_fixed(
     divisor: int,
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of sums over a divisor that stays: only negative gradients are worth removing."""
+    """Return upper bounds of sums over a fixed divisor: only removing negative gradients increases them."""
     shape = (-1, *(1,) * (total.ndim - 1))
     result = total
     if neighbourhood.changes != "additions or removals":

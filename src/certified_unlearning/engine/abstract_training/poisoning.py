@@ -1,8 +1,8 @@
-"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none come, none go.
+"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none are added or removed.
 
 Each record has two boxes of gradients, clean and poisoned. The largest direction takes clean bounds of all, and for the
-few records where it gains most the poisoned ones instead; a record may suffer both changes, so that separate boxes for
-moved inputs and for changed labels must not be added.
+few records where it gains most the poisoned ones instead; a record may have both changes, so separate boxes for moved
+inputs and for changed labels must not be added.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ class Poisoning:
     """What may happen to the records of every batch.
 
     Attributes:
-        moved: Of how many records inputs are moved.
+        moved: Number of records whose inputs are moved.
         by: How far, in every coordinate.
-        relabelled: Of how many records labels are changed: to any class; of the squared loss by at most ``shift``.
+        relabelled: Number of records whose labels change: to any class; with the squared loss by at most ``shift``.
         together: Whether these are the same records; otherwise others may be relabelled than moved.
         to: The only class that labels are changed to; None for any.
-        shift: How far numbers of the squared loss are moved, above 0 with it and 0 with all other losses.
+        shift: How far labels of the squared loss are moved; above 0 with that loss, 0 with all others.
     """
 
     moved: int = 0
@@ -62,7 +62,7 @@ class Poisoning:
 
     @property
     def records(self) -> int:
-        """How many records suffer something, at most."""
+        """Largest number of changed records."""
         return max(self.moved, self.relabelled) if self.together else self.moved + self.relabelled
 
 
@@ -75,7 +75,7 @@ def poisoned_directions(
     poisoning: Poisoning,
     bounding: Bounding,
 ) -> tuple[Interval, ...]:
-    """Return bounds of the directions of all poisoned batches: means over as many records as there are.
+    """Return bounds of the directions of all poisoned batches: means over the present records.
 
     Args:
         network: The layers.
@@ -83,8 +83,8 @@ def poisoned_directions(
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Shape ``(records, ...)``.
         labels: Shape ``(records,)``.
-        poisoning: What may happen.
-        bounding: How.
+        poisoning: The possible changes.
+        bounding: How bounds are computed.
     """
     rounding, loss, runs = bounding.rounding, descent.loss, len(box[0].lower)
     clean_pass = forward(network, box, rows[None], bounding)

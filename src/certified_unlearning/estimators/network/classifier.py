@@ -1,4 +1,4 @@
-"""A small network that says which of its predictions no removal changes, and forgets for free while that lasts."""
+"""A small network that certifies which predictions no removal changes, and forgets for free while its budget lasts."""
 
 import math
 import secrets
@@ -38,44 +38,57 @@ from certified_unlearning.vocabulary import Clipping
 
 @dataclass(repr=False, eq=False)
 class CertifiedMLPClassifier(Classifier):
-    """A network with ReLU whose predictions are certified: retraining without some records would not change them.
+    """A ReLU network that certifies which predictions retraining without some records would not change.
 
-    Training carries, for each budget ``k``, a box of all parameters that the same training could have reached without
+    For each budget ``k``, training carries a box of all parameters that the same training could have reached without
     any ``k`` records of each batch. A label that is constant over the box needs no unlearning. So `unlearn` is free
     while the budget lasts: it forgets the records, and from then on `predict` answers from the old parameters only what
-    is certified. The first input that is not has the network trained anew on the records that are left, in the same
-    batches; a request beyond the budget does so at once. Either way **every label that `predict` returns is the one
-    that the retrained network gives**. The parameters themselves were learned with the removed records until then: they
+    is certified. The first input that is not certified makes the network train anew on the remaining records, in the
+    same batches; a request beyond the budget does so at once. Either way **every label that `predict` returns is the
+    one that the retrained network gives**. Until then the parameters are those learned with the removed records: they
     must stay secret, and `save` without training data trains anew first.
 
-    What is certified is the label of an input, not its probability, and a share of the inputs, not all: few, large
-    batches, few epochs and small networks certify most. Whether an input is certified depends on the records, so that
-    answering certified ones only is not differentially private.
+    Only the label of an input is certified, not its probability, and only for some inputs. Few, large batches, few
+    epochs and small networks certify most. Whether an input is certified depends on the records, so answering only
+    certified inputs is not differentially private.
 
     Nothing is scaled by the records: give features of about the size 1, or public numbers to scale by. An estimator
-    must not be used by several threads at once: `predict` may train.
+    must not be used by several threads at once, because `predict` may train.
 
     Args:
-        hidden_layer_sizes: Units of each hidden layer; none for (multinomial) logistic regression.
-        budgets: ``k`` of each box, whole numbers in rising order: how many records of a batch may leave for free.
-        changes: ``removals``, or ``additions and removals``, whose boxes cover that others came as well; it needs
-            clipping, and certifies less.
-        epochs: Passes over the batches.
-        batch_size: Records of a batch; ``auto``: all. Records that fill no batch are not learned from.
-        step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
-        decay: ``eta``.
-        clipping: Of each record's gradient: ``clamp`` entry by entry, ``l2`` to a norm, ``none``.
-        bound: To which; None without clipping.
-        weight_decay: Decoupled: parameters shrink by ``alpha_n weight_decay`` in every update.
-        momentum: Of the velocity.
+        hidden_layer_sizes: Number of units of each hidden layer; none for (multinomial) logistic regression.
+        budgets: The ``k`` of each box, whole numbers in rising order: the number of records of a batch that may leave
+            for free.
+        changes: ``removals``; or ``additions and removals``, whose boxes also cover added records, need clipping, and
+            certify less.
+        epochs: Number of passes over the batches.
+        batch_size: Number of records in a batch; ``auto``: all. Records that do not fill a batch are not learned from.
+        step_size: ``alpha``; update ``n``, counted from 0, has step size ``alpha / (1 + decay n)``.
+        decay: Decay ``eta`` of the step size.
+        clipping: How each record's gradient is clipped: ``clamp`` entry by entry, ``l2`` to a norm, ``none``.
+        bound: Bound to clip to; None without clipping.
+        weight_decay: Decoupled weight decay: parameters shrink by ``alpha_n weight_decay`` in every update.
+        momentum: Momentum of the velocity.
         normalize: Whether every row is divided by its own norm.
-        random_state: Of the start and of the batches; None: from the operating system. Two networks that were fitted
-            with the same number share both, and no noise hides anything: the difference of their parameters shows the
-            record in which their data differ.
-        device: ``auto``, ``cpu`` or ``cuda``.
+        random_state: Seed of the initial parameters and of the batches; None: from the operating system. Two networks
+            that were fitted with the same number share both, and no noise hides anything: the difference of their
+            parameters shows the record in which their data differ.
+        device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
-        trainings_: How often the network was trained since `fit`, which is the first time.
+        trainings_: Number of trainings since `fit`, which counts as the first.
+
+    See Also:
+        `certified_unlearning.estimators.network.releases.PrivateLabels`: Publishes labels with differential privacy.
+
+    Examples:
+        >>> from certified_unlearning import CertifiedMLPClassifier
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = CertifiedMLPClassifier(budgets=(1, 2), epochs=2, random_state=0).fit(X, y)
+        >>> model.unlearn([2]).budget_left_
+        1
+        >>> model.predict([[0.0, 1.0]]).tolist()
+        ['no']
     """
 
     hidden_layer_sizes: Sequence[int] = (16,)
@@ -96,7 +109,7 @@ class CertifiedMLPClassifier(Classifier):
     def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
         """Learn from records, and from public rows beside them.
 
-        There is no ``sample_weight``: a weight of its own would change how much a record can move the network.
+        There is no ``sample_weight``: a weight would change how much a record can move the network.
 
         Public rows are learned from as records are, and stay in every batch that they were drawn into: no request can
         name one, and boxes cover no data set without it, so that more predictions are certified. They are scaled by the
@@ -142,7 +155,7 @@ class CertifiedMLPClassifier(Classifier):
         """Return how to train on ``n`` records, public ones included.
 
         Raises:
-            ParameterError: A parameter makes no sense.
+            ParameterError: A parameter is invalid.
         """
         hidden, budgets = _whole(self.hidden_layer_sizes), _whole(self.budgets)
         for place, units in enumerate(hidden):
@@ -183,9 +196,9 @@ class CertifiedMLPClassifier(Classifier):
         self._train()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each record, shape ``(records,)``: that of the network trained on the records left.
+        """Return the label of each record, shape ``(records,)``, by the network trained on the remaining records.
 
-        After removals that were free, a record whose label they could have changed has the network trained anew first.
+        After free removals, a record whose label they could have changed makes the network train anew first.
         """
         rows = self._asked(X)
         if self._pending and not bool(self._certified(rows, 0).all()):
@@ -195,7 +208,7 @@ class CertifiedMLPClassifier(Classifier):
     def decision_function(self, X: Any) -> Array:
         """Return logits: shape ``(records,)`` for two classes, else ``(records, classes)``.
 
-        No certificate covers numbers: after removals that were free the network is trained anew first.
+        No certificate covers scores, so after free removals the network is trained anew first.
         """
         rows = self._asked(X)
         self._settle()
@@ -203,23 +216,23 @@ class CertifiedMLPClassifier(Classifier):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def certify(self, X: Any, k: int = 1) -> NDArray[np.bool_]:
-        """Return for each record whether ``k`` more removals from every batch leave its label as `predict` says it.
+        """Return for each record whether ``k`` more removals from every batch leave its predicted label unchanged.
 
         Args:
             X: Features, shape ``(records, features)``.
-            k: At least 0. Removals since the last training count besides.
+            k: Number of further removals, at least 0. Removals since the last training count in addition.
 
         Raises:
-            ParameterError: No budget covers so many.
+            ParameterError: No budget covers this many.
         """
         require_count(least=0, k=k)
         rows = self._asked(X)
         return self._certified(rows, int(k)).cpu().numpy()
 
     def certified_radius(self, X: Any) -> NDArray[np.int64]:
-        """Return for each record how many more removals from every batch surely leave its label, by the budgets.
+        """Return for each record how many more removals from every batch certainly leave its label, by the budgets.
 
-        It is 0 where nothing is certified; the true number may be larger.
+        The number is 0 where nothing is certified; the true one may be larger.
         """
         radii = self._learned_radii(self._asked(X)) - self._spent()
         return np.maximum(radii, 0)
@@ -229,15 +242,15 @@ class CertifiedMLPClassifier(Classifier):
     ) -> NDArray[np.bool_]:
         """Return for each record whether its label is the same however some training records are poisoned.
 
-        The network is trained again with a box for that, on the records that are left. Nobody removes or adds a record
-        here, and what the budgets cover is another matter: both together are not covered.
+        The network is trained again, with a box that covers the poisoning, on the records that are left. Removals and
+        additions of records are not covered at the same time: the budgets cover those, without poisoning.
 
         Args:
             X: Features, shape ``(records, features)``; they are not poisoned.
-            moved: Of how many records of every batch inputs are moved, public rows included.
+            moved: Number of records of every batch whose inputs are moved, public rows included.
             by: How far, in every number that the network sees: after scaling by ``feature_ranges``, ``data_norm`` or
                 ``normalize``.
-            relabelled: Of how many records of every batch classes are changed.
+            relabelled: Number of records of every batch whose classes are changed.
             to: The only class that they are changed to; None for any.
             together: Whether these are the same records; otherwise others may be relabelled than moved.
 
@@ -259,7 +272,7 @@ class CertifiedMLPClassifier(Classifier):
 
     @property
     def budget_left_(self) -> int:
-        """How many more records may leave for free, whatever batch they are in; some batches may have more left."""
+        """Number of further records that may leave for free, from any batch; some batches may allow more."""
         self._require_records()
         return self._learned.budgets[-1] - self._spent()
 
@@ -271,7 +284,7 @@ class CertifiedMLPClassifier(Classifier):
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Their true classes, if they are known: then bounds of accuracy are stated.
+            y: Their true classes, if known; bounds of accuracy are then stated.
         """
         rows = self._asked(X)
         settings, learned = self._current()
@@ -298,9 +311,9 @@ class CertifiedMLPClassifier(Classifier):
         )
 
     def check(self) -> None:
-        """Train again on the records, and compare parameters and boxes with those that are there.
+        """Train again on the records, and compare parameters and boxes with the stored ones.
 
-        After removals that were free there is nothing to compare with: the records are gone.
+        After free removals there is nothing to compare with: the records are gone.
 
         Raises:
             DataError: They differ, or removals came since the last training.
@@ -310,7 +323,7 @@ class CertifiedMLPClassifier(Classifier):
             raise DataError("records were removed since the last training, so that it cannot be repeated")
         found = self._learn(self._learned.budgets).tensors
         for name, kept in self._learned.tensors.items():
-            # A file of before there were lines has none, and certifies without.
+            # Files written before lines existed have none, and certify without them.
             if name not in found or not torch.allclose(found[name], kept, rtol=1e-9, atol=1e-12):
                 what = "lines of the last update" if name.startswith(LINES) else "parameters or boxes"
                 raise DataError(f"training again on the records gives other {what} than those kept")
@@ -319,7 +332,7 @@ class CertifiedMLPClassifier(Classifier):
         """Return in words what was removed, what is guaranteed, and what is not.
 
         Args:
-            X: Records whose predictions to count certified ones among; None for none.
+            X: Records among whose predictions to count certified ones; None: nothing is counted.
         """
         self._require_fitted()
         done, learned = self._forgotten, self._learned
@@ -343,7 +356,7 @@ class CertifiedMLPClassifier(Classifier):
         )
 
     def _certified_in_words(self, learned: Learned, X: Any) -> list[str]:
-        """Return what a report says of certified labels, and of how many of some records have one."""
+        """Return the report's lines on certified labels, and on how many of some records have one."""
         spent = self._spent()
         lines = []
         if self._public_records:
@@ -449,10 +462,10 @@ class CertifiedMLPClassifier(Classifier):
         )
 
     def _train(self) -> None:
-        """Train on the records that are there; again with those budgets that are below the smallest batch by now.
+        """Train on the present records; when training again, with the budgets that are still below the smallest batch.
 
         Where none is, because a batch has one record left, the only budget is 0: nothing is certified, and every
-        request has the network trained anew.
+        request makes the network train anew.
         """
         budgets = _whole(self.budgets)
         if self.trainings_ and self._settings.neighbourhood.changes == "removals":
@@ -471,7 +484,7 @@ class CertifiedMLPClassifier(Classifier):
         return int(left.min()) if len(left) else math.inf
 
     def _current(self) -> tuple[CertifiedSgd, Learned]:
-        """Return how the network was trained, and what it learned from the records that are left."""
+        """Return how the network was trained, and what it learned from the remaining records."""
         self._require_records()
         self._settle()
         return self._settings, self._learned
@@ -512,14 +525,14 @@ class CertifiedMLPClassifier(Classifier):
         return not lost <= {*self._store.labels[self._present.to(self._store.labels.device)].tolist()}
 
     def _spent(self) -> int:
-        """Return how many records the batch that lost most has lost since the last training."""
+        """Return the largest number of records that a batch has lost since the last training."""
         if not self._pending:
             return 0
         gone = self._learned_from & ~self._present
         return int(gone[self._places].sum(dim=1).max())
 
     def _certified(self, rows: torch.Tensor, k: int) -> torch.Tensor:
-        """Return which labels hold for what is spent and ``k`` more; all, for none."""
+        """Return which labels hold for the removals so far and ``k`` more; all labels if there are none of either."""
         needed = self._spent() + k
         if not needed:
             return torch.ones(len(rows), dtype=torch.bool, device=rows.device)
@@ -541,7 +554,7 @@ class CertifiedMLPClassifier(Classifier):
         return self._inputs(self._checked(X), self._learned.parameters[0].device)
 
     def _inputs(self, features: NDArray[Any], device: torch.device) -> torch.Tensor:
-        # A copy in any case: what the caller does to X later must not reach the training records.
+        # Always a copy: later changes to the caller's X must not reach the training records.
         return torch.tensor(self._seen(features.astype(np.float64)), device=device)
 
     def _noise_key(self) -> int:
@@ -549,7 +562,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return a number, or several, as a list; what is neither, as its only member, for a check to refuse."""
+    """Return a number, or several, as a list; anything else as its only member, for a check to refuse."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]

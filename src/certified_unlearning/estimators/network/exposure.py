@@ -21,8 +21,8 @@ class ExposedRecords:
     """How far the prediction of each training record is certified. All of it is secret, and so nothing prints it.
 
     Attributes:
-        positions: Of the records in the ``X`` that was fitted, the most exposed first; those in no batch are left out,
-            for nothing was learned from them.
+        positions: Positions of the records in the fitted ``X``, the most exposed first; records in no batch are left
+            out, because nothing was learned from them.
         radii: The largest budget that certifies each record's own prediction; 0 where none does.
         margins: How far its logits are apart, at least 0: what breaks ties among radii.
         right: Whether its own class is predicted.
@@ -49,7 +49,7 @@ class ExposedRecords:
         return pd.DataFrame({name: values[:count] for name, values in columns.items()})
 
     def of(self, record: int) -> int:
-        """Return the radius of one record, for the person whose it is and nobody else.
+        """Return the radius of one record, for its owner only.
 
         What one person is told depends on the records of others too, and is not differentially private.
 

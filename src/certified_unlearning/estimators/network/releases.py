@@ -15,19 +15,21 @@ from certified_unlearning.vocabulary import Relation
 class PrivateLabels:
     """Publishes labels of a fitted network, each with (epsilon, delta)-differential privacy, until none is left.
 
-    The network is trained anew first if records were removed since the last training. What is removed later is not
-    followed: make another one then, whose epsilon and delta add to those spent here.
+    The network is trained anew first if records were removed since the last training. Later removals are not taken into
+    account: create a new object then, whose epsilon and delta add to those spent here.
 
     Args:
-        model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        rule: ``cauchy`` or ``laplace``, for two classes: the label or the other one; ``stable``: the label, or None.
-        epsilon: Of one label.
-        delta: Of one label; 0 for ``cauchy``.
-        relation: When data sets are neighbours: one record of one batch replaced, or added or removed.
-        queries: How many labels may be published.
+        model: A model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
+        rule: ``cauchy`` or ``laplace``, for two classes: returns the label or the other one. ``stable``: returns the
+            label or None.
+        epsilon: Privacy loss of one label.
+        delta: Failure probability of the guarantee for one label; 0 for ``cauchy``.
+        relation: Neighbouring relation: one record of one batch is replaced, or added or removed.
+        queries: Number of labels that may be published.
 
     Attributes:
-        release: What draws; it knows what was spent, what the guarantee rests on, and what it does not promise.
+        release: The object that draws labels; it knows what was spent, the guarantee's assumptions, and what is not
+            guaranteed.
     """
 
     def __init__(
@@ -53,9 +55,9 @@ class PrivateLabels:
         return self.release.spent
 
     def certificate(self) -> PrivateLabelsCertificate:
-        """Return the certificate of all labels that may be published here, asked for or not.
+        """Return the certificate of all labels that may be published here, whether or not they were requested.
 
-        `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. It is no secret.
+        `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. The file is not secret.
         """
         release = self.release
         return PrivateLabelsCertificate.made(
@@ -70,10 +72,10 @@ class PrivateLabels:
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Publish the label of each record, with None where it is withheld; the same record asked again costs again.
+        """Publish the label of each record, with None where it is withheld; repeating a record costs again.
 
         Raises:
-            ParameterError: They are more than the queries that are left.
+            ParameterError: There are more records than queries left.
         """
         drawn = self.release.labels(self._model._asked(X))
         if self.release.rule == "stable":
@@ -100,8 +102,8 @@ def publish_mean_share(
         model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
         X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the records themselves that are
             left in batches; then one record moves the share by a bit more, ``(n - 1 + K) / (n K)``.
-        epsilon: Of this number.
-        delta: Of this number.
+        epsilon: Epsilon of this number.
+        delta: Delta of this number.
         relation: When data sets are neighbours: one record of one batch replaced, or added or removed; of the records
             themselves ``replace-one``.
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import PATIENCE_SECONDS, ModelDirectory
-from certified_unlearning.ledger.log.second_place import Standing, require_in_step
+from certified_unlearning.ledger.log.second_place import Standing, problem_of, require_in_step
 from certified_unlearning.ledger.proofs.head import head_of
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.store import Ledger, LedgerError
 
 
 class Moved(NamedTuple):
@@ -61,6 +61,18 @@ def checked_place(to: Path, directory: Path) -> Path:
     if not place.parent.is_dir():
         raise ParameterError(f"{to} cannot be made: there is no directory {place.parent}")
     return place
+
+
+def require_present(ledger: Ledger, *, version: bool = False) -> None:
+    """Raise `LedgerError` where the log in the second place knows more, as after a restore from a backup.
+
+    Args:
+        ledger: The ledger.
+        version: Whether only a newer version of the model counts: what is asked for depends on nothing else.
+    """
+    standing = standing_settled(ledger)
+    if standing is not None and (standing.has_newer_version if version else standing.ahead):
+        raise LedgerError(str(problem_of(standing, ledger.path.parent)))
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:

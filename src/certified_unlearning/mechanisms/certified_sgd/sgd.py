@@ -1,7 +1,7 @@
 """Training with boxes: batches, starts, and what is trained on them.
 
-Nothing is chosen by the data: batches are fixed places that are drawn by number, the start is drawn by a seed, and a
-record that leaves keeps its place empty.
+Nothing is chosen from the data: batches are fixed places drawn by number, the start is drawn by a seed, and the place
+of a record that leaves stays empty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 
 @dataclass(frozen=True)
 class CertifiedSgd:
-    """How a network is trained, and which neighbours its boxes cover.
+    """How a network is trained, and the neighbours that its boxes cover.
 
     Attributes:
         network: The layers.
         descent: How parameters follow gradients.
-        batch_size: Places of a batch; places that fill no batch are left out, for every data set alike.
-        epochs: Passes over the batches, which are the same in each.
-        neighbourhood: Which data sets the boxes cover; means over present records only.
+        batch_size: Number of places of a batch; places that fill no batch are left out, for every data set.
+        epochs: Number of passes over the batches, which are the same in each.
+        neighbourhood: The data sets that the boxes cover; only means over present records.
         bounding: How bounds are computed.
     """
 
@@ -48,7 +48,7 @@ class CertifiedSgd:
             raise ParameterError("certified SGD averages over the records that are present, in fixed batches")
 
     def places(self, records: int, generator: torch.Generator) -> Tensor:
-        """Draw which places make up each batch, by their number alone.
+        """Draw the places of each batch, by their number alone.
 
         Returns:
             Shape ``(batches, batch_size)``.
@@ -167,7 +167,7 @@ def _batches(rows: Tensor, labels: Tensor, places: Tensor, present: Tensor, publ
 
 
 def initial_parameters(network: Network, generator: torch.Generator) -> Parameters:
-    """Draw where training starts: weights as He et al. (2015) for ReLU, biases 0; shapes ``(1, ...)``."""
+    """Draw initial parameters: weights as in He et al. (2015) for ReLU, biases 0; shapes ``(1, ...)``."""
     found = []
     for layer in network.affine:
         scale = (2 / layer.inputs) ** 0.5
@@ -178,7 +178,7 @@ def initial_parameters(network: Network, generator: torch.Generator) -> Paramete
 
 
 def dense_network(features: int, hidden: Sequence[int], classes: int) -> Network:
-    """Return a network of dense layers for so many classes; one logit for two."""
+    """Return a network of dense layers for a number of classes; one logit for two."""
     return Network.dense(features, *hidden, 1 if classes == 2 else classes)
 
 
@@ -186,7 +186,7 @@ def widths(network: Network) -> tuple[int, ...]:
     """Return inputs, hidden units and outputs of a network of dense layers.
 
     Raises:
-        ParameterError: It has other layers.
+        ParameterError: The network has other layers.
     """
     layers = [each for each in network.affine if isinstance(each, Dense)]
     if Network.dense(layers[0].inputs if layers else 1, *(each.outputs for each in layers)) != network:
