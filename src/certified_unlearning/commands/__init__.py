@@ -35,6 +35,11 @@ _MEANT = {
         ("append", "extend", "insert", "update"),
         "`unlearn add MODEL_DIR --data FILE`, which adds new people's records to a model",
     ),
+    **dict.fromkeys(
+        ("move-key", "rotate-key"),
+        "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, for "
+        "heads and receipts rest on it",
+    ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
 """What people look for, by what they type."""

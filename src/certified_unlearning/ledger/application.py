@@ -47,6 +47,7 @@ class Applied:
         head: The head of the log.
         source: What is to be said of the file that the data came from, if anything.
         interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
+        unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
     """
 
     versions: tuple[Version, ...]
@@ -54,6 +55,7 @@ class Applied:
     head: str
     source: str | None
     interruption: str | None
+    unchecked: str | None
 
 
 def apply(path: Path, *, device: str | None = None) -> Applied:
@@ -87,7 +89,9 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                     state = read_state(ledger)
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
-        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption)
+        missing = ledger.missing_key()
+        unchecked = None if missing is None else f"whose row is whose was not checked: {missing}"
+        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption, unchecked)
 
 
 @contextmanager

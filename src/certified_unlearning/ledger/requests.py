@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
-from certified_unlearning.data.tables.spellings import ROUNDED, Group
+from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
@@ -147,23 +147,23 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
     unknown = [identifier for identifier, count in records.items() if not count]
     if unknown:
         like = ledger.like(unknown[0])
-        hint = "" if like is None else f" (did you mean {like!r}?)"
+        hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
         raise ParameterError(f"{_shown(unknown)} not in the training data{hint}; nothing was recorded")
     return records
 
 
 def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
     """Refuse a request that leaves out what a person would take for another spelling of the same identifier."""
-    chosen = set(named)
+    names = ledger.names
+    chosen = {names.stored(each) for each in named}
     for identifier in named:
         others = [each for each in ledger.other_spellings(identifier) if each not in chosen]
-        left_out = [each for each in others if ledger.request_of(each) is None]
+        left_out = [each for each in others if ledger.request_named(each) is None]
         if left_out:
-            records = counted(ledger.count_records_of(left_out[0]), "record")
+            records = counted(ledger.count_records_named(left_out[0]), "record")
             raise ParameterError(
-                f"{identifier!r} may be {left_out[0]!r} ({records}), which differs only in "
-                f"{Group('', (identifier, left_out[0])).difference}: name both if they are one person, or say "
-                "--one-spelling if they are not; nothing was recorded"
+                f"{identifier!r} may be {names.with_difference(identifier, left_out[0])} ({records}): name both if "
+                "they are one person, or say --one-spelling if they are not; nothing was recorded"
             )
 
 

@@ -65,6 +65,7 @@ class Letter:
         answering: The version that carried the request out; None before.
         head: The head of the log.
         unfinished: Whether something of earlier versions may be left.
+        kept: What the log keeps of the person: the identifier, or a pseudonym of it.
     """
 
     path: Path
@@ -78,6 +79,7 @@ class Letter:
     answering: Version | None
     head: str
     unfinished: bool
+    kept: str
 
     def sections(self) -> tuple[Section, ...]:
         """Return the page."""
@@ -111,7 +113,7 @@ class Letter:
             return (folder, *finish, f"`{self.request_command}` requests the removal.")
         kept = (
             f"The request is entry {self.request.sequence:,} of the log. No entry can be "
-            "taken out alone: the identifier is kept as long as the folder is."
+            f"taken out alone: {self.kept} is kept as long as the folder is."
         )
         if self.is_held:
             why = f"The request is on hold ({self.request.payload.get('reason')}): `{self.release_command}` ends that."
@@ -264,7 +266,7 @@ class Letter:
             *(in_plain_words(self._secret_state) if self._is_kept(answering) else ()),
             f"{files} This does not cover traces of the {self._it} or of these files on the storage device or in its "
             "snapshots.",
-            f"The log keeps the identifier {self.name}, the number of records, and the dates, to document the removal, "
+            f"The log keeps {self.kept} {self.name}, the number of records, and the dates, to document the removal, "
             "and so that a record with this identifier is not added again; the same data under another identifier "
             "would not be recognised. This is personal data that stays as long as the model's folder: for technical "
             "reasons, it cannot be taken out alone. The operator's answer should say how long that is, whether it is "
