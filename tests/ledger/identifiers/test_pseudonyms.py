@@ -1,5 +1,6 @@
 """In a model directory people stand under pseudonyms: in no byte of any file is an identifier."""
 
+import re
 import shutil
 import sqlite3
 import time
@@ -158,7 +159,7 @@ def test_another_spelling_is_named_where_it_is_a_likely_one(tmp_path: Path, unle
     said = refused(unlearn, "request", model, "--id", "acme")
     assert said.startswith("'acme' may be 'ACME', which differs only in case (1 record): name both if they are one")
     said = refused(unlearn, "request", model, "--id", "Acme ")
-    assert "identifier 'Acme' is not in the training data (did you mean 'acme'?)" in said
+    assert re.search(r"identifier 'Acme' is not in the training data \(did you mean '(acme|ACME)'\?\)", said)
 
 
 def test_another_spelling_that_is_not_known_is_said_without_its_name(tmp_path: Path, unlearn: Unlearn) -> None:
