@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -44,9 +45,46 @@ _MEANT = {
 }
 """What people look for, by what they type."""
 
+JOBS: Mapping[str, Mapping[str, str]] = {
+    "Your model": {
+        "declare": "unlearn declare customers.csv --label churned --id customer_id",
+        "init": "unlearn init model --data customers.csv --label churned --id customer_id --range age=0:120",
+        "request": "unlearn request model --id 1234",
+        "release": "unlearn release model --id 1234",
+        "apply": "unlearn apply model",
+        "add": "unlearn add model --data new-customers.csv",
+        "status": "unlearn status model",
+        "show": "unlearn show model --id 1234",
+        "verify": "unlearn verify model",
+        "predict": "unlearn predict model customers.csv --output predictions.csv",
+        "evaluate": "unlearn evaluate model held-out.csv",
+        "audit": "unlearn audit model",
+    },
+    "Keeping it running": {
+        "receipt": "unlearn receipt model --id 1234 --output receipt.json",
+        "export": "unlearn export model --to /srv/churn",
+    },
+    "Planning": {
+        "plan": "unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10",
+    },
+    "The papers": {
+        "claims": "unlearn claims --preset digits",
+        "regression": "unlearn regression --preset digits",
+        "track": "unlearn track --sync",
+        "data": "unlearn data fetch digits",
+        "pipeline": "unlearn pipeline --help",
+        "schema": "unlearn schema",
+    },
+}
+"""All commands by what people use them for, in the order of the help, each with an example."""
+
 
 class _Commands(TyperGroup):
     """The commands; names that people try in vain are answered with the command that does it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of `JOBS`."""
+        return [name for commands in JOBS.values() for name in commands]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in _MEANT and args[0] not in self.commands:
@@ -68,6 +106,17 @@ app.command("verify")(verify.verify)
 ledger.register(app)
 
 
+def _arrange() -> None:
+    """Give each command the heading and the example that `JOBS` has for it."""
+    job_of = {name: job for job, commands in JOBS.items() for name in commands}
+    for each in (*app.registered_commands, *app.registered_groups):
+        job = job_of[str(each.name)]
+        each.rich_help_panel, each.epilog = job, f"Example: `{JOBS[job][str(each.name)]}`"
+
+
+_arrange()
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from certified_unlearning.version import code_version
@@ -82,7 +131,10 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
     ] = False,
 ) -> None:
-    """The command line `unlearn`: what the workflow's rules call, and people can call too."""
+    """Remove people's records from trained models, with a certificate; reproduce the papers of the field.
+
+    Begin with `unlearn init`. `unlearn COMMAND --help` explains a command and has an example.
+    """
 
 
 @data.app.callback()

@@ -155,8 +155,9 @@ class Ledger:
             # Pseudonyms are inserted all over their table: 64 MB of it in memory, where it is 2 MB by default.
             connection.execute("PRAGMA cache_size = -65536")
             ledger = cls(path, connection, key)
-            with ledger.transaction():
-                ledger._make_tables(key)
+            connection.execute("BEGIN IMMEDIATE")
+            ledger._make_tables(key)
+            connection.execute("COMMIT")
             yield ledger
 
     @classmethod
@@ -286,9 +287,6 @@ class Ledger:
             row = (sequence, time, kind, subject, text, previous)
             previous = content_key(row)
             rows.append((*row, previous))
-        self._insert_events(rows)
-
-    def _insert_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def events(self, *kinds: Kind) -> list[Event]:
@@ -521,7 +519,7 @@ class Ledger:
             row = (sequence, time, kind, None if subject is None else names.stored(subject), text, previous)
             previous = content_key(row)
             rows.append((*row, previous))
-        self._insert_events(rows)
+        self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         self.add_records(owners)
         self._insert_spellings((names.folded(each), names.stored(each)) for each in sorted(requested))
         self._connection.executemany("INSERT INTO earlier_hashes VALUES (?, ?, ?, ?)", kept)

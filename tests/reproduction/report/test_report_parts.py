@@ -146,7 +146,8 @@ def test_without_claims_and_tables_the_page_says_so(results: Path):
     assert "results/second/claims.json</code> does not exist" in page
     assert "These results hold no tables" in page
     assert 'id="filters"' not in page
-    assert 'id="findings"' not in page
+    assert 'class="first"' not in page
+    assert 'class="findings"' not in page
 
 
 def test_missing_findings_are_named_with_their_rule(results: Path):

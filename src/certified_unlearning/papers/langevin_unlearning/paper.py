@@ -35,5 +35,6 @@ PAPER = Paper(
     ),
     headline=f"{_HERE}.headline:tables",
     findings=f"{_HERE}.findings:findings",
+    newcomers=f"{_HERE}.findings:newcomers",
     key_numbers=f"{_HERE}.findings:key_numbers",
 )

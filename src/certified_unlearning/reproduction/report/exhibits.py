@@ -34,6 +34,7 @@ class ShownFigure:
         anchor: The id of its place on the page.
         preset: The preset it belongs to.
         experiment: The experiment's name.
+        paper: The paper's title.
         source: Where the papers have it.
         caption: Its words.
         drawn_by: The function that draws it.
@@ -46,6 +47,7 @@ class ShownFigure:
     anchor: str
     preset: str
     experiment: str
+    paper: str
     source: str
     caption: Any
     drawn_by: str
@@ -80,6 +82,12 @@ class Exhibits:
     figures: list[ShownFigure] = field(default_factory=list)
     repeats: list[ShownFigure] = field(default_factory=list)
     tables: list[ExhibitedTable] = field(default_factory=list)
+
+    @property
+    def by_paper(self) -> dict[str, list[ShownFigure]]:
+        """The figures by the titles of their papers."""
+        titles = dict.fromkeys(figure.paper for figure in self.figures)
+        return {title: [figure for figure in self.figures if figure.paper == title] for title in titles}
 
 
 def exhibits(
@@ -151,6 +159,7 @@ def _figure(layout: Layout, paper: Paper, experiment: Experiment, dataset: str, 
         anchor=f"{layout.preset}-{experiment.name}",
         preset=layout.preset,
         experiment=experiment.name,
+        paper=paper.title,
         source=_source(paper, experiment, dataset),
         caption=experiment.caption,
         drawn_by=str(experiment.draw),
