@@ -63,6 +63,7 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "Keeping it running": {
         "receipt": "unlearn receipt model --id 1234 --output receipt.json",
         "export": "unlearn export model --to /srv/churn",
+        "migrate": "unlearn migrate model --key-file /secure/model.key",
     },
     "Planning": {
         "plan": "unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10",

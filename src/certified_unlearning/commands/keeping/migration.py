@@ -21,8 +21,7 @@ def migrate(
 ) -> None:
     """Bring a directory of an earlier release to the present format: people stand in it under pseudonyms.
 
-    It is done as a whole or not at all, and doing it again changes nothing. Heads and receipts stay valid. Example:
-    unlearn migrate model --key-file /secure/model.key
+    It is done as a whole or not at all, and doing it again changes nothing. Heads and receipts stay valid.
     """
     from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
 
