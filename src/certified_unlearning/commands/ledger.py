@@ -348,6 +348,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "warnings": [] if known is None else warnings_about(known, model_dir),
         "open": [_open_as_json(each) for each in found.open_requests],
         "late": len(late(found.open_requests)),
+        "in_clear": found.in_clear,
         "copies": [
             {"name": each.name, "version": each.version, "time": each.time, "outdated": each.is_outdated(state)}
             for each in found.copies
@@ -487,6 +488,10 @@ def _print_notes(found: Status, model_dir: Path) -> None:
         print(found.interruption)
     if found.source is not None:
         print(f"note: {found.source}")
+    if found.in_clear:
+        print(
+            f"note: identifiers stand in the ledger in clear: {_command('migrate', model_dir)} gives people pseudonyms"
+        )
 
 
 def _print_head(head: str) -> None:

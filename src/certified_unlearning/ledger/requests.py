@@ -227,6 +227,7 @@ class Status:
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read; None where nothing is guaranteed.
         interruption: What is to be said of a command that was interrupted, if one was.
+        in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
     """
 
     state: State
@@ -240,6 +241,7 @@ class Status:
     target_range: tuple[float, float] | None
     meaning: str | None
     interruption: str | None
+    in_clear: bool
 
 
 def status(path: Path) -> Status:
@@ -252,6 +254,7 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
+        in_clear = not ledger.names.hides_people
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
     try:
@@ -270,6 +273,7 @@ def status(path: Path) -> Status:
         labels.target_range,
         meaning,
         None if is_busy else directory.interruption(state, leftovers, f"`{shell_command('apply', path)}`"),
+        in_clear,
     )
 
 

@@ -76,7 +76,7 @@ def test_a_key_that_is_there_is_never_overwritten(original: Original, tmp_path: 
     [
         ("model/key", "--key-file must lie outside the model directory"),
         (".", "--key-file must name a file, but '.*' is a directory"),
-        ("nowhere/key", "cannot write .*nowhere/key: No such file or directory"),
+        ("nowhere/key", "--key-file is '.*nowhere/key', but there is no directory .*nowhere$"),
     ],
 )
 def test_a_key_is_not_written_there(original: Original, tmp_path: Path, place: str, sentence: str) -> None:
@@ -116,7 +116,7 @@ def test_a_variable_names_the_key_where_it_lies_elsewhere(
 ) -> None:
     moved = tmp_path / "moved"
     key_of(tmp_path).rename(moved)
-    with pytest.raises(MissingKeyError, match=f"cannot read {key_of(tmp_path)}: No such file or directory; without it"):
+    with pytest.raises(MissingKeyError, match=f"cannot read {key_of(tmp_path)}: No such file or directory; if it lies"):
         requests.request(apart, ["p6"])
     monkeypatch.setenv(ENVIRONMENT, str(moved))
     assert requests.request(apart, ["p6"]).people == 1
@@ -166,7 +166,8 @@ def test_without_the_key_nobody_is_looked_up_and_one_sentence_says_what_still_wo
         NEEDS_THE_KEY[command](apart)
     said = str(caught.value)
     assert "\n" not in said
-    assert f"cannot read {key_of(tmp_path)}: No such file or directory; without it nobody can be looked up" in said
+    assert f"cannot read {key_of(tmp_path)}: No such file or directory; if it lies elsewhere, say where" in said
+    assert "without it nobody can be looked up, so `request`" in said
     assert "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` do" in said
     assert requests.status(apart) == before
 
@@ -227,6 +228,17 @@ def test_the_commands_say_what_was_not_checked(
     said = unlearn("evaluate", apart, original.data)
     assert said.exit_code == 0
     assert f"warning: nobody has checked whether people of the model are in {original.data}: cannot read" in said.stderr
+
+
+def test_a_key_that_was_taken_out_of_the_directory_by_hand_is_found_again(model: Path, tmp_path: Path) -> None:
+    (model / "identifier-key").rename(tmp_path / "kept")
+    with pytest.raises(MissingKeyError, match="say where by `unlearn migrate --key-file`"):
+        requests.request(model, ["p3"])
+    with pytest.raises(MissingKeyError, match="say where by `unlearn migrate --key-file`"):
+        migrate(model, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    migrate(model, tmp_path / "kept")
+    assert requests.request(model, ["p3"]).records == 2
 
 
 def test_a_pointer_that_is_damaged_is_one_sentence(apart: Path) -> None:

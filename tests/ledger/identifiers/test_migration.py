@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from certified_unlearning.errors import ParameterError, StorageError, UnlearningError
@@ -78,6 +79,34 @@ def test_a_directory_of_the_last_release_works_as_it_is(old: Path) -> None:
     works(old)
     assert is_old(old)
     assert files_with(old, NEEDLE) == {"ledger.sqlite"}
+
+
+def test_status_says_that_identifiers_stand_there_in_clear(old: Path, unlearn: Unlearn) -> None:
+    said = "note: identifiers stand in the ledger in clear: `unlearn migrate"
+    assert said in unlearn("status", old, "--no-quality").stdout
+    assert json.loads(unlearn("status", old, "--no-quality", "--json").stdout)["in_clear"] is True
+    migrate(old)
+    assert said not in unlearn("status", old, "--no-quality").stdout
+    assert json.loads(unlearn("status", old, "--no-quality", "--json").stdout)["in_clear"] is False
+
+
+def test_new_people_of_an_old_directory_who_look_like_others_are_named(
+    old: Path, made: Path, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    rows = pd.read_csv(made.parent / "new.csv").head(1)
+    rows.assign(person=address("P9")).to_csv(tmp_path / "new.csv", index=False)
+    said = unlearn("add", old, "--data", tmp_path / "new.csv", "--no-quality").stderr
+    assert (
+        "2 identifiers differ only in case, such as 'P9@unlikely-name.example' and 'p9@unlikely-name.example'" in said
+    )
+    for one, other in (("p9", "P9"), ("P9", "p9")):
+        with pytest.raises(
+            ParameterError, match=f"'{address(one)}' may be '{address(other)}', which differs only in ca"
+        ):
+            requests.request(old, [address(one)])
+    rows.assign(person=address("P3")).to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(ParameterError, match=r"may be 'p3@.*', which differs only in case and was to be removed"):
+        add(old, tmp_path / "new.csv")
 
 
 def test_a_migrated_directory_has_no_identifier_in_any_byte_and_works(old: Path) -> None:

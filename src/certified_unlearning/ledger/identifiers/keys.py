@@ -57,11 +57,13 @@ def point_to(directory: Path, key_file: Path) -> None:
 
 
 def require_apart(key_file: Path, directory: Path) -> None:
-    """Raise `ParameterError` if a key cannot lie there: in the model directory, or where the environment says not."""
+    """Raise `ParameterError` if a key cannot lie there: in the model directory, where no directory is, or where another is named."""
     if key_file.resolve().is_relative_to(directory.resolve()):
         raise ParameterError(f"--key-file must lie outside the model directory, got {str(key_file)!r}")
     if key_file.is_dir():
         raise ParameterError(f"--key-file must name a file, but {str(key_file)!r} is a directory")
+    if not key_file.resolve().parent.is_dir():
+        raise ParameterError(f"--key-file is {str(key_file)!r}, but there is no directory {key_file.resolve().parent}")
     named = os.environ.get(ENVIRONMENT)
     if named and Path(named).resolve() != key_file.resolve():
         raise ParameterError(
