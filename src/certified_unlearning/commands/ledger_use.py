@@ -170,7 +170,7 @@ def evaluate(
             try:
                 some = count_known(model_dir, block.identifiers or [])
             except MissingKeyError as error:
-                unknown[:] = [f"nobody has checked whether people of the model are in {file}: {error}"]
+                unknown[:] = [f"nobody has checked whether people of the model are in {file}: {error.fact}"]
             else:
                 trained, removed = trained + some[0], removed + some[1]
             yield block

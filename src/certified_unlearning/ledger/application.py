@@ -90,7 +90,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
         missing = ledger.missing_key()
-        unchecked = None if missing is None else f"whose row is whose was not checked: {missing}"
+        unchecked = None if missing is None else f"whose row is whose was not checked: {missing.fact}"
         return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption, unchecked)
 
 

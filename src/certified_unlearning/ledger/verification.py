@@ -91,7 +91,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         earlier_hashes = _earlier_hashes(ledger, leaves)
         if head is not None and of_chain and ledger.sequence_of(head) is None and head not in earlier_hashes:
             if missing is not None and ledger.earlier():
-                raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing}")
+                raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing.fact}")
             raise LedgerError(
                 f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
                 "from its end or all were made again (or the head is another ledger's)"
@@ -122,7 +122,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
         text = {column: how.width for column, how in model.table.text.items()}
-        unchecked = None if missing is None else f"{UNCHECKED}: {missing}"
+        unchecked = None if missing is None else f"{UNCHECKED}: {missing.fact}"
         printed = str(Head.over(hashes))
         return Verified(state, len(hashes), printed, current, source, *labels, text, strangers, unchecked)
 

@@ -17,7 +17,15 @@ POINTER = "key-file.json"
 
 
 class MissingKeyError(DataError):
-    """The key of identifiers cannot be read."""
+    """The key of identifiers cannot be read.
+
+    Attributes:
+        fact: That, and why.
+    """
+
+    def __init__(self, fact: str, without: str) -> None:
+        super().__init__(f"{fact}; {without}")
+        self.fact = fact
 
 
 def place_of(directory: Path) -> Path:
@@ -48,7 +56,7 @@ def read_key_file(path: Path, without: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise MissingKeyError(f"cannot read {path}: {error.strerror}; {without}") from error
+        raise MissingKeyError(f"cannot read {path}: {error.strerror}", without) from error
 
 
 def point_to(directory: Path, key_file: Path) -> None:
@@ -57,7 +65,10 @@ def point_to(directory: Path, key_file: Path) -> None:
 
 
 def require_apart(key_file: Path, directory: Path) -> None:
-    """Raise `ParameterError` if a key cannot lie there: in the model directory, where no directory is, or where another is named."""
+    """Raise `ParameterError` if a key cannot lie there.
+
+    That is in the model directory, where there is no directory, and elsewhere than the environment says.
+    """
     if key_file.resolve().is_relative_to(directory.resolve()):
         raise ParameterError(f"--key-file must lie outside the model directory, got {str(key_file)!r}")
     if key_file.is_dir():

@@ -140,7 +140,8 @@ class Pseudonyms(Names):
     hides_people = True
     kept = "a pseudonym of the identifier"
     without_key = (
-        "if it lies elsewhere, say where by `unlearn migrate --key-file`; without it nobody can be looked up, so `request`, `release`, `show`, `add` and `receipt --id` do not work; "
+        "if it lies elsewhere, say where by `unlearn migrate --key-file`; without it nobody can be looked up, so "
+        "`request`, `release`, `show`, `add` and `receipt --id` do not work; "
         "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` do"
     )
 
