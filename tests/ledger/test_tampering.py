@@ -14,7 +14,8 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.identifiers.names import pseudonym
-from certified_unlearning.ledger.store import GENESIS, Ledger
+from certified_unlearning.ledger.log.file import GENESIS
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import verify
 

@@ -160,8 +160,11 @@ class Certificate(BaseModel):
 
     def summary(self) -> str:
         """Return the whole statement for people: what it means first, then its numbers."""
-        meaning = self.meaning()
-        return self.details() if meaning is None else f"{meaning} {self.details()}"
+        meaning, details = self.meaning(), self.details()
+        if self.lost:
+            counts = "not counted" if self.stated().epsilon_all_published is None else "counted"
+            details += f"; {counted(self.lost, 'published release')} lost by restores from backups, and {counts}"
+        return details if meaning is None else f"{meaning} {details}"
 
     def share(self) -> Share | None:
         """Return how many guesses whether removed records were in the model are right at most; None if unknown."""
@@ -254,6 +257,15 @@ class Certificate(BaseModel):
     def is_empty(self) -> bool:
         """Whether it guarantees nothing yet, for nothing was removed yet."""
         return False
+
+    @property
+    def lost(self) -> int:
+        """How many releases it knows of that were published and lost: see `certificate.lost`."""
+        return 0
+
+    def of_one_release(self) -> Self:
+        """Return what it states of the release that came last, without what it states of all: more are published."""
+        return self
 
     @property
     def unchecked(self) -> tuple[Assumption, ...]:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
+from certified_unlearning.certificate.lost import NO_BACKUP_SEEN
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, replayed
 from certified_unlearning.text import counted
@@ -49,6 +50,8 @@ class EnsembleCertificate(Certificate):
         n_learned: Number of records at the start.
         deleted: Records deleted since.
         requests: In so many requests.
+        lost_releases: Versions that gave answers and were lost, as the directory was restored from a backup without
+            them; left out for none.
         n: Number of records now.
         features_in: Inputs of a network.
         hidden: Units of each hidden layer.
@@ -82,6 +85,7 @@ class EnsembleCertificate(Certificate):
     n_learned: int = Field(ge=1)
     deleted: int = Field(ge=0)
     requests: int = Field(ge=0)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     n: int = Field(ge=1)
     features_in: int = Field(ge=1)
     hidden: tuple[int, ...]
@@ -171,6 +175,11 @@ class EnsembleCertificate(Certificate):
             "made for the number of records at the start."
         )
 
+    @property
+    def lost(self) -> int:
+        """How many versions gave answers and were lost."""
+        return self.lost_releases
+
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
         """Return whether parameters still depend on removed records."""
         return sum(self.pending) > 0
@@ -209,7 +218,10 @@ class EnsembleCertificate(Certificate):
             "loss": "binary-cross-entropy" if self.classes == 2 else "cross-entropy",
             "comparator": COMPARATOR,
             "not_promised": NOT_PROMISED,
-            "assumptions": _assumptions(self.dataset, self.features),
+            "assumptions": (
+                *_assumptions(self.dataset, self.features),
+                *((NO_BACKUP_SEEN,) if self.lost_releases else ()),
+            ),
         }
 
 

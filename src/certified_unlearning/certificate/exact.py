@@ -13,6 +13,7 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
+from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import rounded_up
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource, Reading
@@ -47,6 +48,8 @@ class ExactCertificate(Certificate):
         deleted: Records deleted since.
         inserted: Records inserted since.
         requests: In so many requests.
+        lost_releases: Releases that were published and lost, as the directory was restored from a backup without them;
+            left out for none.
         n: Number of records now.
         d: Number of weights.
         classes: At least 2.
@@ -82,6 +85,7 @@ class ExactCertificate(Certificate):
     deleted: int = Field(ge=0)
     inserted: int = Field(ge=0)
     requests: int = Field(ge=0)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     n: int = Field(ge=1)
     d: int = Field(ge=1)
     classes: int = Field(ge=2)
@@ -112,6 +116,11 @@ class ExactCertificate(Certificate):
     def has_removed(self) -> bool:
         """Whether records were removed."""
         return self.deleted > 0
+
+    @property
+    def lost(self) -> int:
+        """How many releases were published and lost."""
+        return self.lost_releases
 
     def details(self) -> str:
         """Return the whole statement for people who know its terms."""
@@ -195,8 +204,11 @@ class ExactCertificate(Certificate):
         """Return what must be stated in words."""
         return {
             "comparator": COMPARATOR,
-            "not_promised": NOT_PROMISED,
-            "assumptions": _assumptions(self.noise_source, self.dataset, self.features),
+            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
+            "assumptions": (
+                *_assumptions(self.noise_source, self.dataset, self.features),
+                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
+            ),
         }
 
 

@@ -6,7 +6,7 @@ Their guarantee is another one than that of noisy steps, and so are their consta
 
 import functools
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -54,6 +54,8 @@ class ResidualCertificate(Certificate):
         epsilon: Of the model published last, requests fixed in advance, at ``delta + extra_delta``.
         mu: The same as Gaussian differential privacy: ``budget / ((strong_convexity + public_curvature) sigma)``.
         releases: How many models were published, the first one included.
+        lost_releases: How many of these were lost, as the directory was restored from a backup without them; left out
+            for none.
         epsilon_all_releases: Of all of them together, at ``delta + extra_delta_all_releases``; adaptive requests too.
         mu_all_releases: ``mu sqrt(releases)``.
         delta: Strictly between 0 and 1.
@@ -102,6 +104,7 @@ class ResidualCertificate(Certificate):
     epsilon: float
     mu: float
     releases: int = Field(ge=1)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     epsilon_all_releases: float | None
     mu_all_releases: float
     delta: float
@@ -143,6 +146,20 @@ class ResidualCertificate(Certificate):
     def has_removed(self) -> bool:
         """Whether records were removed."""
         return self.removed > 0
+
+    @property
+    def lost(self) -> int:
+        """How many releases were lost, which the number for all releases counts."""
+        return self.lost_releases
+
+    def of_one_release(self) -> Self:
+        """Return the same without a number for all releases."""
+        return self.model_copy(update={"epsilon_all_releases": None, "extra_delta_all_releases": None})
+
+    @property
+    def _requests(self) -> int:
+        """How many requests the last release has answered; other releases were additions, or lost."""
+        return self.releases - 1 - self.additions - self.lost_releases
 
     def details(self) -> str:
         """Return the whole statement for people who know its terms."""
@@ -229,7 +246,7 @@ class ResidualCertificate(Certificate):
         mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
         losses = _losses(self.classes)
         squared = losses == ("squared",)
-        requests = self.releases - 1 - self.additions
+        requests = self._requests
         reads = self.scheduled_reads + self.unscheduled_reads
         extra_delta = self.extra_delta_all_releases
         private = self.n - self.public_records
@@ -253,7 +270,10 @@ class ResidualCertificate(Certificate):
                 self.additions <= self.added < self.n and (self.added > 0) == (self.additions > 0),
                 f"{self.additions} to {self.n - 1}, and 0 only if additions = 0",
             ),
-            "additions": (requests >= 0, f"at most {self.releases - 1}, for each of them was a release"),
+            "additions": (
+                requests >= 0,
+                f"at most {self.releases - 1 - self.lost_releases}, for each of them was a release",
+            ),
             "public_records": (self.public_records < self.n, f"at most {self.n - 1}, for public rows are counted in n"),
             "public_curvature": (
                 self.public_curvature <= most_curvature,
@@ -326,6 +346,7 @@ class ResidualCertificate(Certificate):
                 additions=self.additions > 0,
                 public_records=self.public_records,
                 public_curvature=self.public_curvature,
+                restored=self.lost_releases > 0,
             ),
         }
 
@@ -368,7 +389,7 @@ class ResidualCertificate(Certificate):
             CertificateError: There is no such stream.
         """
         most, removed, additions = self.records_between_reads, self.removed, self.additions
-        requests = self.releases - 1 - additions
+        requests = self._requests
         if most > self._most_records:
             raise CertificateError(
                 f"the certificate states records_between_reads = {most}, but its constants allow {self._most_records} "
@@ -456,6 +477,7 @@ def of(
     counts: Counts,
     *,
     noise_source: NoiseSource,
+    lost: int = 0,
     dataset: str = "own",
     features: str = GIVEN,
     hashed: tuple[Text, ...] = (),
@@ -466,6 +488,7 @@ def of(
         plan: What was fixed before anything was learned.
         counts: What happened since.
         noise_source: Where the noise came from.
+        lost: How many models were published beside those of the counts, and lost by restores.
         dataset: Name of the data set.
         features: How features were made.
         hashed: How each column of text became numbers.
@@ -473,7 +496,8 @@ def of(
     # A copy, for a certificate is made in a small part of a millisecond, as removals are.
     after = _before_removals(plan, noise_source, dataset, features, hashed).model_copy(
         update={
-            "releases": counts.requests + 1,
+            "releases": counts.requests + 1 + lost,
+            "lost_releases": lost,
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,

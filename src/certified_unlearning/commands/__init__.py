@@ -41,6 +41,10 @@ _MEANT = {
         "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, for "
         "heads and receipts rest on it",
     ),
+    **dict.fromkeys(
+        ("backup", "recover", "restore"),
+        "`unlearn replay MODEL_DIR --from LOG`, which brings a directory from a backup to the present",
+    ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
 """What people look for, by what they type."""
@@ -63,6 +67,8 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "Keeping it running": {
         "receipt": "unlearn receipt model --id 1234 --output receipt.json",
         "export": "unlearn export model --to /srv/churn",
+        "log": "unlearn log model --to /mnt/elsewhere/churn.jsonl",
+        "replay": "unlearn replay model --from /mnt/elsewhere/churn.jsonl",
         "migrate": "unlearn migrate model --key-file /secure/model.key",
     },
     "Planning": {

@@ -13,6 +13,8 @@ from certified_unlearning.commands.keeping.copies import export, lines_about
 from certified_unlearning.commands.keeping.holds import release
 from certified_unlearning.commands.keeping.migration import migrate
 from certified_unlearning.commands.keeping.receipts import receipt
+from certified_unlearning.commands.keeping.restores import as_json as restores_as_json
+from certified_unlearning.commands.keeping.restores import lines_about_the_log, log, replay
 from certified_unlearning.commands.ledger_use import (
     NOT_FOR_PUBLICATION,
     evaluate,
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
     ledger_init.register(app)
-    for command in (request, release, apply, add, status, show, receipt, export, predict, evaluate, migrate):
+    commands = (request, release, apply, add, status, show, receipt, export, log, replay, predict, evaluate, migrate)
+    for command in commands:
         app.command(command.__name__)(command)
 
 
@@ -263,6 +266,7 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
         print(_version(version))
+    print("".join(f"{line}\n" for line in lines_about_the_log(found.log, state, model_dir)), end="")
     print(_epsilon(state.current))
     print(f"weights: {_weights(model_dir, state) if state.current.certificate.publishes_weights else 'secret'}")
     if quality:
@@ -353,6 +357,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
             {"name": each.name, "version": each.version, "time": each.time, "outdated": each.is_outdated(state)}
             for each in found.copies
         ],
+        **restores_as_json(found.log, state, model_dir),
         "head": found.head,
     }
 
@@ -413,6 +418,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
         "unchecked": verified.unchecked,
+        **restores_as_json(verified.log, state, model_dir),
         "head": verified.head,
     }
     print(json.dumps(found, indent=2))
@@ -440,6 +446,9 @@ def verify(model_dir: Path, head: str | None) -> None:
     print(_labels(verified.classes_from, verified.target_range))
     for column, width in verified.text.items():
         print(f"text: {column!r}, hashed into {width:,} columns, without a vocabulary")
+    print("".join(f"{line}\n" for line in lines_about_the_log(verified.log, state, model_dir)), end="")
+    if state.lost:
+        print("note: certificates of lost versions are not in the directory, and were not verified")
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")

@@ -127,6 +127,10 @@ def init(
             help="A new file outside the model directory for the key of pseudonyms, under which people stand in it."
         ),
     ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="A new file, on another disk, in which the log is kept, too: for restores from backups."),
+    ] = None,
     quality: WithQuality = True,
     **asked: Any,
 ) -> None:
@@ -159,6 +163,7 @@ def init(
         device=device,
         key_file=key_file,
         planned=functools.partial(_announce, table),
+        log=log,
         **asked,
     )
     with interruptible(lambda: _what_init_left(model_dir)):

@@ -26,6 +26,7 @@ from certified_unlearning.files import synchronise, write_model
 from certified_unlearning.ledger.directory import ModelDirectory, drawn_key, file_sha256, new_key, write_key
 from certified_unlearning.ledger.identifiers import keys
 from certified_unlearning.ledger.identifiers.names import key_check
+from certified_unlearning.ledger.log.setting import checked_place
 from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
@@ -91,6 +92,7 @@ def initialise(
     device: Literal["auto", "cpu", "cuda"] = "auto",
     key_file: Path | None = None,
     planned: Callable[[Contents], None] | None = None,
+    log: Path | None = None,
     **asked: Any,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
@@ -104,6 +106,7 @@ def initialise(
         device: Where noisy steps are taken, now and later.
         key_file: A new file for the key of identifiers; by default it lies in the directory.
         planned: Called with what was taken from the table and what is planned before learning begins.
+        log: A new file in which the log is kept, too, outside the directory.
         asked: Settings of the mechanism. One that means nothing for it is refused, unless it has its usual value.
 
     Returns:
@@ -116,6 +119,12 @@ def initialise(
         InfeasibleError: The target cannot be met.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
+    second_place = None if log is None else checked_place(log, path)
+    if second_place is not None and second_place.exists():
+        raise ParameterError(
+            f"--log is {log}, which exists already: a new model's log is a new file (what an interrupted `init` left "
+            "there can be deleted)"
+        )
     # What a mechanism cannot do at all comes first: no other option would help.
     usual = settings_of(mechanism, {})
     if table.is_regression:
@@ -223,6 +232,8 @@ def initialise(
         with ledger.transaction():
             check = {"key_check": key_check(key_of_identifiers)}
             ledger.append("initialised", {"start": start.as_payload(), "version": version} | check)
+            if second_place is not None:
+                ledger.append("logged", {"path": str(second_place)})
     return status(path)
 
 

@@ -16,6 +16,8 @@ from certified_unlearning.errors import DataError, ParameterError, UnlearningErr
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
+from certified_unlearning.ledger.log.second_place import Standing
+from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
@@ -228,6 +230,7 @@ class Status:
             cannot be read; None where nothing is guaranteed.
         interruption: What is to be said of a command that was interrupted, if one was.
         in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
+        log: How the log in a second place stands to the ledger; None where there is none.
     """
 
     state: State
@@ -242,6 +245,7 @@ class Status:
     meaning: str | None
     interruption: str | None
     in_clear: bool
+    log: Standing | None
 
 
 def status(path: Path) -> Status:
@@ -255,6 +259,7 @@ def status(path: Path) -> Status:
         state = read_state(ledger)
         head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
         in_clear = not ledger.names.hides_people
+        log = standing_settled(ledger)
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
     try:
@@ -274,6 +279,7 @@ def status(path: Path) -> Status:
         meaning,
         None if is_busy else directory.interruption(state, leftovers, f"`{shell_command('apply', path)}`"),
         in_clear,
+        log,
     )
 
 
@@ -289,6 +295,8 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
 def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
     """Read the current version's certificate; what it states is not recomputed.
 
+    Where later versions were lost, which it does not count, nothing is left of what it states of all versions.
+
     Raises:
         DataError: It cannot be read.
         LedgerError: It is not what the ledger recorded.
@@ -298,7 +306,8 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     file = directory.certificate(state.current.version)
     if not hmac.compare_digest(file_sha256(file), state.current.certificate_sha256):
         raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
-    return kinds.read_any(file)
+    certified = kinds.read_any(file)
+    return certified.of_one_release() if state.current.lost_since else certified
 
 
 class Labels(NamedTuple):

@@ -14,7 +14,9 @@ from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.method import Secret, answered_of
+from certified_unlearning.ledger.log.second_place import Standing, problem_of
+from certified_unlearning.ledger.log.setting import standing_settled
+from certified_unlearning.ledger.method import Answered, Secret, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -52,6 +54,7 @@ class Verified:
         text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
         unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
+        log: How the log in a second place stands to the ledger; None where there is none.
     """
 
     state: State
@@ -64,6 +67,7 @@ class Verified:
     text: Mapping[str, int]
     strangers: tuple[Path, ...]
     unchecked: str | None
+    log: Standing | None
 
 
 def verify(path: Path, head: str | None = None) -> Verified:
@@ -89,6 +93,10 @@ def verify(path: Path, head: str | None = None) -> Verified:
         hashes = [leaf.hash() for leaf in leaves]
         missing = ledger.missing_key()
         earlier_hashes = _earlier_hashes(ledger, leaves)
+        log = standing_settled(ledger)
+        problem = None if log is None else problem_of(log, path)
+        if problem is not None:
+            raise LedgerError(problem)
         if head is not None and of_chain and ledger.sequence_of(head) is None and head not in earlier_hashes:
             if missing is not None and ledger.earlier():
                 raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing.fact}")
@@ -110,12 +118,13 @@ def verify(path: Path, head: str | None = None) -> Verified:
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
             )
         weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
-        for version in state.versions:
-            current = _check_certificate(directory, model, state, version)
+        for place, version in enumerate(state.versions):
+            current = _check_certificate(directory, model, answered_of(state)[:place], version)
         leftovers = directory.leftovers(state)
         interruption = directory.interruption(state, leftovers, f"`unlearn apply {path}`")
         if interruption is not None:
-            what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
+            begun = f"version {state.planned.version}, which is planned" if state.planned else None
+            what = leftovers[0] if leftovers else begun
             raise LedgerError(f"{interruption} (found: {what})")
         _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
@@ -124,7 +133,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         text = {column: how.width for column, how in model.table.text.items()}
         unchecked = None if missing is None else f"{UNCHECKED}: {missing.fact}"
         printed = str(Head.over(hashes))
-        return Verified(state, len(hashes), printed, current, source, *labels, text, strangers, unchecked)
+        return Verified(state, len(hashes), printed, current, source, *labels, text, strangers, unchecked, log)
 
 
 def check_data(
@@ -157,7 +166,7 @@ def check_data(
     found, *others = copy.digests([Asked(key, removed, waiting_of(state)), *beside])
     if found != due:
         raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
-    requested = ledger.requests(state.answered_up_to, state.last_request)
+    requested = ledger.requests(state.answered_up_to, state.last_request, state.is_gone)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     check_tags(ledger, about_to_go)
     left = state.rows - state.records_removed + (0 if batch is None else batch.records_added)
@@ -209,7 +218,7 @@ def _earlier_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
 def _check_batches(ledger: Ledger, state: State) -> None:
     """Check that every batch answered the requests that it says."""
     for batch in state.batches:
-        answered = ledger.requests(batch.after, batch.up_to)
+        answered = ledger.requests(batch.after, batch.up_to, state.is_gone)
         if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
             raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
 
@@ -229,14 +238,16 @@ def _check_version(
         raise LedgerError(f"{directory.path} was tampered with: {error}") from error
 
 
-def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> Certificate:
+def _check_certificate(
+    directory: ModelDirectory, model: StoredModel, answered: Sequence[Answered], version: Version
+) -> Certificate:
     """Check a version's certificate: the file, what it states, and that it speaks of this ledger's removals."""
     path = directory.certificate(version.version)
     if file_sha256(path) != version.certificate_sha256:
         raise LedgerError(f"{path} was tampered with: it is not the certificate that the ledger recorded")
     certified = certificate.read_any(path)
     certificate.verify(certified)
-    if not method_of(directory, model).is_of(certified, answered_of(state)[: version.version - 1]):
+    if not method_of(directory, model).is_of(certified, answered, version.lost_before):
         raise LedgerError(f"{path} was tampered with: it speaks of other removals than the ledger")
     for name, stated in stated_by(certified).items():
         if getattr(version, name) != stated and (name, version.certificate) != ("kind", KINDS[certified.kind]):

@@ -16,6 +16,8 @@ from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.identifiers.migration import migrate
+from certified_unlearning.ledger.log.replay import replay
+from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt, read_receipt
@@ -25,6 +27,7 @@ from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Unlearn
 from tests.ledger.identifiers.people import address, files_with, last_release, write_addresses
+from tests.ledger.identifiers.test_pseudonyms import interrupted
 from tests.ledger.tables import make_refit
 from tests.ledger.test_tampering import chain_head, make_chain_again, sql
 
@@ -366,6 +369,75 @@ def test_a_migration_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes
         shutil.rmtree(copy)
     assert accidents > 40 // every
     assert halves == {True, False}
+
+
+def test_the_log_in_a_second_place_is_written_anew_and_its_old_bytes_are_overwritten(old: Path, tmp_path: Path) -> None:
+    place = tmp_path / "log.jsonl"
+    set_log(old, place)
+    assert NEEDLE in place.read_bytes()
+    (tmp_path / "link").hardlink_to(place)
+    migrate(old)
+    assert NEEDLE not in place.read_bytes()
+    assert set((tmp_path / "link").read_bytes()) == {0}
+    works(old)
+    assert not files_with(tmp_path, NEEDLE)
+
+
+def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_by_the_next(
+    old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "log.jsonl"
+    set_log(old, place)
+    monkeypatch.setattr("certified_unlearning.ledger.identifiers.migration.write_log", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        migrate(old)
+    monkeypatch.undo()
+    assert NEEDLE in place.read_bytes()
+    with pytest.raises(UnlearningError, match="nothing was recorded"):
+        requests.request(old, [address("p8")])
+    assert not migrate(old).has_hidden
+    assert NEEDLE not in place.read_bytes()
+    works(old)
+
+
+def test_a_backup_of_before_is_migrated_and_brought_to_the_present_by_the_log_of_after(
+    old: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "log.jsonl"
+    set_log(old, place)
+    backup = Path(shutil.copytree(old, tmp_path / "backup"))
+    requests.request(old, [address("p8")])
+    apply(old)
+    migrate(old)
+    head = requests.request(old, [address("p9")]).head
+    shutil.rmtree(old)
+    backup.rename(old)
+    with pytest.raises(UnlearningError, match="If only one of them was migrated, run `unlearn migrate` on the other"):
+        replay(old, place)
+    migrate(old)
+    replay(old, place)
+    verify(old, head)
+    for person in ("p8", "p9"):
+        assert report_on(old, address(person)).stage == "removed"
+    check(make_receipt(old, address("p8"), since=head))
+    assert not files_with(tmp_path, NEEDLE)
+
+
+def test_a_directory_that_is_behind_its_log_is_brought_to_the_present_before_it_migrates(
+    old: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "log.jsonl"
+    set_log(old, place)
+    backup = Path(shutil.copytree(old, tmp_path / "backup"))
+    requests.request(old, [address("p8")])
+    shutil.rmtree(old)
+    backup.rename(old)
+    with pytest.raises(UnlearningError, match=r"is behind its log .* by 1 event"):
+        migrate(old)
+    assert is_old(old)
+    replay(old, place)
+    migrate(old)
+    works(old)
 
 
 @pytest.mark.parametrize("most_bytes", [0, 1_000, 20_000, 60_000])

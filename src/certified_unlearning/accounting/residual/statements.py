@@ -120,6 +120,7 @@ def assumptions(
     additions: bool = False,
     public_records: int = 0,
     public_curvature: float = 0.0,
+    restored: bool = False,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -137,6 +138,7 @@ def assumptions(
         additions: Whether records were added.
         public_records: How many rows are public.
         public_curvature: What they guarantee of the curvature, beside the regulariser.
+        restored: Whether releases were lost, as the model was restored from a backup.
     """
     near = _nearness(by_passes, every_request_passes, additions)
     if public_records:
@@ -156,6 +158,8 @@ def assumptions(
             "rows and rounded down; verifying arithmetic alone cannot see it"
         )
     fixed = "requests and added records" if additions else "requests"
+    if restored:
+        fixed = f"{fixed.replace(' and', ',')} and restores from backups"
     return (
         Assumption(
             statement="every record has norm at most 1",

@@ -49,6 +49,9 @@ class StepsConstants(Certificate):
 
     Of mini-batches ``cycle`` states how many there are and how large they are, with the rows of zeros that fill the
     last one, and ``places`` which batches the removed records were in; without it they may have been in any.
+    ``lost_releases``, left out for none, are releases that were published and lost, as the directory was restored from
+    a backup without them; then ``epsilon_all_published`` is None.
+
     ``class_weights``, of at most 1 each, are what the losses of each class' records were multiplied by.
 
     Of ridge regression ``loss`` states that it is squared, ``classes`` is 1 and ``target_range`` what targets were
@@ -102,6 +105,7 @@ class StepsConstants(Certificate):
     noise_source: NoiseSource
     data_sha256: str | None
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
     code_version: str
 
     @property

@@ -1,7 +1,7 @@
 """The certificate of noisy steps: made of a run, and recomputed from its constants."""
 
 import math
-from typing import Any
+from typing import Any, Self
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
@@ -11,6 +11,7 @@ from certified_unlearning.accounting.guarantees import epsilon_all_published, gu
 from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
 from certified_unlearning.certificate.guesses import Share
+from certified_unlearning.certificate.lost import NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants
 from certified_unlearning.certificate.steps.limits import limits_of
@@ -46,7 +47,17 @@ class StepsCertificate(StepsConstants):
         return (
             "nothing about requests that were made because of what a model said",
             "nothing towards the people whose records stay",
+            *((NOTHING_OF_LOST_RELEASES,) if self.lost_releases else ()),
         )
+
+    @property
+    def lost(self) -> int:
+        """How many releases were published and lost."""
+        return self.lost_releases
+
+    def of_one_release(self) -> Self:
+        """Return the same without a number for all releases."""
+        return self.model_copy(update={"epsilon_all_published": None})
 
     @property
     def epsilon_without_rounding(self) -> float | None:
@@ -136,16 +147,19 @@ class StepsCertificate(StepsConstants):
         return {
             "guarantee": assumptions.guarantee(self.accountant, self.smoothness),
             "comparator": assumptions.comparator(self.accountant, self.variant),
-            "assumptions": assumptions.assumptions(
-                self.accountant,
-                self.smoothness,
-                self.dtype,
-                preprocessing(self.dataset, self.features),
-                self.classes,
-                self.noise_source,
-                self.adjacency,
-                self.arithmetic,
-                self.class_weights,
+            "assumptions": (
+                *assumptions.assumptions(
+                    self.accountant,
+                    self.smoothness,
+                    self.dtype,
+                    preprocessing(self.dataset, self.features),
+                    self.classes,
+                    self.noise_source,
+                    self.adjacency,
+                    self.arithmetic,
+                    self.class_weights,
+                ),
+                *((OBLIVIOUS_RESTORE,) if self.lost_releases else ()),
             ),
         }
 
@@ -159,7 +173,9 @@ class StepsCertificate(StepsConstants):
         if ACCOUNTANTS[self.accountant].as_published:
             self._require_learning_steps()
         due: dict[str, float | None] = self._guaranteed(self.problem)._asdict()
-        if self.epsilon_all_published is not None or self._models_are_published:
+        if self.lost_releases:
+            due["epsilon_all_published"] = None
+        elif self.epsilon_all_published is not None or self._models_are_published:
             due["epsilon_all_published"] = epsilon_all_published(self.problem, self.schedule, delta=self.delta)
         return due
 
@@ -255,6 +271,7 @@ def of(
     key: str,
     noise_source: NoiseSource,
     all_published: bool = False,
+    lost_releases: int = 0,
     stream: Stream | None = None,
 ) -> StepsCertificate:
     """Return what is guaranteed of a run that unlearns, after all its requests.
@@ -264,6 +281,8 @@ def of(
         key: Its content key.
         noise_source: Where its noise came from.
         all_published: Whether to state epsilon for who kept every published model, too.
+        lost_releases: How many models were published beside those of the run, and lost by restores: with one or more
+            nothing is stated for who kept all.
         stream: The run's requests and what they came to, where that was kept; it is not compared with the run.
 
     Raises:
@@ -272,7 +291,8 @@ def of(
     constants, schedule = run.constants, run.schedule if stream is None else stream.schedule
     problem = run.computed_problem if stream is None else stream.problem
     guaranteed = run.guaranteed(stream)
-    joint = epsilon_all_published(problem, schedule, delta=constants.delta, stream=stream) if all_published else None
+    is_known = all_published and not lost_releases
+    joint = epsilon_all_published(problem, schedule, delta=constants.delta, stream=stream) if is_known else None
     return StepsCertificate.made(
         numbers={**guaranteed._asdict(), "epsilon_all_published": joint},
         context=schedule,
@@ -293,4 +313,5 @@ def of(
         start=run.start,
         dtype=run.dtype,
         noise_source=noise_source,
+        lost_releases=lost_releases,
     )

@@ -55,12 +55,12 @@ def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[s
         trouble = each.trouble()
         line = f"copy {each.name!r}: version {each.version}"
         if each.is_outdated(state):
+            why = "which still knows records that were removed since"
+            if each.is_lost(state):
+                why = "which was lost when the directory was restored from a backup, and may know removed records"
             where = "" if each.path is None else f"--to {shlex.quote(str(each.path))} "
             again = f"{shell_command('export', model_dir)} {where}--name {shlex.quote(each.name)}"
-            line += (
-                f", which still knows records that were removed since: `{again}` replaces it with version "
-                f"{state.current.version}; say --withdraw if it is gone"
-            )
+            line += f", {why}: `{again}` replaces it with version {state.current.version}; say --withdraw if it is gone"
         elif each.version != state.current.version:
             line += f" (the current one is {state.current.version}; nothing was removed in between)"
         lines.append(line + ("" if trouble is None else f"; {trouble}"))

@@ -39,9 +39,15 @@ class Copy:
     weights_sha256: str
 
     def is_outdated(self, state: State) -> bool:
-        """Return whether records were removed from the model since."""
+        """Return whether records were removed from the model since, or its version was lost."""
         since = (version for version in state.versions if version.version > self.version)
-        return any(version.batch is not None and version.batch.records for version in since)
+        return self.is_lost(state) or any(version.batch is not None and version.batch.records for version in since)
+
+    def is_lost(self, state: State) -> bool:
+        """Return whether a restore has lost its version: the current one does not follow from it."""
+        # By its weights, too: a number that was planned before the backup may have been used twice.
+        known = {(version.version, version.weights_sha256) for version in state.versions}
+        return (self.version, self.weights_sha256) not in known
 
     def trouble(self) -> str | None:
         """Return what is to be said of the files that `export` wrote; None while they are as they were."""

@@ -7,6 +7,7 @@ become the same. Heads and receipts stay as they were, for these have always hel
 events change, and those of before are kept beside them.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from certified_unlearning.errors import StorageError
 from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import ModelDirectory, destroy
 from certified_unlearning.ledger.identifiers import keys
+from certified_unlearning.ledger.log.file import end_of, write_log
+from certified_unlearning.ledger.log.second_place import require_in_step
 from certified_unlearning.ledger.proofs.head import Head, head_of, leaves_of
 from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.state import read_state
@@ -59,7 +62,11 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
     with directory.locked(), _finished_by_the_next(path), Ledger.opened(directory.ledger) as ledger:
         has_hidden = not ledger.names.hides_people
         if has_hidden:
+            standing = ledger.standing()
+            if standing is not None and standing.ahead:
+                require_in_step(standing, path)
             _hide_people(directory, ledger)
+        _write_second_place_anew(ledger)
         # Also where an earlier `migrate` could not: the log of SQLite holds what was overwritten in its file.
         if not ledger.empty_log():
             raise StorageError(
@@ -83,7 +90,7 @@ def _finished_by_the_next(path: Path) -> Iterator[None]:
 
 def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
     """Give everybody a pseudonym, after the ledger was checked, and check that nothing else has changed."""
-    with ledger.transaction():
+    with ledger.transaction(follows=False):
         leaves, state, names = leaves_of(directory, ledger), read_state(ledger), ledger.names
         check_tags(ledger, ledger.records())
         earlier = []
@@ -104,6 +111,23 @@ def _is_unfinished(place: Path, ledger: Ledger) -> bool:
     return content != ledger.key() and ledger.key().startswith(content)
 
 
+def _write_second_place_anew(ledger: Ledger) -> None:
+    """Write the log in a second place anew if it has the events of before the migration, and overwrite what was there.
+
+    A log of a directory that was migrated earlier, as after a restore, is left as it is.
+    """
+    place = ledger.log()
+    if place is None or not place.is_file() or not ledger.earlier():
+        return
+    last = end_of(place).row
+    if last is None or last[6] not in {each.hash for each in ledger.earlier()}:
+        return
+    with place.open("r+b", buffering=0) as old:
+        write_log(place, ledger.rows_after(0))
+        old.write(bytes(os.fstat(old.fileno()).st_size))
+        os.fsync(old.fileno())
+
+
 def _head(leaves: list[Leaf]) -> Head:
     return Head.over([leaf.hash() for leaf in leaves])
 
@@ -120,6 +144,9 @@ def _move_key(directory: ModelDirectory, ledger: Ledger, key_file: Path) -> Path
         with keys.written_apart(place, ledger.key(), directory.path):
             keys.point_to(directory.path, place)
     ledger.key_in(place)
+    # What a migration left that was killed; `files.atomic_path` gives such names.
+    for unfinished in directory.path.glob(f".*.{keys.POINTER}"):
+        unfinished.unlink()
     keys.point_to(directory.path, place)
     if directory.identifier_key.exists():
         destroy(directory.identifier_key)

@@ -135,7 +135,10 @@ def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
         return found
     answers = [*state.batches, *([state.planned] if state.planned else [])]
     number = next((batch.version for batch in answers if batch.after < request.sequence <= batch.up_to), None)
-    return found + [each for each in ledger.events("planned", "applied") if each.payload.get("version") == number]
+    # Not of versions that a restore lost: the person waits again, or has a newer answer.
+    counts = {version.event for version in state.versions}
+    events = (each for each in ledger.events("planned", "applied") if each.payload.get("version") == number)
+    return found + [each for each in events if each.kind == "planned" or each.sequence in counts]
 
 
 def read_receipt(path: Path) -> Receipt:
