@@ -189,7 +189,7 @@ def test_a_parameter_that_makes_no_sense_is_named(
         ("plan", "fig3c:fig3c", "fig9:fig9", f"there is no module {PAPER}.fig9"),
         ("plan", f"{PAPER}.fig3c:fig3c", "fig3c", "fig3c names nothing: write it as package.module:name"),
         ("plan", "fig3c:fig3c", "tables:table1", "table1 reads the plan of fig3b, fig3c, fig4, fig5a: give"),
-        ("plan", "fig3c:fig3c", "recuperation:recuperation", "recuperation makes a table, not a plan; `unlearn "),
+        ("plan", "fig3c:fig3c", "bounds.recuperation:recuperation", "recuperation makes a table, not a plan; `"),
         ("make", "tables:table2", "fig3a:fig3a", "fig3a makes a plan, not a table; `unlearn pipeline plan` writes it"),
         ("make", "tables:table2", "tables:table1", "table1 reads the plan of fig3b, fig3c, fig4, fig5a: give it by"),
         ("make", "--summary {data_json} ", "", "table2 depends on the data set: give its --summary"),
