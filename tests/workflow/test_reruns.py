@@ -34,7 +34,7 @@ DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
 OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
-SIMULATED = ("audit", "cost", "deletion", "deletions", "edits", "measured", "risk", "wide", *OF_PRIVATE)
+SIMULATED = ("audit", "cost", "deletion", "deletions", "edits", "exact_rates", "measured", "risk", "wide", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
 OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "service", "shares")
 """Made by abstract training, which is no hot loop of runs."""
