@@ -31,7 +31,7 @@ class PrivateGradients(Sweep):
         description="records of X14, recursive regularisation in linear time: at least two distinct whole numbers"
     )
     reduction_n: _Several = Field(
-        description="records of X16, and their largest of X15, Algorithm 8: at least two distinct whole numbers"
+        description="records of X16, and the fewest of them of X15, Algorithm 8: at least two distinct whole numbers"
     )
     reduction_columns: _Several = Field(
         description="columns of X15's embeddings, and their fewest of X16's: at least two distinct whole numbers"

@@ -57,7 +57,7 @@ RATE_PARTS = {
         "Theorems 28 and 29: records",
         *_RECORDS,
         _RISK,
-        {"projected Frank-Wolfe": -1 / 2, "projected dual averaging": -1 / 3},
+        {"projected Frank-Wolfe": -2 / 3, "projected dual averaging": -1 / 3},
     ),
 }
 """Panels of the experiment `exact_rates`, by the names of its parts: what is on the axes, and theory's slopes."""

@@ -12,6 +12,8 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, Look,
 from certified_unlearning.reproduction.simulation.power_laws import Part, cells, fitted, interval
 
 MARKERS = "os^DvPX"
+MOST_TICKS = 5
+"""Values on an axis that are told; of more, every second one, and so on."""
 
 
 def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -> None:
@@ -37,7 +39,8 @@ def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -
     if len(zero) and part.y == "error" and not part.over_bound:
         axes.axhline(float(zero.median()), color=BLACK, linestyle=DOTTED, linewidth=1)
     axes.set_yscale("log")
-    shared.sweep_axis(axes, rows[part.x], part.across)
+    values = rows[part.x].drop_duplicates().sort_values(ignore_index=True)
+    shared.sweep_axis(axes, values[:: -(-len(values) // MOST_TICKS)], part.across)
 
 
 def label_panel(axes: Axes, part: Part) -> None:

@@ -23,7 +23,7 @@ ACTIVE = 10
 BEST = 2.0
 """Norm of the best weights, and the radius that learners are planned for."""
 STAGE_STEPS = 100
-DESCENT_STEPS = 500
+DESCENT_STEPS = 200
 Learn = Callable[[LinearProblem, BoundedRecords, Sequence[int]], Tensor]
 """A private learner: the bounds of records, the records, and each trial's address; returns weights of all trials."""
 
@@ -52,7 +52,7 @@ def embedded(
 
 def reduction_rows(sweep: PrivateGradients) -> pd.DataFrame:
     """X15: two learners on rows with ever more columns of zeros, and on embeddings of ever more columns."""
-    records, tables = _records(sweep, max(sweep.reduction_n)), []
+    records, tables = _records(sweep, min(sweep.reduction_n)), []
     for name, learn in _learners(sweep).items():
         for features in sweep.reduction_features:
             wide = _with_zeros(records, features)

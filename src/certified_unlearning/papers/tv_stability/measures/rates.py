@@ -1,5 +1,6 @@
 """Measures of measured rates: slopes of excess risk on logarithmic axes, and excess risk over the stated rate."""
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pandas as pd
 from certified_unlearning.papers.tv_stability.experiments import EXACT_RATES
 from certified_unlearning.papers.tv_stability.names import RATE_PARTS
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
-from certified_unlearning.reproduction.claims.registry import sweep
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE, fitted
 
@@ -17,18 +18,23 @@ REMEDY = "run `snakemake --config preset=rates`"
 
 
 @sweep("{part}")
-def exact_slope(evidence: Sequence[Evidence], *, part: str, method: str, over_rate: bool = False) -> Quantity:
-    """Return the slope of a learner's line on logarithmic axes, with its 95 % bootstrap interval.
-
-    ``over_rate``: of the excess risk over the rate of its theorem, which is no power of what is swept.
-    """
+def exact_slope(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
+    """Return the slope of a learner's line on logarithmic axes, with its 95 % bootstrap interval."""
     rows, x = _rows(evidence, part, method), RATE_PARTS[part].x
-    if over_rate:
-        rows = rows.assign(error=rows["error"] / rows["rate"])
     fit = fitted(rows, x=x) if len(set(rows[x])) > 1 else None
     if fit is None or fit.reach < LEAST_RANGE:
         raise MissingEvidence(f"{part} is run over less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
     return Quantity(fit.slope, "", fit.half_width)
+
+
+@measure
+def exact_error_over_rate(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
+    """Return the mean excess risk of every setting over its rate times ``log2 n``, with three standard errors."""
+    found = []
+    for n, own in _rows(evidence, part, method).groupby("n"):
+        over = own["error"] / (own["rate"] * math.log2(float(str(n))))
+        found.append(Quantity(float(over.mean()), f"n = {n}", 3 * float(over.std()) / math.sqrt(len(over))))
+    return found
 
 
 def _rows(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFrame:

@@ -92,11 +92,3 @@ def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
     """
     shares = 0.5 ** torch.arange(1, blocks + 1, dtype=torch.float64)
     return Blocks(loss, shares / shares.sum(), torch.full((blocks,), length / math.sqrt(blocks), dtype=torch.float64))
-
-
-def falling(blocks: int, *, length: float, loss: Loss) -> Blocks:
-    """Return the law with shares ``1 / j`` and best numbers ``j^(-1/2)``, up to factors."""
-    number = torch.arange(1, blocks + 1, dtype=torch.float64)
-    best = number.rsqrt()
-    shares = 1 / number
-    return Blocks(loss, shares / shares.sum(), best * (length / float(torch.linalg.vector_norm(best))))

@@ -12,7 +12,7 @@ from torch import Tensor
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.papers.tv_stability.rates import mini_batches, one_pass
-from certified_unlearning.papers.tv_stability.rates.instance import Blocks, falling, geometric
+from certified_unlearning.papers.tv_stability.rates.instance import Blocks, geometric
 from certified_unlearning.papers.tv_stability.sweeps import ExactRates
 
 BLOCKS = 10
@@ -85,7 +85,7 @@ def _projected(sweep: ExactRates) -> Iterator[pd.DataFrame]:
     """Theorems 28 and 29: the same on rows of many columns, which are projected."""
     for n in sweep.projected_n:
         for method, (learn, loss) in one_pass.PROJECTED.items():
-            law = falling(sweep.projected_columns, length=LENGTHS[loss], loss=loss)
+            law = geometric(BLOCKS, length=LENGTHS[loss], loss=loss)
             yield _passed(
                 "5 projected",
                 method,
