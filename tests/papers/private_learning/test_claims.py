@@ -320,7 +320,7 @@ def test_reductions_and_linear_time_are_judged_by_their_rows():
     names = ["x14-printed", "x14-rate", "x14-trend", "x15-recursive", "x15-any", "x16-rate"]
     rows = pd.concat([passes, steady, wide])
     assert judged(Table(private_gradients=rows), names=names) == dict.fromkeys(names, "reproduced")
-    worse = rows.assign(error=6 * rows["error"] * rows["n"] ** 0.3)
+    worse = rows.assign(error=6 * rows["error"] * rows["n"] ** 0.5)
     turned = {"recursive, all columns": 1e3, "noisy descent, embedding": 1e3}
     worse["error"] *= worse["method"].map(turned).fillna(1)
     assert judged(Table(private_gradients=worse), names=names) == dict.fromkeys(names, "contradicted")
