@@ -24,7 +24,7 @@ PARTS = {
     "X8": Part("X8: one pass, population", *_RECORDS, _GRADIENT, {"tree": -1 / 3, "one pass": -1 / 4}),
     "X9": Part("X9: convex, population", *_RECORDS, _GRADIENT, {"recursive": -0.5}),
     "X10": Part("X10: embedding", "features", "Columns", _GRADIENT),
-    "X14": Part("X14: linear time", *_RECORDS, _GRADIENT, {"one pass": -0.5}),
+    "X14": Part("X14: linear time", *_RECORDS, _GRADIENT, {"halved blocks": -0.5, "equal blocks": -0.5}),
     "X15": Part("X15: embedding, any learner", "features", "Columns", _GRADIENT),
     "X16": Part("X16: embedding", *_RECORDS, _GRADIENT, {"recursive, embedding": -0.5}),
 }
