@@ -17,8 +17,10 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
+from typer.main import get_command
 
 from certified_unlearning import certificate, cli
+from certified_unlearning.commands import JOBS, app
 from certified_unlearning.data.adult import COLUMNS
 from certified_unlearning.data.digits import DIGITS
 from certified_unlearning.files import write_json
@@ -571,3 +573,23 @@ def test_a_command_that_people_try_in_vain_is_answered_with_the_one_that_they_me
     assert said.out == ""
     assert said.err.startswith(f"error: there is no command {tried!r}; you may mean `{meant}`, ")
     assert said.err.count("\n") == 1
+
+
+def test_every_command_stands_once_under_what_it_is_for():
+    named = [name for commands in JOBS.values() for name in commands]
+    assert sorted(named) == sorted(get_command(app).commands)
+    assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize("example", [each for commands in JOBS.values() for each in commands.values()])
+def test_the_example_of_every_help_is_a_command_with_known_options(example):
+    program, *words = example.split()
+    assert program == "unlearn"
+    command, context = get_command(app), None
+    while hasattr(command, "commands"):
+        name, *words = words
+        if name == "--help":
+            return
+        command = command.commands[name]
+    context = command.make_context(command.name, words)
+    assert context.args == []

@@ -222,3 +222,25 @@ def test_the_script_for_every_night_prints_only_what_went_wrong(tmp_path: Path) 
     run("unlearn request model --id 1235 --received 2026-01-01 --due 30 --hold 'case 12'", tmp_path)
     printed = run("sh nightly.sh model || test $? = 3", tmp_path)
     assert "late: request 5 was due 2026-01-31" in printed
+
+
+def test_a_backup_comes_to_the_present_as_the_page_says(tmp_path: Path) -> None:
+    if shutil.which("flock") is None:
+        pytest.skip("flock is not installed, so no backup can be made as the page says")
+    begins, backs_up, restores = (b.text for b in blocks(ROOT / "docs" / "howto" / "after-a-restore.md"))
+    table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
+        columns={"older": "churned"}
+    )
+    table.to_parquet(tmp_path / "customers.parquet")
+    (tmp_path / "logs").mkdir()
+    run(block_with(README, "unlearn init model").splitlines()[0], tmp_path)
+    assert "churn.jsonl, too, from now on" in run(begins, tmp_path)
+    assert "2 events in one chain" in run(backs_up, tmp_path)
+    run("unlearn request model --id 1234; unlearn apply model --no-quality", tmp_path)
+    printed = run(restores, tmp_path)
+    assert "3 events of logs/churn.jsonl were appended as recorded" in printed
+    assert "lost: version 2 of the model." in printed
+    assert "version 3 of the model, 2 certificates" in printed
+    assert "brought the record back. The removal was carried out again." in run(
+        "unlearn show model --id 1234", tmp_path
+    )

@@ -13,7 +13,8 @@ from certified_unlearning.files import content_key
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.store import GENESIS, Ledger
+from certified_unlearning.ledger.log.file import GENESIS
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import verify
 
@@ -138,6 +139,23 @@ def test_apply_refuses_and_changes_nothing(used: Path, name: str) -> None:
         apply(used)
     assert files == {path.name for path in used.iterdir()} - {"ledger.sqlite-shm", "ledger.sqlite-wal"}
     assert ModelDirectory(used).ledger.read_bytes() == ledger
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda file: file.unlink(), "cannot read {}: No such file or directory"),
+        (flip, "{} was tampered with: it is not the certificate that the ledger recorded"),
+    ],
+)
+def test_apply_says_that_a_certificate_is_lost_and_holds_up_no_removal(
+    used: Path, spoil: Callable[[Path], object], said: str
+) -> None:
+    file = ModelDirectory(used).certificate(1)
+    spoil(file)
+    applied = apply(used)
+    assert applied.certificate == said.format(file)
+    assert [version.version for version in applied.versions] == [3]
 
 
 def test_events_dropped_from_the_end_are_found_with_a_head(used: Path) -> None:

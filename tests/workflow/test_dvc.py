@@ -28,7 +28,8 @@ SHORT = ("fig3a", "table2", "dynamics1")
 HEADLINE = "results/headline.json"
 KEY_NUMBERS = {
     "reproduced", "contradicted", "not_run", "epsilon", "sigma", "accuracy", "auc", "log_loss",
-    "accuracy_of_retraining", "accuracy_of_majority", "unlearning_steps", "retraining_steps",
+    "accuracy_of_retraining", "accuracy_of_majority", "unlearning_steps", "largest_request",
+    "steps_for_the_largest_request", "retraining_steps",
 }  # fmt: skip
 EPSILON = "presets.smoke.papers.langevin_unlearning.fig3a.epsilon"
 

@@ -2,10 +2,12 @@
 
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from certified_unlearning.commands import (
     claims,
@@ -35,13 +37,56 @@ _MEANT = {
         ("append", "extend", "insert", "update"),
         "`unlearn add MODEL_DIR --data FILE`, which adds new people's records to a model",
     ),
+    **dict.fromkeys(
+        ("backup", "recover", "restore"),
+        "`unlearn replay MODEL_DIR --from LOG`, which brings a directory from a backup to the present",
+    ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
 """What people look for, by what they type."""
 
+JOBS: Mapping[str, Mapping[str, str]] = {
+    "Your model": {
+        "declare": "unlearn declare customers.csv --label churned --id customer_id",
+        "init": "unlearn init model --data customers.csv --label churned --id customer_id --range age=0:120",
+        "request": "unlearn request model --id 1234",
+        "release": "unlearn release model --id 1234",
+        "apply": "unlearn apply model",
+        "add": "unlearn add model --data new-customers.csv",
+        "status": "unlearn status model",
+        "show": "unlearn show model --id 1234",
+        "verify": "unlearn verify model",
+        "predict": "unlearn predict model customers.csv --output predictions.csv",
+        "evaluate": "unlearn evaluate model held-out.csv",
+        "audit": "unlearn audit model",
+    },
+    "Keeping it running": {
+        "receipt": "unlearn receipt model --id 1234 --output receipt.json",
+        "export": "unlearn export model --to /srv/churn",
+        "track": "unlearn track model --name churn --delete-old",
+        "log": "unlearn log model --to /mnt/elsewhere/churn.jsonl",
+        "replay": "unlearn replay model --from /mnt/elsewhere/churn.jsonl",
+    },
+    "Planning": {
+        "plan": "unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10",
+    },
+    "The papers": {
+        "claims": "unlearn claims --preset digits",
+        "regression": "unlearn regression --preset digits",
+        "data": "unlearn data fetch digits",
+        "pipeline": "unlearn pipeline --help",
+        "schema": "unlearn schema",
+    },
+}
+"""All commands by what people use them for, in the order of the help, each with an example."""
+
 
 class _Commands(TyperGroup):
     """The commands; names that people try in vain are answered with the command that does it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of `JOBS`."""
+        return [name for commands in JOBS.values() for name in commands]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in _MEANT and args[0] not in self.commands:
@@ -63,6 +108,18 @@ app.command("verify")(verify.verify)
 ledger.register(app)
 
 
+def _arrange() -> None:
+    """Give each command the heading and the example that `JOBS` has for it."""
+    job_of = {name: job for job, commands in JOBS.items() for name in commands}
+    registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for each in registered:
+        job = job_of[str(each.name)]
+        each.rich_help_panel, each.epilog = job, f"Example: `{JOBS[job][str(each.name)]}`"
+
+
+_arrange()
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from certified_unlearning.version import code_version
@@ -77,7 +134,10 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
     ] = False,
 ) -> None:
-    """The command line `unlearn`: what the workflow's rules call, and people can call too."""
+    """Remove people's records from trained models, with a certificate; reproduce the papers of the field.
+
+    Begin with `unlearn init`. `unlearn COMMAND --help` explains a command and has an example.
+    """
 
 
 @data.app.callback()

@@ -12,6 +12,8 @@ from certified_unlearning.commands import ledger_init
 from certified_unlearning.commands.keeping.copies import export, lines_about
 from certified_unlearning.commands.keeping.holds import release
 from certified_unlearning.commands.keeping.receipts import receipt
+from certified_unlearning.commands.keeping.restores import as_json as restores_as_json
+from certified_unlearning.commands.keeping.restores import lines_about_the_log, log, replay
 from certified_unlearning.commands.ledger_use import (
     NOT_FOR_PUBLICATION,
     evaluate,
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
     ledger_init.register(app)
-    for command in (request, release, apply, add, status, show, receipt, export, predict, evaluate):
+    commands = (request, release, apply, add, status, show, receipt, export, log, replay, predict, evaluate)
+    for command in commands:
         app.command(command.__name__)(command)
 
 
@@ -181,6 +184,8 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
 def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.source is not None:
         print(f"note: {applied.source}")
+    if applied.certificate is not None:
+        print(f"note: {applied.certificate}; requests are answered nevertheless")
     _print_deleted(applied.deleted)
     if applied.interruption is not None:
         print(f"note: {applied.interruption}")
@@ -202,7 +207,7 @@ def _print_deleted(paths: Sequence[Path]) -> None:
 
 def _print_version(version: Version) -> None:
     print(_version(version))
-    print(f"  {_epsilon(version)}")
+    print(f"  {guarantee_in_words(version)}")
     if version.batch is not None and version.batch.addition is not None:
         print("  A later removal is compared with learning from all records that are left, the added ones included.")
         covered = "covered only by what is stated for adaptive requests" if version.scope.adaptive else "not covered"
@@ -255,7 +260,8 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
         print(_version(version))
-    print(_epsilon(state.current))
+    print("".join(f"{line}\n" for line in lines_about_the_log(found.log, state, model_dir)), end="")
+    print(guarantee_in_words(state.current))
     print(f"weights: {_weights(model_dir, state) if state.current.certificate.publishes_weights else 'secret'}")
     if quality:
         print_quality(model_dir)
@@ -330,7 +336,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "target_range": found.target_range,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
-        "guarantee": _guarantee_as_json(state.current),
+        "guarantee": guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
         "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
@@ -344,6 +350,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
             {"name": each.name, "version": each.version, "time": each.time, "outdated": each.is_outdated(state)}
             for each in found.copies
         ],
+        **restores_as_json(found.log, state, model_dir),
         "head": found.head,
     }
 
@@ -362,7 +369,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
     }
 
 
-def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
+def guarantee_as_json(version: Version) -> dict[str, Any] | None:
     """Return what is guaranteed of a version: its certificate's numbers, not rounded; None without removals."""
     if not version.has_removed:
         return None
@@ -400,9 +407,10 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "classes_from": verified.classes_from,
         "target_range": verified.target_range,
         "text": verified.text,
-        "guarantee": _guarantee_as_json(state.current),
+        "guarantee": guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
+        **restores_as_json(verified.log, state, model_dir),
         "head": verified.head,
     }
     print(json.dumps(found, indent=2))
@@ -429,7 +437,10 @@ def verify(model_dir: Path, head: str | None) -> None:
     print(_labels(verified.classes_from, verified.target_range))
     for column, width in verified.text.items():
         print(f"text: {column!r}, hashed into {width:,} columns, without a vocabulary")
-    print(_epsilon(state.current))
+    print("".join(f"{line}\n" for line in lines_about_the_log(verified.log, state, model_dir)), end="")
+    if state.lost:
+        print("note: certificates of lost versions are not in the directory, and were not verified")
+    print(guarantee_in_words(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")
     for path in verified.strangers:
@@ -456,7 +467,7 @@ def _of_people(records: int, people: int) -> str:
     return f"{counted(records, 'record')} of {counted(people, 'person')}"
 
 
-def _epsilon(version: Version) -> str:
+def guarantee_in_words(version: Version) -> str:
     """Return what is guaranteed of a version."""
     if not version.has_removed:
         return "nothing was removed yet, so there is nothing to guarantee"

@@ -121,6 +121,10 @@ def init(
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where langevin's steps are taken, now and later.")
     ] = "auto",
+    log: Annotated[
+        Path | None,
+        typer.Option(help="A new file, on another disk, in which the log is kept, too: for restores from backups."),
+    ] = None,
     quality: WithQuality = True,
     **asked: Any,
 ) -> None:
@@ -152,6 +156,7 @@ def init(
         mechanism=mechanism,
         device=device,
         planned=functools.partial(_announce, table),
+        log=log,
         **asked,
     )
     with interruptible(lambda: _what_init_left(model_dir)):

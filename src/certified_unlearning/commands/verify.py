@@ -106,6 +106,7 @@ def _verify_as_json(path: Path) -> bool:
         "epsilon": None if certified.is_empty else stated.epsilon,
         "delta": stated.whole_delta,
         "epsilon_all_published": None if certified.is_empty else stated.epsilon_all_published,
+        "lost_releases": certified.lost,
         "checked": [each.statement for each in certified.assumptions if each.status == "checked"],
         "assumed": [each.statement for each in certified.unchecked],
     }

@@ -16,8 +16,11 @@ A model directory holds
 ``lock``                     held while `apply` or `add` is at work
 ===========================  ======================================================================
 
-`method` is what a mechanism does here, those of `methods` do it. `state` says what the events add up to.
-`initialisation`, `requests`, `application`, `adding` and `verification` are the commands; `commands` is their line.
+The log may be kept in a second place, too (`log.second_place`): with it `log.replay` brings a directory that was
+restored from a backup to the present. `method` is what a mechanism does here, those of `methods` do it. `state` says
+what the events add up to.
+`initialisation`, `requests`, `application`, `adding`, `log` and `verification` are the commands; `commands` is their
+line.
 `prediction` uses the model, `quality` says how good it is, to the operator and to no file. A version of the model
 counts from the event that names it: until then the one before is current, and its files stay.
 """

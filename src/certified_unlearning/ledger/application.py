@@ -18,6 +18,8 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
 from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, drawn_key, read_key, write_key
+from certified_unlearning.ledger.log.second_place import require_in_step
+from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
@@ -33,7 +35,7 @@ from certified_unlearning.ledger.state import Addition, Batch, State, Version, r
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.training.copies import Asked, Waiting
 from certified_unlearning.ledger.training.forms import copy_of
-from certified_unlearning.ledger.verification import check_data
+from certified_unlearning.ledger.verification import check_data, spoilt_certificate
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Applied:
         head: The head of the log.
         source: What is to be said of the file that the data came from, if anything.
         interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
+        certificate: What is to be said of a certificate that is missing or was changed, if one was. It holds up no
+            removal: nobody may have to wait because an old certificate is lost.
     """
 
     versions: tuple[Version, ...]
@@ -54,6 +58,7 @@ class Applied:
     head: str
     source: str | None
     interruption: str | None
+    certificate: str | None
 
 
 def apply(path: Path, *, device: str | None = None) -> Applied:
@@ -71,7 +76,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
     """
     made = []
     with opened_for_work(path) as (directory, ledger, state, model):
-        place = pick_device(device or model.device)
+        place, certificate = pick_device(device or model.device), spoilt_certificate(directory, state)
         plan = functools.partial(_plan, directory, ledger, model)
         if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
             raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
@@ -87,15 +92,23 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                     state = read_state(ledger)
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
-        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption)
+        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption, certificate)
 
 
 @contextmanager
 def opened_for_work(path: Path) -> Iterator[tuple[ModelDirectory, Ledger, State, StoredModel]]:
-    """Lock a directory against other commands that change it, check the ledger's chain, and yield what they read."""
+    """Lock a directory against other commands that change it, check the ledger's chain, and yield what they read.
+
+    Raises:
+        DataError: The log in the second place knows more, as after a restore.
+        StorageError: That log is missing.
+    """
     directory = ModelDirectory(path)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger:
         ledger.verify_chain()
+        standing = standing_settled(ledger)
+        if standing is not None:
+            require_in_step(standing, path)
         state = read_state(ledger)
         yield directory, ledger, state, read_stored(directory, state)
 
@@ -133,6 +146,8 @@ def answer(
     """
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
+    if secret is not None and state.restored is not None:
+        secret = secret._replace(restored=state.restored.hash)
     if state.planned is not None:
         check_data(directory, ledger, model, state)
     batch = state.planned or plan(state)
@@ -146,7 +161,8 @@ def answer(
     if not changed.holds(rows, waiting, batch.training_digest, key):
         raise LedgerError(f"{changed.place} does not keep what is written to it; nothing was published")
     outcome = method.remove(weights.ravel(), secret, answered, batch, rows, taken, device)
-    certified = method.certificate([*answered, Answered(batch, outcome.reading)], batch.training_digest)
+    answers = [*answered, Answered(batch, outcome.reading)]
+    certified = method.certificate(answers, batch.training_digest, len(state.lost))
     written = write_version(directory, model, batch.version, outcome, certified)
     with ledger.transaction():
         ledger.append("applied", written)
@@ -184,11 +200,11 @@ def planned_batch(
         added: How many records are added with it; their rows wait already.
         describe: Returns what is to be recorded of them, from the key of the digests.
     """
-    after, up_to, version = state.answered_up_to, state.last_request, state.current.version + 1
+    after, up_to, version = state.answered_up_to, state.last_request, state.next_version
     rows, key = _rows(ledger, after, up_to), drawn_key()
     waiting = Waiting(version, state.rows) if added else None
     (digest,) = check_data(directory, ledger, model, state, [Asked(key, rows, waiting)])
-    removal = method_of(directory, model).planned(answered_of(state), rows, added)
+    removal = method_of(directory, model).planned(answered_of(state), rows, added, waiting)
     write_key(directory.digest_key(version), key)
     return Batch(
         version=version,

@@ -105,7 +105,7 @@ class ModelDirectory:
 
     def leftovers(self, state: State) -> list[Path]:
         """Return the files of earlier versions but for their certificates, of unfinished ones, and temporary ones."""
-        version = state.current.version
+        version, known = state.current.version, {each.version for each in state.versions}
         # The key of a version that is planned is in use already, and what it adds is nowhere else.
         kept = [self.digest_key(version)]
         if state.planned is not None:
@@ -118,7 +118,7 @@ class ModelDirectory:
         for path in sorted(self.path.iterdir()):
             match = _VERSIONED.fullmatch(path.name)
             number = int(match[1]) if match else 0
-            stays = number == version or path in kept or (number < version and path == self.certificate(number))
+            stays = number == version or path in kept or (number in known and path == self.certificate(number))
             stays &= path not in added
             if _UNFINISHED.fullmatch(path.name) or (match and not stays):
                 found.append(path)
@@ -140,7 +140,7 @@ class ModelDirectory:
 
     def lost_addition(self, state: State, leftovers: Sequence[Path]) -> str | None:
         """Return what to say of an `add` that was interrupted before its records counted, if they are left over."""
-        version = state.current.version + 1
+        version = state.next_version
         if {*self._added(version)} & set(leftovers):
             return "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
         return None

@@ -23,6 +23,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, read_key
+from certified_unlearning.ledger.log.setting import checked_place
 from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.proofs.leaves import key_check
@@ -88,6 +89,7 @@ def initialise(
     mechanism: str = DEFAULT,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     planned: Callable[[Contents], None] | None = None,
+    log: Path | None = None,
     **asked: Any,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
@@ -100,6 +102,7 @@ def initialise(
         mechanism: One of `MECHANISMS`.
         device: Where noisy steps are taken, now and later.
         planned: Called with what was taken from the table and what is planned before learning begins.
+        log: A new file in which the log is kept, too, outside the directory.
         asked: Settings of the mechanism. One that means nothing for it is refused, unless it has its usual value.
 
     Returns:
@@ -112,6 +115,12 @@ def initialise(
         InfeasibleError: The target cannot be met.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
+    second_place = None if log is None else checked_place(log, path)
+    if second_place is not None and second_place.exists():
+        raise ParameterError(
+            f"--log is {log}, which exists already: a new model's log is a new file (what an interrupted `init` left "
+            "there can be deleted)"
+        )
     # What a mechanism cannot do at all comes first: no other option would help.
     usual = settings_of(mechanism, {})
     if table.is_regression:
@@ -210,6 +219,8 @@ def initialise(
         with ledger.transaction():
             check = key_check(read_key(directory.identifier_key))
             ledger.append("initialised", {"start": start.as_payload(), "version": version, "key_check": check})
+            if second_place is not None:
+                ledger.append("logged", {"path": str(second_place)})
     return status(path)
 
 

@@ -14,6 +14,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.methods.advice import Advice
 from certified_unlearning.ledger.state import Batch, State
+from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.mechanisms.learners.duration import Planned
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.vocabulary import Reading
@@ -28,10 +29,13 @@ class Secret(NamedTuple):
     Attributes:
         arrays: By name.
         header: What else is to be known, as JSON has it.
+        restored: What names the last restore from a backup: what is drawn from this secret must not be what a lost
+            version drew from it. None where there was no restore.
     """
 
     arrays: Mapping[str, NDArray[Any]]
     header: Mapping[str, Any]
+    restored: str | None = None
 
 
 class Answered(NamedTuple):
@@ -119,7 +123,9 @@ class Method(ABC, Generic[PlanT]):
         """Return the plan of the version that batches led to: it knows of the records that they added."""
         return self._plan
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
+    def planned(
+        self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
+    ) -> Removal:
         """Return how rows of the table are going to be removed, given what was removed before.
 
         By default that takes no noisy steps.
@@ -128,6 +134,7 @@ class Method(ABC, Generic[PlanT]):
             answered: The batches that the current version has behind it.
             rows: The rows.
             added: How many are added with the same version.
+            waiting: Where these wait.
         """
         return Removal(len(rows), 0)
 
@@ -186,22 +193,28 @@ class Method(ABC, Generic[PlanT]):
         raise DataError("the weights are missing, without which nothing can be predicted")
 
     @abstractmethod
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> Certificate:
         """Return the certificate of the version that these batches led to.
 
         Args:
             answered: The batches.
             data_digest: Keyed digest of the records that are left.
+            lost: How many versions were published beside those of the batches, and lost by restores from backups.
         """
 
-    def is_of(self, certificate: Certificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        return certificate.is_like(self.certificate(answered, ""))
+    def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
+        """Return whether a certificate is what these batches give, whichever code wrote it; arguments as above."""
+        return certificate.is_like(self.certificate(answered, "", lost))
 
 
 def answered_of(state: State) -> list[Answered]:
     """Return the batches that the current version has behind it."""
     return [Answered(version.batch, version.reading) for version in state.versions if version.batch is not None]
+
+
+def current_of(answered: Sequence[Answered]) -> int:
+    """Return the number of the version that batches led to."""
+    return answered[-1].batch.version if answered else 1
 
 
 def added_by(answered: Sequence[Answered]) -> int:

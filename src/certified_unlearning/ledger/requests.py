@@ -16,6 +16,8 @@ from certified_unlearning.errors import DataError, ParameterError, UnlearningErr
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
+from certified_unlearning.ledger.log.second_place import Standing
+from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
@@ -227,6 +229,7 @@ class Status:
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read; None where nothing is guaranteed.
         interruption: What is to be said of a command that was interrupted, if one was.
+        log: How the log in a second place stands to the ledger; None where there is none.
     """
 
     state: State
@@ -240,6 +243,7 @@ class Status:
     target_range: tuple[float, float] | None
     meaning: str | None
     interruption: str | None
+    log: Standing | None
 
 
 def status(path: Path) -> Status:
@@ -252,6 +256,7 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
+        log = standing_settled(ledger)
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
     try:
@@ -270,6 +275,7 @@ def status(path: Path) -> Status:
         labels.target_range,
         meaning,
         None if is_busy else directory.interruption(state, leftovers, f"`{shell_command('apply', path)}`"),
+        log,
     )
 
 
@@ -285,6 +291,8 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
 def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
     """Read the current version's certificate; what it states is not recomputed.
 
+    Where later versions were lost, which it does not count, nothing is left of what it states of all versions.
+
     Raises:
         DataError: It cannot be read.
         LedgerError: It is not what the ledger recorded.
@@ -294,7 +302,8 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     file = directory.certificate(state.current.version)
     if not hmac.compare_digest(file_sha256(file), state.current.certificate_sha256):
         raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
-    return kinds.read_any(file)
+    certified = kinds.read_any(file)
+    return certified.of_one_release() if state.current.lost_since else certified
 
 
 class Labels(NamedTuple):

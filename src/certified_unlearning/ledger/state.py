@@ -1,10 +1,12 @@
 """State that a ledger's events add up to: versions of the model, the batch being applied, requests that wait."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
 if TYPE_CHECKING:  # All commands import this, and few of them read a ledger.
@@ -81,7 +83,7 @@ class Version:
     """A version of the model.
 
     Attributes:
-        version: 1, 2, 3, ...
+        version: 1, 2, 3, ...; after a restore numbers go on behind the largest one that was ever used.
         time: When it became the current one.
         batch: What it answered; None for the model that was learned.
         weights_sha256: Digest of its weights file.
@@ -94,6 +96,11 @@ class Version:
         secret_digest: Keyed digest of what it keeps besides its weights, if anything.
         kind: Of its certificate; None where an earlier release did not record it.
         removed_before: Whether records were removed from a version before it.
+        event: The number of its event.
+        lost_before: How many versions were published before it that a restore had lost, so that it does not follow from
+            them.
+        lost_since: How many were published after it and lost: what its certificate states of all versions does not
+            count them.
     """
 
     version: int
@@ -109,6 +116,9 @@ class Version:
     secret_digest: str | None = None
     kind: str | None = None
     removed_before: bool = False
+    event: int = 0
+    lost_before: int = 0
+    lost_since: int = 0
 
     def __post_init__(self) -> None:
         from certified_unlearning.certificate import KINDS
@@ -123,10 +133,11 @@ class Version:
 
     @property
     def stated(self) -> "Stated":
-        """What the ledger repeats of its certificate."""
+        """What the ledger repeats of its certificate, of all versions only where that counts those that were lost."""
         from certified_unlearning.certificate.base import Stated
 
-        return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_published)
+        every = None if self.lost_since else self.epsilon_all_published
+        return Stated(self.epsilon, self.delta, self.extra_delta, every)
 
     @property
     def certificate(self) -> "type[Certificate]":
@@ -145,7 +156,17 @@ class Version:
     @property
     def scope(self) -> "Scope":
         """For whom the statement of its certificate holds."""
-        return self.certificate.scope(self.stated, f"version {self.version}")
+        scope = self.certificate.scope(self.stated, f"version {self.version}")
+        lost = self.lost_before + self.lost_since
+        if not lost:
+            return scope
+        counts = "which the number for all versions counts"
+        if self.stated.epsilon_all_published is None:
+            counts = "so nothing is stated of all versions together"
+        return scope._replace(
+            sentence=f"{scope.sentence}. {counted(lost, 'published version')} "
+            f"{'was' if lost == 1 else 'were'} lost before the directory was restored from a backup, {counts}"
+        )
 
 
 @dataclass(frozen=True)
@@ -178,16 +199,33 @@ class Start:
         return asdict(self)
 
 
+class Restored(NamedTuple):
+    """The last restore from a backup that lost events which files belonged to.
+
+    Attributes:
+        time: When `replay` recorded it, in UTC.
+        hash: The hash of its event, which is another for every restore.
+        to: The number of the event from which the model went on.
+    """
+
+    time: str
+    hash: str
+    to: int
+
+
 @dataclass(frozen=True)
 class State:
     """Everything that the events say.
 
     Attributes:
         start: The first event.
-        versions: All versions of the model, the current one last.
+        versions: The versions that the current one, the last of them, follows from.
         planned: The batch that an `apply` or an `add` has begun and not finished.
-        waiting: Requests that no batch contains yet.
-        last_request: The sequence number of the last of these, or of the last request that a batch contains.
+        waiting: Requests that no batch contains yet, but for those of records that a restore lost.
+        last_request: The sequence number of the last request that waits, or that a batch contains.
+        largest_version: The largest number of a version that was ever planned.
+        lost: Versions that were published, and that the current one does not follow from: restores lost them.
+        restored: The last restore; None where there was none.
     """
 
     start: Start
@@ -195,6 +233,9 @@ class State:
     planned: Batch | None
     waiting: int
     last_request: int
+    largest_version: int
+    lost: tuple[Version, ...] = ()
+    restored: Restored | None = None
 
     @property
     def current(self) -> Version:
@@ -212,8 +253,23 @@ class State:
         return next(answers, None)
 
     def time_of(self, number: int) -> str | None:
-        """Return when a version became the current one; None before."""
-        return self.versions[number - 1].time if number <= len(self.versions) else None
+        """Return when a version became the current one; None before, and where it was lost."""
+        return next((version.time for version in self.versions if version.version == number), None)
+
+    @property
+    def next_version(self) -> int:
+        """The number of the version that is planned next: no two plans ever have the same."""
+        return self.largest_version + 1
+
+    def is_gone(self, request: Event) -> bool:
+        """Return whether a restore lost the records that a request or a hold is about: they had come with `add`."""
+        came_with = int(request.payload.get("added_with", 1))
+        planned = None if self.planned is None else self.planned.version
+        return came_with not in (1, planned) and self.time_of(came_with) is None
+
+    def answers_lost(self, request: Event) -> list[Version]:
+        """Return the lost versions that had been made without the records of a request."""
+        return [each for each in self.lost if each.batch is not None and request.sequence <= each.batch.up_to]
 
     @property
     def answered_up_to(self) -> int:
@@ -268,31 +324,98 @@ def read_state(ledger: Ledger) -> State:
     Raises:
         LedgerError: They do not add up.
     """
-    events = ledger.events("initialised", "planned", "applied")
+    events = ledger.events("initialised", "planned", "applied", "restored")
     try:
         first, *later = events
         if first.kind != "initialised":
             raise LedgerError(f"{ledger.path} was tampered with: its first event is not the model's making")
-        start = Start(**first.payload["start"])
-        versions = [Version(time=first.time, batch=None, **first.payload["version"])]
-        planned: Batch | None = None
-        in_batches = 0
+        course = _Course(first)
         for event in later:
-            if event.kind == "planned" and planned is None:
-                planned = Batch.read(event.payload)
-                answers = in_batches < planned.up_to or (in_batches == planned.up_to and planned.addition is not None)
-                follows = planned.version == len(versions) + 1 and planned.after == in_batches and answers
-                in_batches = planned.up_to
-            elif event.kind == "applied" and planned is not None:
-                before = versions[-1].has_removed
-                versions.append(Version(time=event.time, batch=planned, removed_before=before, **event.payload))
-                follows = planned.version == len(versions) == versions[-1].version
-                planned = None
-            else:
-                follows = False
-            if not follows:
+            if not course.takes(event):
                 raise LedgerError(f"{ledger.path} was tampered with: event {event.sequence} does not follow")
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"{ledger.path} was tampered with: its events make no sense ({error})") from error
-    waiting, last = ledger.count_requests(in_batches)
-    return State(start, tuple(versions), planned, waiting, last)
+    waiting, last = ledger.count_requests(course.in_batches)
+    state = State(
+        Start(**first.payload["start"]),
+        tuple(course.versions),
+        course.planned,
+        waiting,
+        last,
+        course.largest_version,
+        course.lost,
+        course.restored,
+    )
+    if course.restored is None:
+        return state
+    gone = sum(map(state.is_gone, ledger.requests_after(course.in_batches)))
+    return replace(state, waiting=waiting - gone)
+
+
+class _Course:
+    """Where a model stands after one event after another.
+
+    Between two restores the list of versions only grows, so a point of the course is that list and a length.
+    """
+
+    def __init__(self, first: Event) -> None:
+        self.versions = [Version(time=first.time, batch=None, event=first.sequence, **first.payload["version"])]
+        self.planned: Batch | None = None
+        self.in_batches = 0
+        self.largest_version = 1
+        self.lost: tuple[Version, ...] = ()
+        self.restored: Restored | None = None
+        self._made = [*self.versions]
+        self._points: list[tuple[int, list[Version], int, Batch | None, int]] = []
+        self._note(first)
+
+    def takes(self, event: Event) -> bool:
+        """Take the next event, and return whether it follows from those before."""
+        if event.kind == "planned" and self.planned is None:
+            follows = self._plan(Batch.read(event.payload))
+        elif event.kind == "applied" and self.planned is not None:
+            follows = self._apply(event, self.planned)
+        elif event.kind == "restored":
+            follows = self._restore(event, event.payload["to"])
+        else:
+            return False
+        self._note(event)
+        return follows
+
+    def _note(self, event: Event) -> None:
+        self._points.append((event.sequence, self.versions, len(self.versions), self.planned, self.in_batches))
+
+    def _plan(self, batch: Batch) -> bool:
+        before, self.planned, self.in_batches = self.in_batches, batch, batch.up_to
+        self.largest_version += 1
+        answers = before < batch.up_to or (before == batch.up_to and batch.addition is not None)
+        return batch.version == self.largest_version and batch.after == before and answers
+
+    def _apply(self, event: Event, batch: Batch) -> bool:
+        version = Version(
+            time=event.time,
+            batch=batch,
+            removed_before=self.versions[-1].has_removed,
+            event=event.sequence,
+            lost_before=len(self.lost),
+            **event.payload,
+        )
+        self.versions.append(version)
+        self._made.append(version)
+        self.planned = None
+        return version.version == batch.version
+
+    def _restore(self, event: Event, to: int) -> bool:
+        """Go back to where the model stood after an event: what was published since stays published, and is lost."""
+        place = bisect_right(self._points, to, key=lambda point: point[0]) - 1
+        if place < 0 or to >= event.sequence:
+            return False
+        _, versions, count, self.planned, self.in_batches = self._points[place]
+        self.versions = versions[:count]
+        left = {version.event for version in self.versions}
+        self.lost = tuple(version for version in self._made if version.event not in left)
+        current = self.versions[-1]
+        since = sum(version.event > current.event for version in self.lost)
+        self.versions[-1] = replace(current, lost_since=since)
+        self.restored = Restored(event.time, event.hash, to)
+        return True

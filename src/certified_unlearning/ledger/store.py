@@ -7,7 +7,7 @@ enter this file, nor digests of single records. Free of heavy imports: a request
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple
 from certified_unlearning.data.tables.spellings import Group, folded
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
+from certified_unlearning.ledger.log.file import GENESIS, Row
+from certified_unlearning.ledger.log.second_place import Last, Standing, follow, standing_of
 
-Kind = Literal["initialised", "held", "requested", "planned", "applied", "exported", "withdrawn"]
+Kind = Literal["initialised", "held", "requested", "planned", "applied", "exported", "withdrawn", "logged", "restored"]
 
-GENESIS = "0" * 64
-"""The hash before the first event's."""
 BUSY_SECONDS = 30.0
 """How long a command waits for another one that is writing."""
 
@@ -54,6 +54,7 @@ CREATE TABLE spellings (
 CREATE INDEX spellings_by_folded ON spellings (folded);
 """
 _COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 class LedgerError(UnlearningError):
@@ -135,16 +136,80 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing: what the block appends is durable when it ends, and gone when it raises."""
+        """All or nothing: what the block appends is durable when it ends, and gone when it raises.
+
+        Where the log is kept in a second place, too, it is written there first.
+
+        Raises:
+            DataError: That log knows more than the ledger, or is of other events.
+            StorageError: It is missing, or cannot be written.
+        """
         self._connection.execute("BEGIN IMMEDIATE")
+        take_back: Callable[[], object] | None = None
         try:
+            before = self.last()
             yield
+            take_back = self._follow(before)
             self._connection.execute("COMMIT")
         except BaseException:
             # SQLite has rolled back by itself where the disk was full.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            # A log that lacks what was committed nevertheless gets it with the next event.
+            if take_back is not None:
+                take_back()
             raise
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Undo what the block writes if it raises; the transaction around it goes on."""
+        self._connection.execute("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO attempt")
+            raise
+        self._connection.execute("RELEASE attempt")
+
+    def _follow(self, before: Last) -> Callable[[], object] | None:
+        """Write what was appended to the log in the second place; return what takes it back, or None."""
+        path = self.log()
+        if path is None or self.last() == before:
+            return None
+        is_new = any(event.sequence > before.sequence for event in self.events("logged"))
+        return follow(path, self.path.parent, before, self.hash_of, self.rows_after, is_new=is_new)
+
+    def log(self) -> Path | None:
+        """Return where the log is kept in a second place, if it is."""
+        query = "SELECT payload FROM events WHERE kind = 'logged' ORDER BY sequence DESC LIMIT 1"
+        row = self._connection.execute(query).fetchone()
+        path = None if row is None else json.loads(row[0])["path"]
+        return None if path is None else Path(path)
+
+    def standing(self) -> Standing | None:
+        """Return how that log stands to the ledger; None where there is none."""
+        path = self.log()
+        return None if path is None else standing_of(path, self.last(), self.hash_of)
+
+    def last(self) -> Last:
+        """Return the last event."""
+        row = self._connection.execute("SELECT sequence, hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
+        return Last(0, GENESIS) if row is None else Last(*row)
+
+    def hash_of(self, sequence: int) -> str | None:
+        """Return the hash of an event by its number; None where there is none."""
+        row = self._connection.execute("SELECT hash FROM events WHERE sequence = ?", (sequence,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def rows_after(self, sequence: int) -> list[Row]:
+        """Return the events with larger numbers as they are stored, in order."""
+        query = f"SELECT {_COLUMNS} FROM events WHERE sequence > ? ORDER BY sequence"
+        return self._connection.execute(query, (sequence,)).fetchall()
+
+    def insert(self, rows: Iterable[Row]) -> None:
+        """Append events that were recorded elsewhere as they are, so that heads and receipts stay what they were."""
+        self._connection.executemany(_INSERT, rows)
 
     def append(self, kind: Kind, payload: dict[str, Any]) -> None:
         """Append an event."""
@@ -161,8 +226,7 @@ class Ledger:
         self._append(kind, requests.items())
 
     def _append(self, kind: Kind, entries: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
-        last = self._connection.execute("SELECT sequence, hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
-        sequence, previous = last or (0, GENESIS)
+        sequence, previous = self.last()
         time = datetime.now(UTC).isoformat(timespec="seconds")
         rows = []
         for subject, payload in entries:
@@ -171,7 +235,7 @@ class Ledger:
             row = (sequence, time, kind, subject, text, previous)
             previous = content_key(row)
             rows.append((*row, previous))
-        self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._connection.executemany(_INSERT, rows)
 
     def events(self, *kinds: Kind) -> list[Event]:
         """Return the events of these kinds, in order."""
@@ -295,11 +359,17 @@ class Ledger:
         query = f"SELECT identifier, row, tag FROM records WHERE {_REQUESTED} ORDER BY row"
         return [Record._make(record) for record in self._connection.execute(query, (after, up_to))]
 
-    def requests(self, after: int, up_to: int) -> dict[str, int]:
-        """Return the number of records of everybody who asked in these requests, as it was then."""
+    def requests(self, after: int, up_to: int, gone: Callable[[Event], bool]) -> dict[str, int]:
+        """Return the number of records of everybody who asked in these requests, as it was then.
+
+        Args:
+            after: The number of the last event before them.
+            up_to: The number of the last of them.
+            gone: Whether nothing is left of the records that a request is about, which is then left out.
+        """
         query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?"
         events = [_event(row) for row in self._connection.execute(query, (after, up_to))]
-        return {str(event.subject): int(event.payload["records"]) for event in events}
+        return {str(event.subject): int(event.payload["records"]) for event in events if not gone(event)}
 
     def forget_records(self, after: int, up_to: int) -> None:
         """Delete which rows were those of these requests."""

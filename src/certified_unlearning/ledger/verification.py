@@ -14,7 +14,9 @@ from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.method import Secret, answered_of
+from certified_unlearning.ledger.log.second_place import Standing, problem_of
+from certified_unlearning.ledger.log.setting import standing_settled
+from certified_unlearning.ledger.method import Answered, Secret, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -48,6 +50,7 @@ class Verified:
         target_range: The declared range of numbers to predict; None of classes.
         text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
+        log: How the log in a second place stands to the ledger; None where there is none.
     """
 
     state: State
@@ -59,6 +62,7 @@ class Verified:
     target_range: tuple[float, float] | None
     text: Mapping[str, int]
     strangers: tuple[Path, ...]
+    log: Standing | None
 
 
 def verify(path: Path, head: str | None = None) -> Verified:
@@ -81,6 +85,10 @@ def verify(path: Path, head: str | None = None) -> Verified:
     directory = ModelDirectory(path)
     with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
         hashes = hashes_of(directory, ledger)
+        log = standing_settled(ledger)
+        problem = None if log is None else problem_of(log, path)
+        if problem is not None:
+            raise LedgerError(problem)
         if head is not None and of_chain and ledger.sequence_of(head) is None:
             raise LedgerError(
                 f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
@@ -100,19 +108,20 @@ def verify(path: Path, head: str | None = None) -> Verified:
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
             )
         weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
-        for version in state.versions:
-            current = _check_certificate(directory, model, state, version)
+        for place, version in enumerate(state.versions):
+            current = _check_certificate(directory, model, answered_of(state)[:place], version)
         leftovers = directory.leftovers(state)
         interruption = directory.interruption(state, leftovers, f"`unlearn apply {path}`")
         if interruption is not None:
-            what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
+            begun = f"version {state.planned.version}, which is planned" if state.planned else None
+            what = leftovers[0] if leftovers else begun
             raise LedgerError(f"{interruption} (found: {what})")
         _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
         text = {column: how.width for column, how in model.table.text.items()}
-        return Verified(state, len(hashes), str(Head.over(hashes)), current, source, *labels, text, strangers)
+        return Verified(state, len(hashes), str(Head.over(hashes)), current, source, *labels, text, strangers, log)
 
 
 def check_data(
@@ -145,7 +154,7 @@ def check_data(
     found, *others = copy.digests([Asked(key, removed, waiting_of(state)), *beside])
     if found != due:
         raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
-    requested = ledger.requests(state.answered_up_to, state.last_request)
+    requested = ledger.requests(state.answered_up_to, state.last_request, state.is_gone)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     _check_tags(directory, ledger, about_to_go)
     left = state.rows - state.records_removed + (0 if batch is None else batch.records_added)
@@ -172,7 +181,7 @@ def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Rec
 def _check_batches(ledger: Ledger, state: State) -> None:
     """Check that every batch answered the requests that it says."""
     for batch in state.batches:
-        answered = ledger.requests(batch.after, batch.up_to)
+        answered = ledger.requests(batch.after, batch.up_to, state.is_gone)
         if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
             raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
 
@@ -192,16 +201,33 @@ def _check_version(
         raise LedgerError(f"{directory.path} was tampered with: {error}") from error
 
 
-def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> Certificate:
+def _check_certificate(
+    directory: ModelDirectory, model: StoredModel, answered: Sequence[Answered], version: Version
+) -> Certificate:
     """Check a version's certificate: the file, what it states, and that it speaks of this ledger's removals."""
     path = directory.certificate(version.version)
     if file_sha256(path) != version.certificate_sha256:
         raise LedgerError(f"{path} was tampered with: it is not the certificate that the ledger recorded")
     certified = certificate.read_any(path)
     certificate.verify(certified)
-    if not method_of(directory, model).is_of(certified, answered_of(state)[: version.version - 1]):
+    if not method_of(directory, model).is_of(certified, answered, version.lost_before):
         raise LedgerError(f"{path} was tampered with: it speaks of other removals than the ledger")
     for name, stated in stated_by(certified).items():
         if getattr(version, name) != stated and (name, version.certificate) != ("kind", KINDS[certified.kind]):
             raise LedgerError(f"{directory.ledger} was tampered with: it states another {name} than {path.name}")
     return certified
+
+
+def spoilt_certificate(directory: ModelDirectory, state: State) -> str | None:
+    """Return what is to be said of the first certificate that is missing or was changed; None where none is.
+
+    What certificates state is not recomputed: a thousand take a hundredth of a second.
+    """
+    for version in state.versions:
+        file = directory.certificate(version.version)
+        try:
+            if file_sha256(file) != version.certificate_sha256:
+                return f"{file} was tampered with: it is not the certificate that the ledger recorded"
+        except DataError as error:
+            return str(error)
+    return None

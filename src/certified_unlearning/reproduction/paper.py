@@ -23,6 +23,8 @@ class Paper:
         headline: Tables at the head of the report, as ``module:function``.
         findings: What its runs say, as ``module:function``: from the evidence of one preset
             (`reproduction.claims.evidence.Evidence`) to sentences, the most important first.
+        newcomers: What its runs say to somebody who knows no paper, likewise: one sentence or two for the top of the
+            report.
         key_numbers: The few numbers by which presets and commits are compared, as ``module:function``: from the rows
             of runs of a preset (`rows.RUN_ROWS`) to numbers by names that are the same for every preset and no
             other paper's; none is missing of an experiment that the preset runs.
@@ -37,6 +39,7 @@ class Paper:
     data_sets: tuple[DataSet, ...] = ()
     headline: str | None = None
     findings: str | None = None
+    newcomers: str | None = None
     key_numbers: str | None = None
 
     def experiment(self, name: str) -> Experiment | None:

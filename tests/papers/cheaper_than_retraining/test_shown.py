@@ -9,6 +9,7 @@ from certified_unlearning.papers import parameters
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST, COST_ROWS
 from certified_unlearning.papers.cheaper_than_retraining.figure import chosen, draw
 from certified_unlearning.papers.cheaper_than_retraining.findings import cost as told
+from certified_unlearning.papers.cheaper_than_retraining.findings import plainly
 from certified_unlearning.papers.cheaper_than_retraining.names import SYSTEMS
 from certified_unlearning.papers.cheaper_than_retraining.page import page
 from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER
@@ -89,3 +90,16 @@ def test_the_sentence_is_about_the_largest_size_and_made_of_its_rows(cost):
     slow = cost.assign(seconds=cost["seconds"].where(cost["guarantee"] != "upper bound", 100.0))
     count = len(certified)
     assert told(slow).endswith(f"Of {count} certified systems timed there, {count} are slower than fitting again.")
+
+
+def test_newcomers_read_from_how_many_records_on_a_removal_pays(cost):
+    run = cost[(cost["skipped"] == "") & (cost["data"] == cost["data"].iloc[0])]
+    smallest, largest = run["n"].min(), run["n"].max()
+    certified = run["guarantee"] == "upper bound"
+    pays = run.assign(seconds=1.0).assign(seconds=lambda rows: rows["seconds"].mask(certified, 0.25))
+    assert plainly(pays).replace("\N{NO-BREAK SPACE}", " ").endswith("Fitting again with scikit-learn takes 1 s.")
+    late = pays.assign(seconds=pays["seconds"].mask(certified & (run["n"] == smallest), 2.0))
+    following = run.loc[run["n"] > smallest, "n"].min()
+    assert plainly(late).endswith(f"; a removal pays from {following:,} records on.")
+    never = pays.assign(seconds=pays["seconds"].mask(certified & (run["n"] == largest), 2.0))
+    assert "pays" not in plainly(never)

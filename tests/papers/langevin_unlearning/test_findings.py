@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from certified_unlearning.papers.langevin_unlearning.captions import seconds_of_one
-from certified_unlearning.papers.langevin_unlearning.findings import cost, findings, quality
+from certified_unlearning.papers.langevin_unlearning.findings import cost, findings, newcomers, quality
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
 from certified_unlearning.reproduction.summaries import summarise
@@ -76,3 +76,18 @@ def test_what_was_run_is_told_and_what_was_not_is_missing(mnist: Evidence, tmp_p
     assert "test accuracy is" in accuracy
     with pytest.raises(MissingEvidence):
         findings(Evidence.read(tmp_path, "nothing", PAPER))
+
+
+def test_newcomers_read_the_same_numbers_without_a_papers_words(mnist: Evidence) -> None:
+    removal, accuracy = (each.replace("\N{NO-BREAK SPACE}", " ") for each in newcomers(mnist))
+    summary = mnist.summary("fig4")
+    largest = summary[summary["records_removed"] == 100]
+    of_langevin = (largest["mechanism"] == "langevin") & (largest["epsilon_target"] == 1.0)
+    fewest = largest.loc[of_langevin, "unlearning_steps"].min()
+    anew = largest.loc[largest["variant"] == "noisy", "learning_steps"].iloc[-1]
+    assert removal == (
+        f"Removing 100 of 11,982 records takes {fewest} steps of Langevin unlearning at ε = 1. "
+        f"Learning again without them takes {anew:,}."
+    )
+    assert accuracy.startswith("After a removal at ε = 1 the model is right on ")
+    assert "always guessing the most frequent class, on " in accuracy

@@ -50,6 +50,15 @@ def test_what_runs_say_and_the_worst_contradiction_come_first() -> None:
     ]  # fmt: skip
 
 
+def test_sentences_for_newcomers_come_before_all_others_and_are_marked() -> None:
+    plain = Paper("plain", "A plain paper", (), findings=f"{__name__}:told", newcomers=f"{__name__}:told")
+    evidence = {"plain": [Evidence.read(Path("nowhere"), preset, plain) for preset in ("two", "unrun")]}
+    found = findings.findings([contradicted("a", "plain")], [SILENT, plain], evidence)
+    assert [(each.text, each.newcomers) for each in found] == [
+        ("two.1", True), ("two.1", False), ("A plain paper, Theorem 1: a holds.", False),
+    ]  # fmt: skip
+
+
 def test_a_contradiction_brings_its_numbers_and_names_its_paper_once() -> None:
     (one,) = found(verdicts=[contradicted("a", "mine", source="My paper, Lemma 2")])
     assert one == KeyFinding(

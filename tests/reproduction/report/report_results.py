@@ -93,6 +93,8 @@ FOLDED = {
 }
 """Claims by paper, as the page orders both."""
 FOUND = [
+    KeyFinding(text="Removing 10 records takes 20 steps.", newcomers=True),
+    KeyFinding(text=f"Accurate. {HOSTILE}", newcomers=True),
     KeyFinding(text="first: removing 10 of 1,437 records takes 20 steps."),
     KeyFinding(text="Theorem 1: The bound holds.", expected="at most 1", measured="43", claim="rate",
                severity="different in kind"),

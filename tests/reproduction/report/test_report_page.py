@@ -176,24 +176,62 @@ def test_claims_have_their_numbers_and_markup_in_them_is_harmless(page: Page):
 def test_the_first_screen_says_what_was_found(width, height, scheme, page: Page):
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=scheme)
-    assert page.locator("#findings .lead").inner_text() == (
-        "Of the papers' own 6 claims these results reproduce 1 and contradict 4 "
-        "(1 different in kind, 1 large, 1 rounding, 1 misprint); 1 not run."
-    )
-    found = page.locator(".findings > li")
-    assert [each.split("\n")[0].strip() for each in found.all_inner_texts()] == [
-        FOUND[0].text, f"Contradicted (different in kind). {FOUND[1].text}", HOSTILE,
-    ]  # fmt: skip
-    assert "Expected at most 1; measured 43." in found.nth(1).inner_text()
-    for each in (page.locator("#findings .lead"), *found.all()):
+    meaning, found = page.locator("#findings .meaning"), page.locator(".first > li")
+    assert "retrained without the records" in meaning.inner_text()
+    assert [each.strip() for each in found.all_inner_texts()] == [FOUND[0].text, FOUND[1].text]
+    for each in (meaning, *found.all()):
         box = each.bounding_box()
         assert box is not None
         assert 0 <= box["y"] < box["y"] + box["height"] <= height
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
+    figure = page.locator("#findings figure .picture").bounding_box()
+    assert figure is not None
+    assert figure["y"] < height - 100
+
+
+def test_all_other_findings_and_the_verdicts_stand_below_the_first_figure(page: Page):
+    assert page.locator("#findings .lead").inner_text() == (
+        "Of the papers' own 6 claims these results reproduce 1 and contradict 4 "
+        "(1 different in kind, 1 large, 1 rounding, 1 misprint); 1 not run."
+    )
+    found = page.locator(".findings > li")
+    assert not found.first.is_visible()
+    page.get_by_text("3 more findings").click()
+    assert [each.split("\n")[0].strip() for each in found.all_inner_texts()] == [
+        FOUND[2].text, f"Contradicted (different in kind). {FOUND[3].text}", HOSTILE,
+    ]  # fmt: skip
+    assert "Expected at most 1; measured 43." in found.nth(1).inner_text()
+
+
+def test_a_link_to_a_folded_figure_unfolds_it(fresh_page: Page, report: Path):
+    fresh_page.goto(f"{report.as_uri()}#first-fig4")
+    assert fresh_page.locator("#first-fig4").is_visible()
+    assert not fresh_page.locator("#second-fig4").is_visible()
+    fresh_page.evaluate("location.hash = '#second-fig4'")
+    fresh_page.locator("#second-fig4").wait_for(state="visible")
+
+
+def test_captions_are_short_and_the_rest_is_folded(page: Page):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator("details.figures").evaluate_all("all => all.forEach(one => { one.open = true })")
+    lines = page.locator("figcaption").evaluate_all(
+        "all => all.map(one => [...one.querySelectorAll(':scope > p:not(.files)')].reduce((sum, part) => "
+        "sum + part.getBoundingClientRect().height / parseFloat(getComputedStyle(part).lineHeight), 0))"
+    )
+    assert max(lines) < 5.1
+    assert not page.locator("figcaption .origin").first.is_visible()
+    page.locator("figcaption summary").first.click()
+    assert page.locator("figcaption .origin").first.is_visible()
+
+
+def test_a_phone_shows_the_folded_page_in_a_few_screens(page: Page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 15 * 844
 
 
 def test_a_finding_leads_to_its_claim(page: Page):
+    page.get_by_text("3 more findings").click()
     page.locator(".findings a").click()
     assert shown_claims(page) == ["rate", "slip"]
     place = page.locator("#claim-rate").bounding_box()
@@ -294,7 +332,7 @@ def test_the_page_never_scrolls_sideways_and_wide_tables_scroll_in_their_own_box
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wide = "boxes => boxes.some(box => box.scrollWidth > box.clientWidth)"
-    assert page.locator(":not(details) > .scroll").evaluate_all(wide) == (width < 700)
+    assert page.locator("#results .scroll").evaluate_all(wide) == (width < 700)
 
 
 @pytest.mark.parametrize("width", [390, 1400])
@@ -317,6 +355,7 @@ def test_whatever_is_wider_than_the_screen_says_so_and_scrolls(width, page: Page
 def test_printing_leaves_out_what_one_cannot_click_and_cuts_no_figure(page: Page):
     for selector in ("nav", "#filters", ".file"):
         assert page.locator(selector).first.is_visible()
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = false })")
     page.emulate_media(media="print", color_scheme="dark")
     for selector in ("nav", "#filters", ".file"):
         assert not page.locator(selector).first.is_visible()
@@ -338,7 +377,8 @@ def test_every_figure_is_there_once_with_its_words_and_downloads(page: Page, wri
         "second-recuperation",
     ]
     assert "the same numbers as under first" in page.locator("#figures-second").inner_text()
-    assert page.locator("#results figure").get_attribute("id") == "first-fig3a"
+    assert page.locator("#findings figure").get_attribute("id") == "first-fig3a"
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     for preset, number in (("first", "Fig. 3a"), ("second", "Fig. 5b")):  # the second's data set is Adult
         figure = page.locator(f"#{preset}-fig3a")
         assert figure.locator(".source").inner_text() == f"Langevin unlearning, {number}"
@@ -357,6 +397,7 @@ def content(uri: str | None) -> bytes:
 
 
 def test_a_click_saves_a_figures_data(page: Page, written: Path):
+    page.locator("details.figures").evaluate_all("all => all.forEach(one => { one.open = true })")
     with page.expect_download() as download:
         page.locator("#second-fig3a .file").first.click()
     assert download.value.suggested_filename == "second-fig3a.csv"
@@ -390,12 +431,14 @@ def test_certificates_are_rounded_up_and_their_files_are_in_the_archive(page: Pa
         for each in certificate.assumptions:
             if each.status == "assumed" and accountant != "lsi-tight":  # No record is of lsi-tight.
                 whose.setdefault(f"{each.statement}: {each.by}", []).append(accountant)
+    page.locator("#certificates summary").last.click()
     assert sorted(page.locator(".assumptions li").all_inner_texts()) == sorted(
         f"{words} ({', '.join(accountants)})" for words, accountants in whose.items()
     )
 
 
 def test_provenance_names_data_settings_jobs_and_software(page: Page):
+    page.locator("#provenance summary").click()
     text = page.locator("#provenance").inner_text()
     for shown in ("5eed" * 16, "norm 1", "1,437 training and 360 test records", "Python", "torch"):
         assert shown in text
@@ -447,5 +490,6 @@ def test_markup_anywhere_in_the_results_is_harmless(browser_page: Page, results:
     assert browser_page.title() == "Certified unlearning: both"
     assert browser_page.locator("img[src=x]").count() == 0
     assert hostile in (browser_page.locator("#claims").text_content() or "")
-    assert hostile in browser_page.locator(".findings").inner_text()
+    assert hostile in (browser_page.locator(".findings").text_content() or "")
+    browser_page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     assert browser_page.locator("#tables").inner_text().count(hostile) == 2

@@ -11,8 +11,8 @@ from certified_unlearning.certificate import read
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json, write_json, write_model, write_text
 from certified_unlearning.papers.all import PAPERS
+from certified_unlearning.papers.langevin_unlearning.bounds.recuperation import RECUPERATION
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
 from certified_unlearning.papers.langevin_unlearning.tables import TABLE1, TABLE2
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.experiment import Caption
@@ -146,7 +146,8 @@ def test_without_claims_and_tables_the_page_says_so(results: Path):
     assert "results/second/claims.json</code> does not exist" in page
     assert "These results hold no tables" in page
     assert 'id="filters"' not in page
-    assert 'id="findings"' not in page
+    assert 'class="first"' not in page
+    assert 'class="findings"' not in page
 
 
 def test_missing_findings_are_named_with_their_rule(results: Path):

@@ -93,7 +93,7 @@ def read_new_records(
         columns = column_names(str(file))
     except DataError as error:
         raise DataError(f"{error}; nothing was added") from error
-    version = state.current.version + 1
+    version = state.next_version
     labels = label_values(table)
     targets = TargetCounts.of(table.target_range, intercept=model.intercept)
     by_class = np.zeros(len(labels), np.int64)

@@ -18,6 +18,7 @@ from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.ledger.training.dense import numbers
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
@@ -41,7 +42,9 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         everyone = torch.ones(self._plan.n, dtype=torch.bool)
         return _version(self._plan.settings.learn(rows, labels, everyone, self._plan.generator))
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
+    def planned(
+        self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
+    ) -> Removal:
         """Return the removal of so many records, and in which slices they lie.
 
         Raises:
@@ -82,11 +85,12 @@ class CertifiedAnswers(Method[EnsemblePlan]):
             raise DataError(f"the state of {self._directory.path} has other budgets left than its requests leave")
         shards.check(self._plan.settings.learn(shards.rows, shards.labels, shards.present, self._plan.generator))
 
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> EnsembleCertificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> EnsembleCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""
         plan = self._plan
         return EnsembleCertificate.of(
             removed=[[(place, count) for place, count in batch.places or ()] for batch, _ in answered],
+            lost_releases=lost,
             dataset=self._dataset,
             features=self._features,
             n_learned=plan.n,

@@ -19,7 +19,15 @@ from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
+from certified_unlearning.ledger.method import (
+    Answered,
+    Method,
+    Outcome,
+    RemovedRows,
+    Secret,
+    added_by,
+    current_of,
+)
 from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training.copies import Waiting
@@ -68,17 +76,19 @@ class ExactRefit(Method[RefitPlan]):
         """Return the plan with all records that were added: see `RefitPlan.with_more`."""
         return self._plan.with_more(added_by(answered))
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
+    def planned(
+        self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
+    ) -> Removal:
         """Return the removal, which takes no noisy steps, if so many records can be added.
 
         Raises:
             AssumptionError: float64 cannot keep to the budget of so many records, or to that of rows that wait.
         """
-        plan, version = self._plan.with_more(added_by(answered) + added), len(answered) + 1
-        if added:
+        plan = self._plan.with_more(added_by(answered) + added)
+        if waiting is not None:
             # Now, for what is planned must be carried out.
-            copy = copy_of(self._directory, plan.features, version)
-            plan.require_representable(copy.terms_with(Waiting(version + 1, plan.n - added)))
+            copy = copy_of(self._directory, plan.features, current_of(answered))
+            plan.require_representable(copy.terms_with(waiting))
         return Removal(len(rows), 0)
 
     def remove(
@@ -118,11 +128,12 @@ class ExactRefit(Method[RefitPlan]):
         )
         return self._released(answer.model, answer.reading)
 
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> ResidualCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""
         return certificates.of(
             self.plan_after(answered),
             _counts(answered),
+            lost=lost,
             noise_source="system entropy",
             dataset=self._dataset,
             features=self._features,

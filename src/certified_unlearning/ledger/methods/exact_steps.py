@@ -11,6 +11,12 @@ they become, of records that stay.
 The seed of a removal is drawn with the version before it, and kept in the secret: an `apply` that is killed and run
 again ends as the first would have. With a seed drawn by each `apply`, those that take steps again, which take longer,
 would be killed more often and get another chance, and what is left would not have the law of learning anew.
+
+A directory that was restored from a backup holds a seed with which a lost version was drawn already, perhaps for fewer
+requests. With the same numbers the difference of the two published models would show the other requests without noise.
+So the seed is hashed with the restore, which the log names: another draw for every restore, the same for every `apply`
+after it. A state that is restored has the law of learning anew on the records of then, where nobody lost the directory
+or chose the backup because of what was drawn; the certificate says so (`certificate.lost`).
 """
 
 import secrets
@@ -23,12 +29,14 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ExactCertificate
 from certified_unlearning.data.advice.trial import PredictionScores
+from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, InfeasibleError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.ledger.training.dense import numbers
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.invariants import require_close
@@ -74,7 +82,9 @@ class ExactSteps(Method[ExactPlan]):
         """Return the plan, whose ``n`` counts all records that were ever in the model; no constant follows it."""
         return self._plan.model_copy(update={"n": self._plan.n + added_by(answered)})
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
+    def planned(
+        self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
+    ) -> Removal:
         """Return the removal of so many records, which takes no noisy steps.
 
         Raises:
@@ -118,7 +128,7 @@ class ExactSteps(Method[ExactPlan]):
         self._descent(self.plan_after(answered).n).check(state)
         require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
 
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> ExactCertificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> ExactCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""
         plan = self._plan
         return ExactCertificate.of(
@@ -140,6 +150,7 @@ class ExactSteps(Method[ExactPlan]):
             deleted=sum(batch.records for batch, _ in answered),
             inserted=added_by(answered),
             requests=len(answered),
+            lost_releases=lost,
         )
 
     def _descent(self, count: int) -> ExactDescent[Descent]:
@@ -164,7 +175,10 @@ class ExactSteps(Method[ExactPlan]):
         if secret is None:
             raise DataError("the secret state is missing, without which nothing can be removed")
         tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
-        return Trajectory.from_tensors(tensors, self._plan.settings), int(secret.header["seed"], 16)
+        seed = int(secret.header["seed"], 16)
+        if secret.restored is not None:
+            seed = address("restored", f"{seed:x}", secret.restored)
+        return Trajectory.from_tensors(tensors, self._plan.settings), seed
 
     def _version(self, state: Trajectory[Descent]) -> Outcome:
         """Return the version that a state gives, with the seed of the next removal."""

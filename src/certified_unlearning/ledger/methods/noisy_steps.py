@@ -23,6 +23,7 @@ from certified_unlearning.ledger.method import Answered, Method, Outcome, Remove
 from certified_unlearning.ledger.methods.advice import MORE, Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import dense
+from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
@@ -124,7 +125,9 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         progress = Progress("init", self._plan.learning_steps)
         return Outcome(self._plan.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy())
 
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0) -> Removal:
+    def planned(
+        self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
+    ) -> Removal:
         """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
         places = self._plan.places_of(dense.positions(self._directory, rows))
         return self._plan.plan_removal(removals(answered), len(rows), places)
@@ -151,7 +154,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         )
         return Outcome(unlearned[0].cpu().numpy())
 
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> StepsCertificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> StepsCertificate:
         """Return the certificate of the version that these batches led to."""
         learner = self._plan
         history = learner.history(removals(answered))
@@ -160,14 +163,14 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
             key=learner.run_key(history, data_digest),
             noise_source="system entropy",
             all_published=learner.all_published_is_known,
+            lost_releases=lost,
             stream=learner.stream(history),
         )
 
-    def is_of(self, certificate: Certificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate speaks of these batches, and of where the classes come from."""
-        return certificate.features == self._features and certificate.schedule == self._plan.schedule(
-            removals(answered)
-        )
+    def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
+        """Return whether a certificate speaks of these batches and losses, and of where the classes come from."""
+        schedule = self._plan.schedule(removals(answered))
+        return (certificate.features, certificate.schedule, certificate.lost) == (self._features, schedule, lost)
 
 
 def place_training(

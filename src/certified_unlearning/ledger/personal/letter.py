@@ -5,6 +5,7 @@ so, or stands below them.
 """
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,6 +66,9 @@ class Letter:
         answering: The version that carried the request out; None before.
         head: The head of the log.
         unfinished: Whether something of earlier versions may be left.
+        is_lost: Whether a restore from a backup has lost the records, and the current version never had them.
+        made_with: The versions that were made with the records.
+        lost_answers: The versions that had been made without the records, and that a restore lost.
     """
 
     path: Path
@@ -78,6 +82,9 @@ class Letter:
     answering: Version | None
     head: str
     unfinished: bool
+    is_lost: bool
+    made_with: tuple[int, ...]
+    lost_answers: tuple[Version, ...]
 
     def sections(self) -> tuple[Section, ...]:
         """Return the page."""
@@ -85,6 +92,13 @@ class Letter:
         if self.request is None:
             return (scope, Section("No request is recorded", self._stays()))
         asked = Section("What was asked", (self._asked(self.request), *self._added()))
+        if self.is_lost:
+            return (
+                scope,
+                asked,
+                Section("What became of the records", self._became()),
+                Section("How it can be checked", self._last_entry()),
+            )
         if self.answering is None:
             waits = Section("Not done yet", self._waits())
             return (scope, asked, waits, Section("How it can be checked", self._last_entry()))
@@ -113,6 +127,9 @@ class Letter:
             f"The request is entry {self.request.sequence:,} of the log. No entry can be "
             "taken out alone: the identifier is kept as long as the folder is."
         )
+        if self.is_lost:
+            others = "Remove the records from the original file and all other copies, and do not add them again."
+            return (folder, others, kept, verifies)
         if self.is_held:
             why = f"The request is on hold ({self.request.payload.get('reason')}): `{self.release_command}` ends that."
             return (folder, why, kept, verifies)
@@ -143,7 +160,7 @@ class Letter:
 
     def _is_kept(self, answering: Version) -> bool:
         """Whether secret files may depend on the records."""
-        since = self.state.versions[answering.version - 1 :]
+        since = [version for version in self.state.versions if version.version >= answering.version]
         return self.certified.keeps_removed(version.reading for version in since)
 
     def _result_in_short(self) -> str:
@@ -191,9 +208,9 @@ class Letter:
         current = self.state.current.version
         holds: tuple[str, ...] = ()
         if self._is_in:
-            versions = _versions(self.came_with, current)
+            versions = _versions(self.made_with)
             made = f"{versions[0].upper()}{versions[1:]} of the model"
-            among = ", the current one, was" if self.came_with == current else ", the current one among them, were"
+            among = ", the current one, was" if self.made_with == (current,) else ", the current one among them, were"
             holds = (
                 f"{made}{among} made with {self._records()}. The {self._it} {self._is} still in this software's copy "
                 "of the data.",
@@ -232,6 +249,7 @@ class Letter:
         when = "When the hold has ended and the operator" if self.is_held else "When the operator"
         return (
             f"{held}{still}",
+            *self._lost_answers("The removal has to be carried out again."),
             f"{when} carries the request out, the {self._it} {self._is} overwritten in this software's copy of the "
             "data, and a new version of the model is made by this software's method of removal. A new page then says "
             "what the result is. The software does not remove traces on the storage device or in its snapshots; only "
@@ -260,6 +278,7 @@ class Letter:
             f"On {_day(answering.time)}, version {answering.version} of the model was made, and the {self._it} "
             f"{self._was} overwritten in this software's own copy of the data. The software did nothing with other "
             f"copies, such as the original data and backups.{later}",
+            *self._lost_answers("The removal was carried out again."),
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
             *(in_plain_words(self._secret_state) if self._is_kept(answering) else ()),
             f"{files} This does not cover traces of the {self._it} or of these files on the storage device or in its "
@@ -269,6 +288,34 @@ class Letter:
             "would not be recognised. This is personal data that stays as long as the model's folder: for technical "
             "reasons, it cannot be taken out alone. The operator's answer should say how long that is, whether it is "
             "permitted, and on what basis.",
+        )
+
+    def _lost_answers(self, now: str) -> tuple[str, ...]:
+        """Return that the removal had been carried out before the folder was restored from a backup, if it had."""
+        if not self.lost_answers or self.state.restored is None:
+            return ()
+        first = self.lost_answers[0]
+        return (
+            f"The removal had been carried out on {_date(first.time)}, with version {first.version} of the model. By "
+            f"{_date(self.state.restored.time)} the model's folder had been restored from a backup of before, which "
+            f"brought the {self._it} back. {now}",
+        )
+
+    def _became(self) -> tuple[str, ...]:
+        """Return that a restore lost the records, and which versions know them nevertheless."""
+        restored = "" if self.state.restored is None else f"By {_date(self.state.restored.time)} "
+        versions: tuple[str, ...] = ()
+        if self.made_with:
+            gone = f"which {_are(len(self.made_with))} not in the folder any more"
+            used = f"The {self._it} had been used for {_versions(self.made_with)} of the model, {gone}."
+            versions = (f"{used} {EARLIER}",)
+        return (
+            f"{restored}the model's folder was restored from a backup of before the {self._it} {self._was} added. The "
+            f"{self._it} {self._is} not in this software's copy of the data, and {self._current}, the current one, was "
+            f"made without the {self._it}.",
+            *versions,
+            "The operator's answer should say what happened to other copies of the data and to other versions of the "
+            "model, and where you can complain.",
         )
 
     @property
@@ -344,7 +391,7 @@ class Letter:
         )
 
     def _not_covered(self, answering: Version) -> tuple[str, ...]:
-        among = _versions(self.came_with, answering.version - 1)
+        among = _versions(self.made_with)
         earlier = f"{EARLIER} The {self._it} of this page {self._was} in {among}."
         if self.certified.share_with_earlier_versions() is None:
             earlier += f" {self.certified.with_earlier_versions()}"
@@ -406,7 +453,7 @@ class Letter:
 
     def _added(self) -> tuple[str, ...]:
         """Return when the records were added, if they were."""
-        if self.came_with == 1:
+        if self.came_with == 1 or self.is_lost:
             return ()
         time = self.state.time_of(self.came_with)
         if time is None:
@@ -457,11 +504,14 @@ class Letter:
         return ModelDirectory(self.path).certificate(self.state.current.version).name
 
 
-def _versions(first: int, last: int) -> str:
-    """Return versions for people: version 2, versions 1 and 2, versions 1 to 3."""
+def _versions(numbers: Sequence[int]) -> str:
+    """Return versions for people: version 2, versions 1 and 2, versions 1 to 3, versions 1, 2 and 5."""
+    first, last = numbers[0], numbers[-1]
     if first == last:
         return f"version {first}"
-    return f"versions {first} {'and' if last == first + 1 else 'to'} {last}"
+    if len(numbers) > 2 and [*numbers] == [*range(first, last + 1)]:
+        return f"versions {first} to {last}"
+    return f"versions {', '.join(map(str, numbers[:-1]))} and {last}"
 
 
 def _are(number: int) -> str:

@@ -6,11 +6,17 @@ Certificates keep their own words, which `unlearn verify` compares. A sentence w
 import re
 from collections.abc import Iterable
 
+from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
+
 _EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
 _NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
 _NO_REACTIONS_OR_RECORDS = (
     "Nobody asked for a removal, and no new record came about, because of something that the model had said. "
     f"{_EVEN_ONE}"
+)
+_NO_RESTORES = (
+    "Nobody asked for a removal, and nobody restored the model's folder from a backup, because of something that the "
+    "model had said."
 )
 _NO_REACTIONS_OR_TIME = (
     "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
@@ -60,6 +66,10 @@ REACTIONS = {
     ),
     "for epsilon, not for epsilon_all_releases: requests and added records are fixed in advance and do not depend on "
     "published models": _NO_REACTIONS_OR_RECORDS,
+    "for epsilon, not for epsilon_all_releases: requests and restores from backups are fixed in advance and do not "
+    "depend on published models": f"{_NO_RESTORES} {_EVEN_ONE}",
+    "for epsilon, not for epsilon_all_releases: requests, added records and restores from backups are fixed in advance "
+    "and do not depend on published models": f"{_NO_RESTORES} No new record came about because of that. {_EVEN_ONE}",
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
 }
 """Assumptions that requests depend on nothing; `Certificate.with_reactions` says what holds where they do.
@@ -110,7 +120,19 @@ PLAIN_WORDS = {
     "constants, starts, slices and the moment of stopping were not chosen by the records": (
         "The settings of training were decided without looking at the records."
     ),
+    OBLIVIOUS_RESTORE.statement: (
+        "The model's folder was restored from a backup. This was not done because of something that the model had "
+        "said, or because of how long a removal had taken."
+    ),
+    NO_BACKUP_SEEN.statement: (
+        "The backup that the model's folder was restored from is kept secret or was destroyed. It holds an older copy "
+        "of the secret files."
+    ),
     # What is not promised.
+    NOTHING_OF_LOST_RELEASES: (
+        "Versions that were made between the backup and the loss of the model's folder are not covered, wherever a "
+        "copy of them is."
+    ),
     "nothing about requests that were made because of what a model said": _NO_REACTIONS,
     "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
         _NO_REACTIONS_OR_TIME

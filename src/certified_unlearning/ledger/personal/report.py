@@ -13,13 +13,14 @@ from typing import Literal
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.personal.letter import Letter, Section
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate, look_for_leftovers
-from certified_unlearning.ledger.state import read_state
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.state import State, read_state
+from certified_unlearning.ledger.store import Event, Ledger
 
-Stage = Literal["no request", "on hold", "waiting", "removed"]
+Stage = Literal["no request", "on hold", "waiting", "removed", "lost"]
 FOR_THE_OPERATOR = "For the operator of the model, and no part of the page"
 
 
@@ -29,7 +30,8 @@ class PersonalReport:
 
     Attributes:
         identifier: Whose records the report is about.
-        stage: Whether a removal was requested, and whether it was carried out.
+        stage: Whether a removal was requested, and whether it was carried out; ``lost`` where a restore from a backup
+            has lost the records, so that nothing is left to remove.
         records: How many records the person had, or has.
         added: When the records were added to the model, in UTC; None where they were there from the start, or are not
             there yet.
@@ -112,7 +114,8 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     Raises:
         ParameterError: Nobody has this identifier.
         DataError: There is no model, its ledger is damaged, or its certificate cannot be read.
-        LedgerError: The certificate is not the one that the ledger recorded.
+        LedgerError: The certificate is not the one that the ledger recorded, or the directory was restored from a
+            backup and its log in the second place knows more.
     """
     directory = ModelDirectory(path)
     name = str(text_of(identifier))
@@ -121,6 +124,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     unfinished = log.exists() and log.stat().st_size > 0
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
+            require_present(ledger)
             state, head = read_state(ledger), head_of(directory, ledger)
             hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)
@@ -138,13 +142,31 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     is_held = request is None and hold is not None
     # What was released from a hold was asked for when it was put there.
     asked = hold or request
-    records = present if asked is None else int(asked.payload["records"])
-    came_with = state.added_with(row or 0) if asked is None else int(asked.payload.get("added_with", 1))
+    # Records that are there count: since somebody asked, a restore may have lost them, and `add` brought them again.
+    records = present if asked is None or present else int(asked.payload["records"])
+    came_with = state.added_with(row or 0) if asked is None or present else int(asked.payload.get("added_with", 1))
     stage: Stage = "on hold" if is_held else "waiting" if answering is None else "removed"
     if asked is None:
         stage = "no request"
+    elif not present and state.is_gone(asked):
+        stage = "lost"
     certified = current_certificate(directory, state)
-    letter = Letter(path, name, state, certified, records, came_with, asked, is_held, answering, head, unfinished)
+    letter = Letter(
+        path,
+        name,
+        state,
+        certified,
+        records,
+        came_with,
+        asked,
+        is_held,
+        answering,
+        head,
+        unfinished,
+        is_lost=stage == "lost",
+        made_with=_made_with(state, came_with, request),
+        lost_answers=() if request is None else tuple(state.answers_lost(request)),
+    )
     return PersonalReport(
         identifier=name,
         stage=stage,
@@ -161,6 +183,19 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         operator=letter.operator(),
         commands=letter.commands,
         like=like,
+    )
+
+
+def _made_with(state: State, came_with: int, request: Event | None) -> tuple[int, ...]:
+    """Return the versions that were made with somebody's records, those that a restore lost among them."""
+    made = sorted((*state.versions, *state.lost), key=lambda version: version.event)
+    return tuple(
+        dict.fromkeys(
+            version.version
+            for version in made
+            if version.version >= came_with
+            and (request is None or version.batch is None or version.batch.up_to < request.sequence)
+        )
     )
 
 

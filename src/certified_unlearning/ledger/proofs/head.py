@@ -60,7 +60,8 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
     if earlier.size > len(hashes):
         raise LedgerError(
             f"{where} is behind: the head {earlier} is of {earlier.size:,} events, and there are {len(hashes):,}. "
-            "Either the directory was restored from a backup, or events were dropped from the end"
+            "Either events were dropped from the end, or the directory was restored from a backup: then `unlearn "
+            "replay` brings it to the present, from the log in a second place or the lost directory's ledger.sqlite"
         )
     if merkle.root(hashes[: earlier.size]) != earlier.root:
         raise LedgerError(

@@ -15,6 +15,7 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json, write_json
 from certified_unlearning.ledger.directory import ModelDirectory, read_key
+from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.proofs import merkle, signature
 from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
 from certified_unlearning.ledger.proofs.leaves import Leaf, pseudonym
@@ -99,12 +100,14 @@ def make_receipt(
         ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is no
             head.
         DataError: The directory or the key cannot be read.
-        LedgerError: The log does not begin with the one of ``since``, or was tampered with.
+        LedgerError: The log does not begin with the one of ``since``, was tampered with, or the directory was restored
+            from a backup and its log in the second place knows more.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        require_present(ledger)
         state, hashes = read_state(ledger), hashes_of(directory, ledger)
         name = None if identifier is None else str(text_of(identifier))
         events = [] if name is None else _events_of(ledger, state, name)
@@ -132,7 +135,10 @@ def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
         return found
     answers = [*state.batches, *([state.planned] if state.planned else [])]
     number = next((batch.version for batch in answers if batch.after < request.sequence <= batch.up_to), None)
-    return found + [each for each in ledger.events("planned", "applied") if each.payload.get("version") == number]
+    # Not of versions that a restore lost: the person waits again, or has a newer answer.
+    counts = {version.event for version in state.versions}
+    events = (each for each in ledger.events("planned", "applied") if each.payload.get("version") == number)
+    return found + [each for each in events if each.kind == "planned" or each.sequence in counts]
 
 
 def read_receipt(path: Path) -> Receipt:

@@ -99,7 +99,8 @@ class OpenRequest:
 
 def open_requests(ledger: Ledger, state: State) -> list[OpenRequest]:
     """Return all requests that wait or are on hold, in the log's order."""
-    events = sorted([*ledger.requests_after(state.answered_up_to), *ledger.holds()], key=lambda each: each.sequence)
+    waiting = (each for each in ledger.requests_after(state.answered_up_to) if not state.is_gone(each))
+    events = sorted([*waiting, *ledger.holds()], key=lambda each: each.sequence)
     return [OpenRequest(each.sequence, each.time, Terms.read(each)) for each in events]
 
 

@@ -8,7 +8,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import Recorded, named_people
-from certified_unlearning.ledger.state import read_state
+from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Event, Ledger
 
 
@@ -31,16 +31,25 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
         with ledger.transaction():
             state = read_state(ledger)
             holds = {each: _hold_of(ledger, each) for each in named}
-            released = {each: _released(hold) for each, hold in holds.items()}
+            released = {each: _released(ledger, state, each, hold) for each, hold in holds.items()}
             ledger.append_requests("requested", released)
             head = head_of(directory, ledger)
     records = sum(each["records"] for each in released.values())
     return Recorded(len(named), records, state.pending + len(named), head)
 
 
-def _released(hold: Event) -> dict[str, Any]:
-    """Return what the event of the request records: what the hold did but for its reason, and which hold it was."""
-    return {name: value for name, value in hold.payload.items() if name != "reason"} | {"held": hold.sequence}
+def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dict[str, Any]:
+    """Return what the event of the request records: what the hold did but for its reason, and which hold it was.
+
+    Records that a restore lost, and that were added again, are those that there are now.
+    """
+    found = {name: value for name, value in hold.payload.items() if name != "reason"} | {"held": hold.sequence}
+    row = ledger.row_of(identifier)
+    if row is None:
+        return found
+    version = state.added_with(row)
+    found |= {"records": ledger.count_records_of(identifier), "added_with": version}
+    return found if version > 1 else {name: value for name, value in found.items() if name != "added_with"}
 
 
 def _hold_of(ledger: Ledger, identifier: str) -> Event:

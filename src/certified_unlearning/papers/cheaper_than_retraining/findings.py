@@ -21,21 +21,64 @@ def findings(evidence: Evidence) -> list[str]:
     return [] if certified.empty else [cost(rows)]
 
 
+def newcomers(evidence: Evidence) -> list[str]:
+    """Return the same for readers who know no paper, and from how many rows on a request pays.
+
+    Raises:
+        MissingEvidence: There are no rows.
+        DataError: They are damaged.
+    """
+    rows = evidence.table(COST.name)
+    run = rows[(rows["skipped"] == "") & (rows["data"] == rows["data"].iloc[0])]
+    return [plainly(run)] if (run["guarantee"] == "upper bound").any() else []
+
+
+def plainly(run: pd.DataFrame) -> str:
+    """Return what the smallest request costs at the largest number of rows of one data set, and from when it pays.
+
+    Args:
+        run: Rows of ``cost`` that were not skipped; one certified system at least.
+    """
+    certified, again = _at_most_rows(run)
+    fastest = certified.iloc[0]
+    return (
+        f"With {fastest['n']:,} records a certified removal takes {_seconds(fastest)} ({_name(fastest)}). "
+        f"Fitting again with scikit-learn takes {_seconds(again)}{_pays_from(run, int(fastest['records']))}."
+    )
+
+
+def _pays_from(run: pd.DataFrame, records: int) -> str:
+    """Return from which of the timed numbers of rows on some certified system is faster than fitting again."""
+    same = run[run["records"] == records]
+    least = same[same["guarantee"] == "upper bound"].groupby("n")["seconds"].min()
+    again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
+    slower = (least >= again)[lambda slow: slow].index
+    larger = [n for n in least.index if n > max(slower, default=0)]
+    return f"; a removal pays from {min(larger):,} records on" if len(slower) and larger else ""
+
+
+def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
+    """Return certified systems at the largest number of rows, the fastest first, and the fastest that fits again."""
+    run = run.sort_values(["n", "records"], ascending=[False, True], kind="stable")
+    first = run[run["guarantee"] == "upper bound"].iloc[0]
+    own = run[(run[["data", "n", "records"]] == first[["data", "n", "records"]]).all(axis=1)]
+    certified = own[own["guarantee"] == "upper bound"].sort_values("seconds")
+    again = own[(own["guarantee"] == "exact") & own["adaptive"]].sort_values("seconds").iloc[0]
+    return certified, again
+
+
 def cost(rows: pd.DataFrame) -> str:
     """Return what the smallest request costs at the largest number of rows (of several data sets the first).
 
     Args:
         rows: Of ``cost``; one certified system was run at least.
     """
-    run = rows[rows["skipped"] == ""].sort_values(["n", "records"], ascending=[False, True], kind="stable")
-    first = run[run["guarantee"] == "upper bound"].iloc[0]
-    own = run[(run[["data", "n", "records"]] == first[["data", "n", "records"]]).all(axis=1)]
-    certified = own[own["guarantee"] == "upper bound"].sort_values("seconds")
-    again = own[(own["guarantee"] == "exact") & own["adaptive"]].sort_values("seconds").iloc[0]
+    certified, again = _at_most_rows(rows[rows["skipped"] == ""])
     epsilon = unbroken(f"ε = {rounded_up(float(certified.iloc[0]['epsilon']), 3)}")
     fastest, slower = certified.iloc[0], int((certified["seconds"] > again["seconds"]).sum())
+    data = str(fastest["data"])
     return (
-        f"Timed with {first['n']:,} {SPECTRA.get(str(first['data']), 'rows of ' + str(first['data']))}: a request for "
+        f"Timed with {fastest['n']:,} {SPECTRA.get(data, f'rows of {data}')}: a request for "
         f"{counted(int(fastest['records']), 'record')} takes {_seconds(fastest)} by {_name(fastest)}, "
         f"the fastest at {epsilon}, and {_seconds(again)} by fitting again from zero "
         f"({_name(again)}): {again['seconds'] / fastest['seconds']:.2g} times as long. Of {len(certified)} "

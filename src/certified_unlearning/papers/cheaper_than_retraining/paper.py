@@ -14,4 +14,5 @@ PAPER = Paper(
     experiments=(COST, WIDE, AUDIT),
     measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests", "wide", "audited")),
     findings=f"{_HERE}.findings:findings",
+    newcomers=f"{_HERE}.findings:newcomers",
 )

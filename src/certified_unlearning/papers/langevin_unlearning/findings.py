@@ -28,13 +28,39 @@ def findings(evidence: Evidence) -> list[str]:
     return sentences
 
 
+def newcomers(evidence: Evidence) -> list[str]:
+    """Return the same for readers who know no paper: steps beside retraining, accuracy beside scikit-learn.
+
+    Raises:
+        MissingEvidence: There are no complete rows.
+        DataError: They are damaged.
+    """
+    run, sentences = set(evidence.records["experiment"]), []
+    if "fig4" in run:
+        largest = _of_most_records(evidence.summary("fig4"))
+        fewest = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps").iloc[0]
+        steps, anew = int(fewest["unlearning_steps"]), int(_retraining(largest)["learning_steps"])
+        sentences.append(
+            f"Removing {_removed(fewest)} takes {counted(steps, 'step')} of Langevin unlearning at "
+            f"{_epsilon(fewest)}. Learning again without them takes {anew:,}."
+        )
+    if "fig3a" in run:
+        summary = evidence.summary("fig3a")
+        best, again = _least_noise(summary), _fitted_again(summary)
+        sentences.append(
+            f"After a removal at {_epsilon(best)} the model is right on {best['accuracy_mean']:.1%} of test records. "
+            f"scikit-learn, fitted again without noise, is right on {again['accuracy_mean']:.1%}; always guessing the "
+            f"most frequent class, on {best['majority']:.1%}."
+        )
+    return sentences
+
+
 def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
     """Return what a removal costs, in steps beside retraining and in seconds beside scikit-learn."""
-    largest = summary[summary["records_removed"] == summary["records_removed"].max()]
+    largest = _of_most_records(summary)
     langevin = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps")
     fewest, most = langevin.iloc[0], langevin.iloc[-1]
-    retraining = largest[largest["variant"] == "noisy"].iloc[-1]
-    again = largest[(largest["mechanism"] == "scikit-learn") & (largest["variant"] == FROM_ZERO)].iloc[0]
+    retraining, again = _retraining(largest), _fitted_again(largest)
     steps, anew = int(fewest["unlearning_steps"]), int(retraining["learning_steps"])
     others = f" ({most['unlearning_steps']:,} by {most['accountant']})" if len(langevin) > 1 else ""
     times = f", {anew / steps:.3g} times as many" if steps else ""
@@ -43,15 +69,13 @@ def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
         f"unlearning by the accountant {fewest['accountant']}{others}; retraining takes {anew:,}"
         f"{times}. That is {_seconds(seconds[fewest['point']])} against "
         f"{_seconds(seconds[retraining['point']])} a model, trials side by side; scikit-learn fits one again in "
-        f"{_seconds(seconds[again['point']])}."
+        f"{_seconds(seconds[again['point']])}{_why(seconds[fewest['point']], seconds[again['point']])}."
     )
 
 
 def quality(summary: pd.DataFrame, preset: str) -> str:
     """Return the accuracy of the certified model with the least noise, beside the majority line and scikit-learn."""
-    langevin = _nearest_to_1(summary[summary["mechanism"] == "langevin"])
-    best = langevin.sort_values("sigma", kind="stable").iloc[0]
-    again = summary[(summary["mechanism"] == "scikit-learn") & (summary["variant"] == FROM_ZERO)].iloc[0]
+    best, again = _least_noise(summary), _fitted_again(summary)
     accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
     beside = "no better than" if accuracy <= guessed else "beside"
     return (
@@ -71,10 +95,11 @@ def key_numbers(rows: pd.DataFrame) -> dict[str, float | int]:
         rows: The rows of runs of a preset (`rows.RUN_ROWS`).
 
     Returns:
-        Where ``fig3a`` was run: the certified ``epsilon``, the ``sigma`` it takes, and ``accuracy``, ``auc`` and
-        ``log_loss`` after one record was removed (means over trials), beside ``accuracy_of_retraining`` without noise
-        and ``accuracy_of_majority``, of guessing the most frequent class. Where ``fig4`` was run: the
-        ``unlearning_steps`` K that removing its largest group of records takes, beside ``retraining_steps``.
+        Where ``fig3a`` was run: the certified ``epsilon``, the ``sigma`` and the ``unlearning_steps`` K that it takes,
+        and ``accuracy``, ``auc`` and ``log_loss`` after one record was removed (means over trials), beside
+        ``accuracy_of_retraining`` without noise and ``accuracy_of_majority``, of guessing the most frequent class.
+        Where ``fig4`` was run: how many records the ``largest_request`` removes, and the
+        ``steps_for_the_largest_request``, beside ``retraining_steps``.
 
     Raises:
         DataError: The rows cannot be summarised.
@@ -94,14 +119,43 @@ def _nearest_to_1(summary: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
+def _of_most_records(summary: pd.DataFrame) -> pd.DataFrame:
+    rows: pd.DataFrame = summary[summary["records_removed"] == summary["records_removed"].max()]
+    return rows
+
+
+def _retraining(summary: pd.DataFrame) -> Row:
+    return summary[summary["variant"] == "noisy"].iloc[-1]
+
+
+def _fitted_again(summary: pd.DataFrame) -> Row:
+    return summary[(summary["mechanism"] == "scikit-learn") & (summary["variant"] == FROM_ZERO)].iloc[0]
+
+
+def _least_noise(summary: pd.DataFrame) -> Row:
+    langevin = _nearest_to_1(summary[summary["mechanism"] == "langevin"])
+    return langevin.sort_values("sigma", kind="stable").iloc[0]
+
+
+def _why(unlearning: float, again: float) -> str:
+    """Return why unlearning takes no less time than fitting again, where it does not."""
+    if unlearning < again:
+        return ""
+    return " (every step reads all records here; the experiment cost times mechanisms whose steps do not)"
+
+
+def _epsilon(row: Row) -> str:
+    target = f"{row['epsilon_target']:g}"
+    return unbroken(f"ε = {target}")
+
+
 def _removed(row: Row) -> str:
     return f"{row['records_removed']:,} of {counted(row['n'], 'record')}"
 
 
 def _guarantee(row: Row) -> str:
     delta = rounded_up(float(row["delta"] + row["extra_delta"]), 2)
-    epsilon = f"{row['epsilon_target']:g}"
-    return f"{unbroken(f'ε = {epsilon}')} and {unbroken(f'δ = {delta}')}"
+    return f"{_epsilon(row)} and {unbroken(f'δ = {delta}')}"
 
 
 def _seconds(value: float) -> str:
@@ -116,6 +170,7 @@ def _numbers_of_quality(summary: pd.DataFrame) -> dict[str, float | int]:
     return {
         "epsilon": float(point["epsilon"]),
         "sigma": float(point["sigma"]),
+        "unlearning_steps": int(point["unlearning_steps"]),
         "accuracy": float(point["accuracy_mean"]),
         "auc": float(point["auc_mean"]),
         "log_loss": float(point["log_loss_mean"]),
@@ -128,4 +183,8 @@ def _numbers_of_cost(summary: pd.DataFrame) -> dict[str, float | int]:
     point = standard_point(summary)
     if point is None:
         return {}
-    return {"unlearning_steps": int(point["unlearning_steps"]), "retraining_steps": int(point["learning_steps"])}
+    return {
+        "largest_request": int(point["records_removed"]),
+        "steps_for_the_largest_request": int(point["unlearning_steps"]),
+        "retraining_steps": int(point["learning_steps"]),
+    }

@@ -26,6 +26,7 @@ class KeyFinding(BaseModel):
 
     Attributes:
         text: The sentence.
+        newcomers: Whether it is for the top of the report, for readers who know no paper.
         expected: Of a contradicted claim, what it states.
         measured: Of a contradicted claim, what was measured.
         claim: Of a contradicted claim, its id.
@@ -35,6 +36,7 @@ class KeyFinding(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
+    newcomers: bool = False
     expected: str = ""
     measured: str = ""
     claim: str = ""
@@ -48,7 +50,7 @@ class _Findings(RootModel[list[KeyFinding]]):
 def findings(
     verdicts: Sequence[Verdict], papers: Sequence[Paper], evidence: Mapping[str, Sequence[Evidence]]
 ) -> list[KeyFinding]:
-    """Return what matters most, most important first: costs and quality, the worst contradictions, the rest.
+    """Return what matters most: for newcomers, then costs and quality, the worst contradictions, the rest.
 
     Args:
         verdicts: The verdicts on all claims.
@@ -58,13 +60,15 @@ def findings(
     Raises:
         DataError: Results are damaged.
     """
-    of_runs = [
-        KeyFinding(text=text)
-        for paper in papers
-        if paper.findings is not None
-        for each in evidence.get(paper.name, ())
-        for text in _sentences(paper.findings, each)
-    ]
+    of_runs, newcomers = (
+        [
+            KeyFinding(text=text, newcomers=first)
+            for paper in papers
+            for each in evidence.get(paper.name, ())
+            for text in _sentences(paper.newcomers if first else paper.findings, each)
+        ]
+        for first in (False, True)
+    )
     titles = {paper.name: paper.title for paper in papers}
     contradicted = [
         KeyFinding(
@@ -77,7 +81,7 @@ def findings(
         for verdict in worst_contradictions(verdicts, CONTRADICTIONS)
     ]
     first = _BEFORE_THE_FIRST_CONTRADICTION
-    return [*of_runs[:first], *contradicted[:1], *of_runs[first:], *contradicted[1:]]
+    return [*newcomers, *of_runs[:first], *contradicted[:1], *of_runs[first:], *contradicted[1:]]
 
 
 def write(path: str | Path, found: Sequence[KeyFinding]) -> None:
@@ -94,7 +98,9 @@ def read(path: Path) -> list[KeyFinding]:
     return read_model(path, _Findings, "a list of findings").root
 
 
-def _sentences(reference: str, evidence: Evidence) -> list[str]:
+def _sentences(reference: str | None, evidence: Evidence) -> list[str]:
+    if reference is None:
+        return []
     try:
         found: list[str] = declared.function(reference)(evidence)
     except MissingEvidence:

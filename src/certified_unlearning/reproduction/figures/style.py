@@ -183,10 +183,11 @@ def _few_numbers(axis: Axis) -> None:
 
 
 def decades(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Make an axis logarithmic with a tick at every power of ten."""
+    """Make an axis logarithmic with ticks at powers of ten: at all of them where there is room."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.yaxis if which == "y" else axes.xaxis
-    axis.set_major_locator(LogLocator(subs=(1,), numticks=12))
+    # Labels lie side by side below an x axis, and one above the other beside a y axis.
+    axis.set_major_locator(LogLocator(subs=(1,), numticks=12 if which == "y" else 7))
     axis.set_minor_locator(NullLocator())
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -84,6 +85,21 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+_LINES = 280
+"""About as many characters stand in three lines below a figure."""
+
+
+def _opening(text: str) -> tuple[str, str]:
+    """Return the first sentences of a text, three lines of them or one sentence, and the rest."""
+    first, *others = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)
+    while others and len(first) + len(others[0]) < _LINES:
+        first = f"{first} {others.pop(0)}"
+    return first, " ".join(others)
+
+
+_ENVIRONMENT.filters["opening"] = _opening
 
 
 def _asset(name: str) -> Markup:

@@ -12,13 +12,14 @@ VIEW = "sweep-points"
 """The saved view's key."""
 
 _COLUMNS = {
-    "tags.`mechanism`": 110,
-    "tags.`accountant`": 100,
+    "tags.`figure`": 90,
+    "metrics.`epsilon_target`": 110,
     "metrics.`epsilon`": 90,
     "metrics.`K`": 70,
     "metrics.`accuracy`": 90,
+    "tags.`mechanism`": 110,
+    "tags.`accountant`": 100,
     "metrics.`sigma`": 110,
-    "tags.`figure`": 110,
 }
 """Columns in their order, with their widths."""
 _FIRST_COLUMNS = {"attributes.`Run Name`": 250}
@@ -58,9 +59,10 @@ def _description(preset: str, experiment_id: str) -> str:
         "A parent run is one figure or table of a paper; its metrics are those of one sweep point, which its "
         "description names. Below it is a run for each sweep point: one mechanism, one accountant, one epsilon or "
         "sigma, all trials.\n\n"
-        "`epsilon` is the certified one, the largest of a stream of requests; `K` are the steps that answer all "
-        "requests; `accuracy` is the mean over trials on test records after the last request; `accountant` is the "
-        "analysis that gives epsilon; `majority` is the accuracy of guessing the most frequent class."
+        "`epsilon_target` is the target, and `epsilon` the certified number, the largest of a stream of requests. `K` "
+        "counts the steps that answer all requests. `accuracy` is the mean over trials on test records after the last "
+        "request. `accountant` is the analysis that gives epsilon. `majority` is the accuracy of guessing the most "
+        "frequent class."
     )
 
 

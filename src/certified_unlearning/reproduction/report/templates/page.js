@@ -32,6 +32,17 @@ if (form) {
   filter();
 }
 
+// A link to what is folded unfolds it.
+const unfold = () => {
+  let part = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!part) return;
+  const target = part;
+  for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+  target.scrollIntoView();
+};
+addEventListener("hashchange", unfold);
+unfold();
+
 // A box that is wider than the screen says so, as long as it is.
 const boxes = [...document.querySelectorAll(".cue")].map((cue) => [cue, cue.nextElementSibling]);
 const cues = new ResizeObserver(() => {

@@ -1,0 +1,150 @@
+"""The commands `unlearn log` and `unlearn replay`, and what others say of the log in a second place."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from certified_unlearning.commands.options import ModelDir
+from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.directory import shell_command
+from certified_unlearning.ledger.log import setting
+from certified_unlearning.ledger.log.second_place import Standing, problem_of
+from certified_unlearning.ledger.state import State
+from certified_unlearning.text import counted, noun_of
+
+if TYPE_CHECKING:
+    from certified_unlearning.ledger.log.replay import Replayed
+
+
+def log(
+    model_dir: ModelDir,
+    to: Annotated[
+        Path | None, typer.Option(help="The file, on another disk or machine: a new one, or a log of this directory.")
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Keep the log in the model directory only.")] = False,
+) -> None:
+    """Keep the log in a second place, too: every event is there before it is confirmed.
+
+    Then a directory that is lost and restored from a backup comes to the present with `unlearn replay`. The file names
+    the people who asked: keep it as secret as the directory.
+    """
+    if (to is None) != stop:
+        raise ParameterError("say --to with a file, or --stop, and not both")
+    with interruptible(lambda: f"`{shell_command('status', model_dir)}` says where the log is kept"):
+        moved = setting.set_log(model_dir, to)
+        said = (
+            "the log is kept in the model directory only"
+            if moved.path is None
+            else f"the log is kept in {moved.path}, too, from now on"
+        )
+        with after(f"{said} (head: {moved.head})"):
+            print(said)
+            if moved.before is not None and moved.before != moved.path:
+                print(f"{moved.before} gets no more events, and is still there: delete it when you need it no more")
+            print(f"head: {moved.head}")
+
+
+def replay(
+    model_dir: ModelDir,
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--from", help="The log in the second place, or the ledger.sqlite of the directory that was lost."
+        ),
+    ],
+    log: Annotated[
+        Path | None, typer.Option(help="Where the log is kept from now on, if it is not kept where it was.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(help="A head that a command printed before the loss: the log must have its events.")
+    ] = None,
+) -> None:
+    """Bring a model directory that was restored from a backup to the present, and answer all requests since then.
+
+    After a crash or a full disk, run it again: it finishes what was begun, once.
+    """
+    from certified_unlearning.ledger.log.replay import replay as replay_log
+
+    with interruptible(lambda: f"nothing is lost; `{shell_command('replay', model_dir)} --from ...` goes on"):
+        done = replay_log(model_dir, source, log=log, head=head)
+        with after(f"{model_dir} has all events of {source} (head: {done.applied.head})"):
+            for line in _lines(done, model_dir, source):
+                print(line)
+            print(f"head: {done.applied.head}")
+
+
+def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
+    """Return what `replay` did, and what is left to do."""
+    lines = []
+    if done.half_written:
+        lines.append(
+            f"{source} ends with a line that was begun and not finished: nothing in it was ever confirmed, and it was "
+            "left out"
+        )
+    if done.unknown:
+        lines.append(
+            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If that was "
+            "restored from a backup, look for a newer log"
+        )
+    elif not done.events:
+        lines.append(f"{model_dir} has all events of {source}: nothing was missing")
+    else:
+        lines.append(f"{counted(done.events, 'event')} of {source} {_were(done.events)} appended as recorded")
+    if done.back_to is not None:
+        lines.append(f"files that belong to them are gone: the model goes on from event {done.back_to:,}")
+    if done.lost:
+        names = ", ".join(map(str, done.lost))
+        lines.append(
+            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Whoever has a copy keeps it; no copy is "
+            "called back, and the certificates of new versions say what that costs"
+        )
+        lines.append("destroy the backup when you need it no more: it holds records and secrets from before removals")
+    for addition in done.additions:
+        lines.append(
+            f"gone: {counted(addition.records, 'record')} of {counted(addition.people, 'person')} that were added from "
+            f"{addition.source}: add them again, without the people who asked since (`unlearn add` names them)"
+        )
+    applied = done.applied
+    for version in applied.versions:
+        batch = version.batch
+        people = 0 if batch is None else batch.requests
+        lines.append(
+            f"version {version.version} ({version.time}) answers {counted(people, 'request')}; {version.scope.sentence}"
+        )
+    if not applied.versions:
+        lines.append("no request is pending")
+    return lines
+
+
+def lines_about_the_log(standing: Standing | None, state: State, model_dir: Path) -> list[str]:
+    """Return what `status` says of the log in the second place, and of versions that were lost: one line each."""
+    lines = []
+    if standing is not None:
+        trouble = _trouble(standing, model_dir)
+        lines.append(f"log: {standing.path}" + ("" if trouble is None else f"; {trouble}"))
+    if state.lost:
+        numbers = ", ".join(str(version.version) for version in state.lost)
+        lines.append(
+            f"lost: {noun_of(len(state.lost), 'version')} {numbers}, published before the directory was restored from "
+            "a backup"
+        )
+    return lines
+
+
+def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[str, Any]:
+    """Return the same for ``--json``."""
+    found = None if standing is None else {"path": str(standing.path), "trouble": _trouble(standing, model_dir)}
+    return {"log": found, "lost_versions": [version.version for version in state.lost]}
+
+
+def _trouble(standing: Standing, model_dir: Path) -> str | None:
+    """Return what is to be said of a log; None where it is as it should be."""
+    if standing.behind:
+        return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
+    return problem_of(standing, model_dir)
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"

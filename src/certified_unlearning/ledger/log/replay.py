@@ -1,0 +1,210 @@
+"""`replay`: a directory that was restored from a backup comes to the present.
+
+The events since the backup are appended as they were, so that heads and receipts of then stay valid. Files that belong
+to some of them are gone: weights, secrets, rows that were added. Where they are needed, one more event, ``restored``,
+says from which event on the model goes on; the requests since then wait again, and `apply` answers them. What was
+published in the meantime stays published: `State.lost` has these versions, and certificates count them or state less
+(`certificate.lost`).
+
+A command that was killed after it had written the log in the second place, and before it committed, leaves a directory
+that lacks events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from certified_unlearning.errors import DataError, UnlearningError
+from certified_unlearning.ledger.application import Applied, apply
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.file import Row, read_log
+from certified_unlearning.ledger.log.setting import checked_place
+from certified_unlearning.ledger.model import StoredModel, read_secret, read_stored, read_weights
+from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
+from certified_unlearning.ledger.requests import current_certificate
+from certified_unlearning.ledger.state import Addition, Batch, State, read_state
+from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.verification import check_data
+from certified_unlearning.text import counted
+
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Result of `replay`.
+
+    Attributes:
+        events: How many events the directory lacked.
+        unknown: How many events of the directory the source lacked.
+        back_to: The number of the event from which the model goes on; None where no files were lost.
+        lost: Versions that were published since then, and are lost.
+        additions: What `add` had brought since then, and is gone.
+        half_written: Whether the log ended with a line that was begun and not finished.
+        applied: What `apply` did then.
+    """
+
+    events: int
+    unknown: int
+    back_to: int | None
+    lost: tuple[int, ...]
+    additions: tuple[Addition, ...]
+    half_written: bool
+    applied: Applied
+
+
+class _FilesLackError(UnlearningError):
+    """The files are not those of the last event."""
+
+
+def replay(path: Path, source: Path, *, log: Path | None = None, head: str | None = None) -> Replayed:
+    """Bring a model directory that was restored from a backup to the present, and answer all requests that wait.
+
+    Where it is killed, run it again, or `apply`.
+
+    Args:
+        path: The model directory.
+        source: The log in the second place, or the ``ledger.sqlite`` of the directory that was lost.
+        log: Where the log is kept from now on, if not where it was.
+        head: A head that a command printed before the loss: ``source`` must have the events of then.
+
+    Raises:
+        DataError: ``source`` cannot be read, or is of another directory or history.
+        ParameterError: ``head`` is no head, or ``log`` cannot be made.
+        LedgerError: Something was tampered with, ``source`` lacks events of ``head``, or the files of the directory do
+            not belong together.
+        StorageError: An `apply` or an `add` is at work, or a file cannot be written.
+    """
+    directory = ModelDirectory(path)
+    place = None if log is None else checked_place(log, path)
+    earlier = None if head is None else Head.parse(head)
+    rows, half_written = _read(source)
+    with directory.locked(), Ledger.opened(directory.ledger) as ledger, ledger.transaction():
+        before, own = read_state(ledger), ledger.last().sequence
+        missing = _missing(ledger, rows, source)
+        ledger.insert(missing)
+        if earlier is not None:
+            require_prefix(earlier, hashes_of(directory, ledger), source)
+        _follow(directory, ledger, before, own)
+        if place is not None and place != ledger.log():
+            ledger.append("logged", {"path": str(place)})
+        after = read_state(ledger)
+    applied = apply(path)
+    is_back = after.restored != before.restored
+    known = {version.event for version in before.lost}
+    return Replayed(
+        events=len(missing),
+        unknown=max(0, own - len(rows)),
+        back_to=None if after.restored is None or not is_back else after.restored.to,
+        lost=tuple(version.version for version in after.lost if version.event not in known),
+        additions=tuple(_additions(missing)) if is_back else (),
+        half_written=half_written,
+        applied=applied,
+    )
+
+
+def _read(source: Path) -> tuple[list[Row], bool]:
+    """Return the events of a log or of a ledger, and whether a half-written line follows them."""
+    file = ModelDirectory(source).ledger if source.is_dir() else source
+    try:
+        with file.open("rb") as opened:
+            is_ledger = opened.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}; nothing was done") from error
+    if not is_ledger:
+        content = read_log(file)
+        if not content.rows:
+            raise DataError(f"{file} holds no events; nothing was done")
+        return content.rows, content.half_written
+    with Ledger.opened(file, read_only=True) as ledger:
+        ledger.verify_chain()
+        return ledger.rows_after(0), False
+
+
+def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]:
+    """Return the events that a ledger lacks.
+
+    Raises:
+        DataError: The others are not those with which it begins.
+        LedgerError: The ledger was tampered with.
+    """
+    ledger.verify_chain()
+    own = ledger.rows_after(0)
+    pairs = enumerate(zip(own, rows, strict=False))
+    common = next((place for place, (mine, theirs) in pairs if mine != theirs), None)
+    if common is None:
+        return rows[len(own) :]
+    if not common:
+        raise DataError(f"{source} is the log of another model directory than {ledger.path.parent}; nothing was done")
+    raise DataError(
+        f"{source} and {ledger.path} have {counted(common, 'event')} in common and go on differently, so something was "
+        f"recorded after the restore ({counted(len(own) - common, 'event')}): restore the backup once more, run "
+        "`unlearn replay` first, and record it again; nothing was done"
+    )
+
+
+def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) -> None:
+    """Make what the directory holds follow from the events that were appended, by one more event where files are gone.
+
+    Args:
+        directory: The model's.
+        ledger: Its ledger, with the events.
+        before: What it said without them.
+        own: How many events it had.
+
+    Raises:
+        LedgerError: The files are neither those of the last event nor those of the backup's.
+    """
+    after = read_state(ledger)
+    if (after.versions, after.planned) == (before.versions, before.planned):
+        return
+    model = read_stored(directory, before)
+    try:
+        with ledger.attempt():
+            _take_files_as_they_are(directory, ledger, model, before, after)
+    except _FilesLackError:
+        ledger.append("restored", {"to": own})
+        try:
+            _require_files(directory, ledger, model)
+        except (DataError, LedgerError) as error:
+            raise LedgerError(
+                f"the files of {directory.path} are neither those of now nor those of the backup's last event, {own} "
+                f"({error}): a command was at work while the backup was made, or a part of it is missing; restore "
+                "another one; nothing was done"
+            ) from error
+
+
+def _take_files_as_they_are(
+    directory: ModelDirectory, ledger: Ledger, model: StoredModel, before: State, after: State
+) -> None:
+    """Forget whose rows were removed since; raise `_FilesLackError` unless the files are those of the last event."""
+    known = {version.event for version in before.versions}
+    batches = [version.batch for version in after.versions if version.batch is not None and version.event not in known]
+    new = [batch for batch in (*batches, after.planned) if batch is not None and batch != before.planned]
+    if any(batch.addition is not None for batch in new):
+        # Whose the added rows are stands in no event.
+        raise _FilesLackError
+    for batch in batches:
+        ledger.forget_records(batch.after, batch.up_to)
+    try:
+        _require_files(directory, ledger, model)
+    except (DataError, LedgerError) as error:
+        raise _FilesLackError from error
+
+
+def _require_files(directory: ModelDirectory, ledger: Ledger, model: StoredModel) -> None:
+    """Raise `DataError` or `LedgerError` unless the files are those that the ledger speaks of."""
+    state = read_state(ledger)
+    check_data(directory, ledger, model, state)
+    read_weights(directory, state.current)
+    read_secret(directory, state.current)
+    current_certificate(directory, state)
+
+
+def _additions(rows: Sequence[Row]) -> list[Addition]:
+    """Return what events say that `add` had planned."""
+    payloads: list[dict[str, Any]] = [json.loads(row[4]) for row in rows if row[2] == "planned"]
+    additions = (Batch.read(payload).addition for payload in payloads)
+    return [addition for addition in additions if addition is not None]
