@@ -6,8 +6,9 @@ what the pass ends with by ``2 eta G``, as long as ``eta`` is at most ``1 / (H +
 different ones. Printed noise has the number of all records, which is too little; steps are capped at Lemma 23's.
 
 Algorithm 16 halves blocks and quarters steps, as for losses that are not strongly convex. Lemma 24, which the proof
-rests on, has ``ln ln n`` blocks of one size, with the step ``log(n) / (lambda n)`` of each. Both are run, with little
-privacy: at epsilon = 1 noise of all stages keeps gradients near those of weights of zero up to a million records.
+rests on, has ``ln ln n`` blocks of one size, with the step ``log(n) / (lambda n)`` of each. Both are run, and with little
+privacy: at epsilon = 1, by an estimate, noise of all stages is above the gradient of weights of zero up to a million
+records.
 """
 
 import math
