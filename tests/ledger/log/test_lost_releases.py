@@ -147,9 +147,8 @@ def test_before_the_next_version_nothing_is_stated_of_all_versions(lost: tuple[P
     verify(model)
 
 
+@pytest.mark.parametrize("made", ["langevin", "mini-batches"], indirect=True)
 def test_noisy_steps_state_a_number_for_all_versions_until_one_is_lost(made: Path, tmp_path: Path) -> None:
-    if made.name not in ("langevin", "mini-batches"):
-        pytest.skip("only noisy steps state it by a chain of models")
     model = Path(shutil.copytree(made, tmp_path / "model"))
     set_log(model, tmp_path / "log")
     requests.request(model, ["p3"])

@@ -349,6 +349,20 @@ def test_a_backup_whose_parts_do_not_belong_together_is_refused(model: Path, log
     assert events_of(model) == before
 
 
+def test_a_backup_without_a_certificate_is_brought_to_the_present_nevertheless(model: Path, log: Path) -> None:
+    requests.request(model, ["p3"])
+    apply(model)
+    backup = backed_up(model, "backup")
+    requests.request(model, ["p4"])
+    apply(model)
+    restore(model, backup)
+    ModelDirectory(model).certificate(2).unlink()
+    assert replay(model, log).lost == (3,)
+    assert not {"p3", "p4"} & people_left(model)
+    with pytest.raises(DataError, match=r"cannot read .*certificate-2\.json"):
+        verify(model)
+
+
 def test_the_log_lies_elsewhere_from_a_restore_on(model: Path, log: Path, tmp_path: Path) -> None:
     backup = backed_up(model, "backup")
     requests.request(model, ["p3"])

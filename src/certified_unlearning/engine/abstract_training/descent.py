@@ -37,8 +37,8 @@ class Descent:
         loss: Loss of a record.
         step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
         decay: ``eta``.
-        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all
-            entries; a record whose inputs are too large for that adds nothing (`clipping.norm_factor`).
+        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over
+            all entries; a record whose inputs are too large for that adds nothing (`clipping.norm_factor`).
         bound: ``gamma``: the largest absolute entry, or the largest norm; None without clipping.
         weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update; unless
             ``couples_decay`` says otherwise.
