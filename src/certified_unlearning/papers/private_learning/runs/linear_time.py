@@ -1,7 +1,7 @@
 """X14: recursive regularisation in linear time, with phased descent inside (Theorem 20, part 2).
 
-A record is met once: by one step of one pass (Algorithm 17) on a block of its stage's chunk. It moves what the pass ends
-with by ``2 eta G``, as long as ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). So noise of ``2 eta G`` times the
+A record is met once: by one step of one pass (Algorithm 17) on a block of its stage's chunk. It moves the pass' end
+by ``2 eta G``, as long as ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). So noise of ``2 eta G`` times the
 multiplier of one Gaussian release makes every pass private, and records of different passes are different ones. Printed
 noise has the number of all records, which is too little; steps are capped at Lemma 23's.
 
