@@ -5,7 +5,8 @@ their means. A rate says how an *upper* bound falls, so a steeper line does not 
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,31 @@ CONFIDENCE = 0.95
 LEAST_RANGE = 16
 """A slope over less than this says little of a rate."""
 Statistic = Literal["mean", "root mean square"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A panel of measured errors.
+
+    Attributes:
+        title: Of it.
+        x: The column that is swept.
+        across: What the x axis is called.
+        up: What the y axis is called.
+        slopes: Of lines whose slope theory states, by method: what it is.
+        y: The column that is shown.
+        statistic: Of its trials.
+        over_bound: Whether it is shown over the row's bound.
+    """
+
+    title: str
+    x: str
+    across: str
+    up: str
+    slopes: Mapping[str, float] = field(default_factory=dict)
+    y: str = "error"
+    statistic: Statistic = "mean"
+    over_bound: bool = False
 
 
 @dataclass(frozen=True)
