@@ -20,11 +20,11 @@ def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -
     """Draw the means of a part over its trials, a line for each method and epsilon, with their bootstrap intervals.
 
     Args:
-        axes: Of the panel.
-        rows: Of the part: the columns ``method``, that of its x axis and that of its y axis; where it has them,
+        axes: Axes of the panel.
+        rows: Rows of the part: the columns ``method``, that of its x axis and that of its y axis; where it has them,
             ``epsilon``, ``bound`` and ``at_zero``.
         part: What is on the axes.
-        style: Of the figure.
+        style: Style of the figure.
     """
     if part.over_bound:
         rows = rows.assign(**{part.y: rows[part.y] / rows["bound"]})

@@ -24,13 +24,13 @@ class Part:
     """A panel of measured errors.
 
     Attributes:
-        title: Of it.
+        title: Its title.
         x: The column that is swept.
         across: What the x axis is called.
         up: What the y axis is called.
-        slopes: Of lines whose slope theory states, by method: what it is.
+        slopes: Slope that theory states, by method; methods without one are left out.
         y: The column that is shown.
-        statistic: Of its trials.
+        statistic: What is taken of its trials.
         over_bound: Whether it is shown over the row's bound.
     """
 
@@ -49,7 +49,7 @@ class Fit:
     """A power law.
 
     Attributes:
-        slope: Of logarithms.
+        slope: Slope on logarithmic axes.
         low: End of the slope's interval.
         high: The other one.
         level: What the fitted line is where x is 1.
@@ -64,7 +64,7 @@ class Fit:
 
     @property
     def half_width(self) -> float:
-        """Of an interval around the slope that holds all of the bootstrap's."""
+        """Half width of an interval around the slope that holds the bootstrap's interval."""
         return max(self.high - self.slope, self.slope - self.low)
 
 
@@ -72,10 +72,10 @@ def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic
     """Return the power law through the settings' means, in units of trials.
 
     Args:
-        rows: Of one line, at least two values of x, each with several trials.
+        rows: Rows of one line, at least two values of x, each with several trials.
         x: The swept column.
         y: The measured one, above 0.
-        statistic: Of a setting's trials.
+        statistic: What is taken of a setting's trials.
     """
     across, values = cells(rows, x=x, y=y)
     generator = np.random.default_rng(0)

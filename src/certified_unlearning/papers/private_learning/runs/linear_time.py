@@ -67,8 +67,8 @@ def linear_time(folded: Tensor, keys: list[int], *, epsilon: float, delta: float
         folded: Shape ``(trials, n, features)``: ``-y x`` of every record, in an order that does not depend on them;
             rows of norm at most 1.
         keys: The address of each trial's noise.
-        epsilon: Of replace-one privacy.
-        delta: Of it.
+        epsilon: Privacy loss under replace-one.
+        delta: Its failure probability.
         equal: Whether blocks of a stage are of one size, as in Lemma 24, or halved, as in Algorithm 16.
     """
     n = folded.shape[1]

@@ -39,9 +39,9 @@ def embedded(
     Args:
         learn: Any private learner.
         problem: The bounds of the records as they are.
-        records: Of these bounds.
+        records: Records within these bounds.
         matrix: Shape ``(k, features)``, drawn before any record was looked at.
-        keys: Of the trials.
+        keys: Keys of the trials.
     """
     short = problem.embedded(len(matrix))
     rows = BoundedRecords(

@@ -88,7 +88,7 @@ def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
     Args:
         blocks: How many.
         length: Norm of the best model.
-        loss: Of a record.
+        loss: Loss of a record.
     """
     shares = 0.5 ** torch.arange(1, blocks + 1, dtype=torch.float64)
     return Blocks(loss, shares / shares.sum(), torch.full((blocks,), length / math.sqrt(blocks), dtype=torch.float64))

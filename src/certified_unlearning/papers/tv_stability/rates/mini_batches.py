@@ -24,9 +24,9 @@ from certified_unlearning.papers.tv_stability.theory import rates
 from certified_unlearning.papers.tv_stability.theory.stability import AMPLIFIABLE
 
 RADIUS = 1.0
-"""Of the ball of models, around the start; its diameter is ``D = 2``."""
+"""Radius of the ball of models, around the start; its diameter is ``D = 2``."""
 LIPSCHITZ, SMOOTHNESS = 2.0, 1.0
-"""Of ``(w_j - y)^2 / 2`` with ``|w_j| <= 1`` and ``|y| = 1``."""
+"""Constants of ``(w_j - y)^2 / 2`` with ``|w_j| <= 1`` and ``|y| = 1``."""
 STEPS_AT_ONCE = 256
 """Steps whose batches are drawn together."""
 
@@ -36,7 +36,7 @@ class Planned:
     """A learner with all its constants.
 
     Attributes:
-        settings: Of the steps.
+        settings: Settings of the steps.
         rate: What its theorem states of the excess risk, constants and logarithms left out.
     """
 
@@ -138,7 +138,7 @@ def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Dra
     """Return the models of all trials, shape ``(trials, dimension)``.
 
     Args:
-        settings: Of the learner.
+        settings: Settings of the learner.
         counts: Shape ``(trials, 2 blocks)``, int64: how often each trial's data hold every record ``(e_j, 1)`` and
             ``(e_j, -1)``; squared loss.
         dimension: Numbers of a model, at least the number of blocks; further columns meet no record, but have noise.

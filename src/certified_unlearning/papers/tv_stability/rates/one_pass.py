@@ -45,7 +45,7 @@ class Passed:
 
     Attributes:
         last: ``w_(n + 1)``.
-        average: Of ``w_1`` to ``w_n``.
+        average: Mean of ``w_1`` to ``w_n``.
     """
 
     last: Tensor

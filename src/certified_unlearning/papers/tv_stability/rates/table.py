@@ -16,7 +16,7 @@ from certified_unlearning.papers.tv_stability.rates.instance import Blocks, geom
 from certified_unlearning.papers.tv_stability.sweeps import ExactRates
 
 BLOCKS = 10
-"""Of the laws whose columns are swept."""
+"""Blocks of the laws whose columns are swept."""
 LENGTHS = {"squared": 0.8, "logistic": 4.0, "absolute": 1.0}
 """Norms of best models."""
 LONG = 16
