@@ -599,7 +599,7 @@ def test_the_example_of_every_help_is_a_command_with_known_options(example):
 def test_the_help_of_init_has_a_dozen_options_at_most_before_those_of_the_mechanism_and_advanced_ones_last():
     shown = CliRunner().invoke(app, ["init", "--help"], env={"COLUMNS": "120", "TERM": "dumb"}).output
     general, of_mechanism, advanced = re.split("─ Options of newton-removal ─|─ Advanced options ─", shown)
-    names = [re.findall(r"^│ +(--[\w-]+)", part, re.MULTILINE) for part in (general, of_mechanism, advanced)]
+    names = [re.findall(r"^│ {1,4}(--[\w-]+)", part, re.MULTILINE) for part in (general, of_mechanism, advanced)]
     assert {"--data", "--label", "--id", "--range", "--mechanism"} <= set(names[0])
     assert len(names[0]) <= 12
     assert {"--C", "--epsilon", "--delta"} <= set(names[1])
