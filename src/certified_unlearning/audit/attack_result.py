@@ -20,7 +20,7 @@ IDENTIFIES = "This list itself identifies people: records that models hardly for
 DRAWN = 60
 """Points of a drawn curve."""
 BLUE, ORANGE = "#0072B2", "#D55E00"
-"""Of Okabe and Ito's palette, which colour-blind people can tell apart."""
+"""Two colours of Okabe and Ito's palette, which colour-blind people can tell apart."""
 
 
 class HardRecord(NamedTuple):

@@ -80,7 +80,7 @@ class Guessing:
         """Return how many guesses are right.
 
         Args:
-            scores: Of every canary, the larger the likelier a member; the largest and the least are named.
+            scores: Scores of all canaries, the larger the likelier a member; the largest and the least are named.
             is_member: Whether each was drawn.
             ties: Random numbers, independent of which canaries were drawn, that decide between equal scores.
         """

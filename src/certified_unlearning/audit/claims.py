@@ -16,7 +16,7 @@ class Claim:
     The default claims what retraining would: the same law.
 
     Attributes:
-        epsilon: For all removed records together.
+        epsilon: Epsilon for all removed records together.
         delta: At which epsilon holds, all that is added to it included.
         mu: The same as Gaussian differential privacy; None where that is not claimed.
         extra_delta: What is added to the Gaussian curve of ``mu``.

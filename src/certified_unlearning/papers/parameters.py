@@ -58,7 +58,7 @@ class Preset:
         processes: Processes that share the rows of one simulation job.
         shows: The papers, or experiments, that it runs.
         papers: Their sections: paper -> experiment -> what it sweeps.
-        chosen: Of a preset on data of one's own, the keys whose values were chosen for these data, as
+        chosen: Keys whose values were chosen for the preset's data, where these are your own, as
             ``papers.paper.experiment.key``: in the preset, or in one on the same data that it extends. None for other
             data, where every value counts as chosen.
     """

@@ -97,8 +97,8 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
     if done.lost:
         names = ", ".join(map(str, done.lost))
         lines.append(
-            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Whoever has a copy keeps it; no copy is "
-            "called back, and the certificates of new versions say what that costs"
+            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Copies that others "
+            "have cannot be recalled; the certificates of new versions say what that costs"
         )
         lines.append("destroy the backup when you need it no more: it holds records and secrets from before removals")
     for addition in done.additions:

@@ -60,7 +60,7 @@ class DeletionCalibration:
         gradients_saved: Over retraining, gradients of single records in the whole stream, by ``risk_steps``.
         sigma: Noise scale.
         step_size: ``eta``.
-        start_variance: Of the start of learning.
+        start_variance: Variance of the start of learning.
     """
 
     form: DeletionForm
@@ -83,7 +83,7 @@ def run(flags: DeletionFlags, *, as_json: bool) -> None:
     """Print what every form of the bound asks for.
 
     Raises:
-        UnlearningError: A flag is missing or makes no sense; the message names it.
+        UnlearningError: A flag is missing or invalid; the message names it.
     """
     calibrations = deletion_calibrations(flags)
     if as_json:
@@ -96,7 +96,7 @@ def deletion_calibrations(flags: DeletionFlags) -> list[DeletionCalibration]:
     """Return the calibrations by all `FORMS` of the bound.
 
     Raises:
-        ParameterError: A flag is missing or makes no sense.
+        ParameterError: A flag is missing or invalid.
         AssumptionError: A theorem's assumption does not hold.
     """
     stream = _stream(flags)

@@ -35,8 +35,8 @@ COST_ROWS = pa.schema(
 ``seconds`` is the median over rounds, ``seconds_low`` and ``seconds_high`` are the quartiles; these and ``fit_seconds``
 are those of the ``machine``. ``passes`` is rows read over ``n``, the mean over rounds; ``requests_that_read`` counts
 rounds in which more than the removed records was read, ``requests_that_moved`` those after which any test score was
-another. ``epsilon_for_those_who_stay`` is reckoned here, for one record: no certificate states it, and where it is
-empty nothing is promised them. ``skipped`` says why a row is empty.
+another. ``epsilon_for_those_who_stay`` is computed here, for one record. No certificate states it. Where it is
+empty, nothing is guaranteed for them. ``skipped`` says why a row is empty.
 """
 
 

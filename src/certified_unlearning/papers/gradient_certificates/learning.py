@@ -42,7 +42,7 @@ def learned(
         mode: One of `CHANGES`.
         gamma: What entries of a record's gradient are clamped to.
         k: In rising order.
-        seed: Of start and batches.
+        seed: Seed of the start and the batches.
         bounds: One of `BOUNDS`.
 
     Raises:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 CLOSE = 0.01
-"""Of accuracy, below another system's, that is as good as equal."""
+"""A model counts as equally accurate if its accuracy is less by at most this."""
 
 
 def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
@@ -12,7 +12,7 @@ def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
     The model that covers more has more noise; of those between two measured numbers nothing is said.
 
     Args:
-        rows: Of one data set and epsilon, of `group_privacy`.
+        rows: Rows of `group_privacy`, for one data set and epsilon.
         beside: The other system.
     """
     table = rows.pivot_table(values="accuracy", index="deletions", columns="system")

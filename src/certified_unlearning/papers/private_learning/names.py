@@ -41,4 +41,4 @@ SYSTEMS = {
     "langevin": "Langevin unlearning",
     "descent-to-delete": "Descent-to-Delete",
 }
-"""Of the experiment `group_privacy`, in the order of its legend."""
+"""The systems of the experiment `group_privacy`, in the order of its legend."""

@@ -85,7 +85,7 @@ def prepare_store(preset: str, *, uri: str | None = None, patience: float = 0.0)
     Args:
         preset: The preset's name.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
-        patience: For how many seconds a server that does not answer is asked again.
+        patience: How many seconds to keep asking a server that does not answer.
 
     Returns:
         The store's status. A store that does not answer is not an error.
@@ -227,7 +227,7 @@ class Artifacts:
     ``mlflow ui`` hands out by default: database and files can then be moved together.
 
     Attributes:
-        client: Of the store.
+        client: Client of the store.
     """
 
     def __init__(self, client: "MlflowClient", uri: str, root: Path) -> None:

@@ -46,7 +46,7 @@ def sequential_epochs(
         epsilon: The target after every request.
         delta: Strictly between 0 and 1.
         requests: Their number, of one record each.
-        factor: Of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
+        factor: Factor of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
         conversion: To epsilon; the published code has ``paper``.
 
     Raises:

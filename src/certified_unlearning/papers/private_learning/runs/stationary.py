@@ -116,8 +116,8 @@ def along(
         records: Whose mean gradient it is.
         path: ``w_0`` to ``w_T``, each shape ``(trials, features)`` and of its own.
         steps: ``T``.
-        step_size: Of ``w_(t + 1) = w_t - eta g_t``.
-        seed: Of the places where it is measured, uniform among ``w_1`` to ``w_(T - 1)``.
+        step_size: Step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
+        seed: Seed of the places where it is measured, uniform among ``w_1`` to ``w_(T - 1)``.
     """
     places = 1 + Draws.at(seed, "looks", steps).integers(max(1, steps - 1), LOOKS)
     looks = set(places.tolist() if steps > LOOKS else range(1, max(2, steps)))
