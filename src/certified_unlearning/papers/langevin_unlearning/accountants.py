@@ -79,7 +79,8 @@ ACCOUNTANTS = Experiment(
     page="certified_unlearning.papers.langevin_unlearning.accountants:page",
     caption=Caption(
         "What each accountant asks for, for the same guarantee",
-        "Unlearning steps, or noise. lsi is the paper’s analysis, lsi-tight the same without slack (optimised Hölder "
-        "exponents, tight conversion), shifted is shifted interpolation, which is exact on quadratic losses.",
+        "The table shows unlearning steps, or noise. The accountant lsi is the paper’s analysis. The accountant "
+        "lsi-tight is the same without slack (optimised Hölder exponents, tight conversion), and shifted is shifted "
+        "interpolation, which is exact on quadratic losses.",
     ),
 )
