@@ -15,7 +15,7 @@ WithQuality = Annotated[
     bool,
     typer.Option(
         "--quality/--no-quality",
-        help="Whether to say how good the model is on the training records that are left: for you, not for a log.",
+        help="Whether to print how good the model is on the remaining training records: for you, not for a log.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -25,9 +25,9 @@ def log(
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Keep the log in the model directory only.")] = False,
 ) -> None:
-    """Keep the log in a second place, too: every event is there before it is confirmed.
+    """Keep a second copy of the log in another place: every event is there before it is confirmed.
 
-    Then a directory that is lost and restored from a backup comes to the present with `unlearn replay`. The file names
+    If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The file names
     the people who asked: keep it as secret as the directory.
     """
     if (to is None) != stop:
@@ -61,7 +61,7 @@ def replay(
         str | None, typer.Option(help="A head that a command printed before the loss: the log must have its events.")
     ] = None,
 ) -> None:
-    """Bring a model directory that was restored from a backup to the present, and answer all requests since then.
+    """Bring a model directory up to date after a restore from a backup, and answer all requests since then.
 
     After a crash or a full disk, run it again: it finishes what was begun, once.
     """
