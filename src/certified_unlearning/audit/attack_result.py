@@ -155,7 +155,7 @@ class AttackResult:
 
         Args:
             path: The file.
-            records: As of `to_dict`.
+            records: As in `to_dict`.
 
         Raises:
             StorageError: It cannot be written.

@@ -144,7 +144,7 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
 
     Raises:
         DataError: Their columns or labels are others.
-        ParameterError: There are too few of them, or the numbers make no sense.
+        ParameterError: There are too few of them, or the numbers are invalid.
     """
     if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):
         raise DataError(

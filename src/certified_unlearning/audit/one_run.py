@@ -91,7 +91,7 @@ def audit(
         The result. It prints as text.
 
     Raises:
-        ParameterError: A number is invalid, or it is not said how to learn or to unlearn.
+        ParameterError: A number is invalid, or it is not given how to learn or to unlearn.
         DataError: Canaries or records are not what they should be.
         AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on which
             canaries were drawn.

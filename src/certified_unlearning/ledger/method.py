@@ -27,7 +27,7 @@ class Secret(NamedTuple):
     """What a mechanism keeps from one request to the next, and nobody else may see: it depends on the records.
 
     Attributes:
-        arrays: By name.
+        arrays: The arrays by name.
         header: What else is to be known, as JSON has it.
         restored: What names the last restore from a backup: what is drawn from this secret must not be what a lost
             version drew from it. None where there was no restore.
@@ -159,8 +159,8 @@ class Method(ABC, Generic[PlanT]):
             answered: The batches that it has behind it.
             batch: The batch.
             rows: Its rows of the table, ascending.
-            taken: Its records, for who `needs_what_it_removes`; None where the batch adds records, and if they are
-                lost: an interrupted `apply` had zeroed them.
+            taken: Its records, for a method that `needs_what_it_removes`; None where the batch adds records, and if
+                they are lost: an interrupted `apply` had zeroed them.
             device: Where noisy steps are taken.
         """
 

@@ -85,7 +85,7 @@ class Parameters:
 
     Attributes:
         preset: The preset or collection that runs.
-        presets: By name.
+        presets: The presets by name.
         collections: Names of presets that are run and reported together, by the collection's name.
         own_data: Tables of one's own, by a name for ``dataset``.
         figures: How every figure looks.

@@ -71,7 +71,7 @@ class Baseline(BaseModel):
     Attributes:
         constants: The quantities `OF_THE_PRESET`.
         test_records: The accuracies are multiples of one over this.
-        points: By name, such as ``<experiment>: Langevin (lsi), K = 1, epsilon = 0.5, request 1``.
+        points: The points by name, such as ``<experiment>: Langevin (lsi), K = 1, epsilon = 0.5, request 1``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -140,7 +140,7 @@ def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[st
 
 
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
-    """Return what is to be said of a log; None where it is as it should be."""
+    """Return a sentence about a log; None where it is as it should be."""
     if standing.behind:
         return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
     return problem_of(standing, model_dir)

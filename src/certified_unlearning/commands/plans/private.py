@@ -78,7 +78,7 @@ class PrivateCalibration:
     """What a method takes.
 
     Attributes:
-        method: As certificates name it; estimators run the first three, `mechanisms.private` all.
+        method: The name that certificates have for it; estimators run the first three, `mechanisms.private` all.
         relation: The relation of both epsilons: when data sets are neighbours.
         records: Deleted records that it covers.
         epsilon: Epsilon for these.
@@ -86,7 +86,7 @@ class PrivateCalibration:
         mu: The ``mu`` for one record; None for Poisson batches, which have none.
         sigma: Standard deviation of the noise: on each mean gradient, or on the minimiser; of the first stage or phase,
             where there are several.
-        columns: That are learned from.
+        columns: Columns that are learned from.
         steps: Steps of descent, all stages or phases together, or visits to leaves of a tree; None for output
             perturbation.
         step_size: Step size of descent.

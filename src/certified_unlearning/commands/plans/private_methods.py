@@ -52,7 +52,7 @@ class Method(NamedTuple):
     """A way to learn.
 
     Attributes:
-        name: As in certificates.
+        name: The name in certificates.
         plan: Makes its plan.
         optional: Whether the others are shown where it cannot be planned.
     """

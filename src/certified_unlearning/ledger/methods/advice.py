@@ -15,7 +15,7 @@ from certified_unlearning.data.tables.classes import flag_of_weights, suggested_
 from certified_unlearning.data.tables.declaration import Table
 
 RANKS = 0.6
-"""From which AUC on a model says something."""
+"""The AUC from which on a model says something."""
 MORE = 10
 """How many times as large a ``C``, an epsilon and a number of records are tried."""
 

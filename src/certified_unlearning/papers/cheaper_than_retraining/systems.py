@@ -40,7 +40,7 @@ class Promise:
 
     Attributes:
         guarantee: ``exact``, ``upper bound`` or ``none``.
-        comparator: Compared with what.
+        comparator: The model that it is compared with.
         observers: Observers for whom the guarantee holds.
         adaptive: Whether requests may depend on what was published.
         epsilon: Epsilon of the model published last; None where nothing is guaranteed.
@@ -423,7 +423,7 @@ MADE: dict[str, Callable[[Table, Asked, Readings], System]] = {
     "certified-refit": CertifiedRefit,
     "newton-removal": NewtonRemoval,
 }
-"""By the names that rows have, in the order in which they take turns."""
+"""The systems by the names that rows have, in the order in which they take turns."""
 FULL_BATCH = ("langevin-full", "descent-to-delete")
 """Those that read all records in every step."""
 

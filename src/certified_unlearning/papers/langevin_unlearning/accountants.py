@@ -1,4 +1,4 @@
-"""One guarantee, several accountants: steps and noise that each asks for, read from plans."""
+"""One guarantee, several accountants: the steps and noise that each needs, read from plans."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ ROWS = pa.schema(
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return what each accountant asks for, one row for each quantity, epsilon and accountant."""
+    """Return the steps and noise that each accountant needs, one row for each quantity, epsilon and accountant."""
     runs = (run for plan in inputs.plans.values() for run in plan.of("langevin"))
     # A stream of one request is a group removed at once, which another experiment may have as well.
     return pd.DataFrame([row for run in runs for row in _rows(run)]).drop_duplicates(ignore_index=True)

@@ -65,7 +65,7 @@ def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, 
     Args:
         row: Row of the first record; 0 for an empty place.
         target: Target of all records.
-        n: How many.
+        n: Number of records.
         loss: Loss of the records.
         others: Rows of all other records.
     """
@@ -199,7 +199,7 @@ def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
     Args:
         plan: A plan for rows of one column.
         name: Name of the node; it ends with 1.
-        runs: On either side.
+        runs: Number of runs on either side.
         seed: Seed of the noise.
     """
     order = [each for each in tree_spider.pre_order(plan.depth) if each.endswith("1")]

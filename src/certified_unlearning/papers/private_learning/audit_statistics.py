@@ -35,11 +35,11 @@ class Audit:
         method: How it was looked at.
         unit: Unit of the numbers: ``mu``, ``delta`` or ``epsilon``.
         relation: When data sets are neighbours.
-        runs: On either data set; 0 where nothing was sampled.
+        runs: Number of runs on either data set; 0 where nothing was sampled.
         stated: What the mechanism without a fault states.
         shown: What was shown at least, but with probability ``false_alarm``; exact where nothing was sampled.
         exact: The exact value for these two data sets, where outputs are Gaussian and their law was confirmed.
-        false_alarm: With which an audit of a true statement says ``caught``; 0 where nothing was sampled.
+        false_alarm: Probability with which an audit of a true statement says ``caught``; 0 where nothing was sampled.
         caught: Whether more was shown than was stated.
     """
 
@@ -208,7 +208,7 @@ def worst_ratio(
 
     Args:
         probabilities: Returns the probabilities of the candidates, given their losses.
-        losses: Before.
+        losses: The losses before any of them moves.
         moves: How far one record moves each.
     """
     before, worst = probabilities(losses), 0.0

@@ -163,7 +163,7 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     """Return the audits of what rests on dp-accounting: SpiderBoost and DP-SGD on Poisson batches.
 
     Args:
-        runs: On either side.
+        runs: Number of runs on either side.
         seed: Seed of the noise.
         epsilon: Epsilon of SpiderBoost's plan.
 
@@ -213,7 +213,7 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     """Return the audits of mechanisms with Gaussian noise, with and without faults.
 
     Args:
-        runs: On either side; of a node of the tree, whose runs are made one by one, a quarter.
+        runs: Number of runs on either side. A node of the tree, whose runs are made one by one, has a quarter.
         seed: Seed of the noise.
         epsilon: Epsilon of every plan.
     """

@@ -9,7 +9,7 @@ CLOSE = 0.01
 def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
     """Return the most deletions for which a private model is as accurate as another system, but for `CLOSE`.
 
-    The model that covers more has more noise; of those between two measured numbers nothing is said.
+    A model that covers more has more noise. Nothing is stated about numbers between two measured ones.
 
     Args:
         rows: Rows of `group_privacy`, for one data set and epsilon.

@@ -11,7 +11,7 @@ from certified_unlearning.reproduction.simulation.power_laws import Fit, fitted
 from certified_unlearning.text import unbroken
 
 FEWEST_TRIALS = 20
-"""With fewer, slopes are not worth telling."""
+"""With fewer, slopes are not worth reporting."""
 
 
 def findings(evidence: Evidence) -> list[str]:

@@ -48,7 +48,7 @@ class Verdict(BaseModel):
         severity: How badly a contradicted claim fails (`claims.severity`); None for other claims.
         gap: The largest gap of a contradicted claim's worst entries, relative to what is stated; None where zero
             is.
-        whose: Who claims it: the paper, its authors' code, or this project.
+        whose: The owner of the claim: the paper, its authors' code, or this project.
         reading: What a second reader found about a contradicted claim, if it has been read a second time.
     """
 
@@ -223,7 +223,7 @@ class Tally:
 
 
 def tallies(verdicts: Sequence[Verdict]) -> dict[Whose, Tally]:
-    """Count claims by whose they are, the papers' own first; who claims nothing is left out."""
+    """Count claims by whose they are, the papers' own first; owners without claims are left out."""
     by_owner = {whose: [each for each in verdicts if each.whose == whose] for whose in OWNERS}
     return {whose: Tally(numbers(own), severities(own)) for whose, own in by_owner.items() if own}
 

@@ -171,8 +171,8 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
     """Return the look of every label of a summary.
 
     Args:
-        summary: As `reproduction.summaries.summarise` gives it.
-        style: With the palette.
+        summary: The summary that `reproduction.summaries.summarise` returns.
+        style: The style, which has the palette.
         dashed: Whether dashes tell a method's members apart. Not where each member has a panel of its own.
 
     Raises:

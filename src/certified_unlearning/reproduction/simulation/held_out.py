@@ -23,7 +23,7 @@ class HeldOut:
     Attributes:
         name: Name of the data set.
         rows: Rows of the training records, shape ``(n, d)``.
-        labels: Theirs, -1 or +1.
+        labels: Their labels, -1 or +1.
         test_rows: Shape ``(n_test, d)``.
         test_labels: -1 or +1.
     """

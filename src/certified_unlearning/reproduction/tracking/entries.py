@@ -61,7 +61,7 @@ class Origin:
 
     Attributes:
         source: The module that declares the experiment.
-        code_version: As rows have it.
+        code_version: The version that rows have.
         seconds: The simulation time, which is the run's duration.
         ended: When the results were written, in seconds since 1970: no part of what a run says.
     """

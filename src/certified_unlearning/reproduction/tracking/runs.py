@@ -26,7 +26,7 @@ KEY_TAG = "certified_unlearning.run_key"
 DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
 _BREAKS = 4
-"""How often a server may stop to answer while one experiment is tracked."""
+"""How often a server may stop answering while one experiment is tracked."""
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where ``mlflow ui`` listens."""
 

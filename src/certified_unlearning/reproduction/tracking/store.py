@@ -134,7 +134,8 @@ def why_unreachable(uri: str, patience: float = 0.0) -> str | None:
     """Return why a store cannot be used, or None; does not load MLflow.
 
     A server is asked again, after longer and longer pauses and with more and more time to answer, until ``patience``
-    seconds have passed; at least once. What no waiting mends, such as a database file that is none, is said at once.
+    seconds have passed; at least once. What waiting cannot mend, such as a database file that is none, is reported at
+    once.
     """
     deadline = time.monotonic() + patience
     allowed, pause = PROBE_SECONDS, _FIRST_PAUSE

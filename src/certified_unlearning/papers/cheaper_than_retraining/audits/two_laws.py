@@ -183,7 +183,7 @@ AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
     "private-descent": _private_descent,
     "private-output": _private_output,
 }
-"""By the names that rows have."""
+"""The audits by the names that rows have."""
 
 
 def _wrong(sweep: Audits) -> Records:

@@ -32,7 +32,7 @@ class Trial:
 
     Attributes:
         first: The request with which a shard is trained again for the first time.
-        out: That with which no shard has budget left, if none is trained again; None if the stream has none.
+        out: The request with which no shard has budget left, if none is trained again; None if the stream has none.
         trainings: Shards trained again.
         refused: Share of queries without an answer after each request.
         gradients: Number of records' gradients, in one pass of each stage.

@@ -113,7 +113,7 @@ def along(
     """Return the mean norm of the gradient along a path, and the root mean square error of the steps' estimates.
 
     Args:
-        records: Whose mean gradient it is.
+        records: The records whose mean gradient it is.
         path: ``w_0`` to ``w_T``, each shape ``(trials, features)`` and of its own.
         steps: ``T``.
         step_size: Step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
