@@ -218,16 +218,22 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
 
 def _write(to: Path, directory: ModelDirectory, state: State, content: bytes) -> None:
     """Write weights, certificate and the declaration of the columns; nothing of the model's random numbers."""
-    from certified_unlearning.ledger.model import read_stored
+    from certified_unlearning.ledger.method import answered_of
+    from certified_unlearning.ledger.model import method_of, read_stored
 
-    model = read_stored(directory, state)
+    model, current = read_stored(directory, state), state.current
     try:
         to.mkdir(parents=True, exist_ok=True)
-        certificate = directory.certificate(state.current.version).read_bytes()
+        certificate = directory.certificate(current.version).read_bytes()
     except OSError as error:
         raise StorageError(f"cannot make {to}: {error.strerror}; the copy is recorded, export it again") from error
+    if current.lost_since:
+        # The one in the directory leaves out versions that were published after it, and that a restore lost.
+        method = method_of(directory, model)
+        counting = method.certificate(answered_of(state), state.training_digest, len(state.lost))
+        certificate = f"{counting.model_dump_json(indent=2)}\n".encode()
     for name, written in ((WEIGHTS, content), (CERTIFICATE, certificate)):
         with atomic_path(to / name) as temporary:
             temporary.write_bytes(written)
     table = model.table.model_dump(mode="json", exclude={"path", "identifier"})
-    write_json(to / COLUMNS, {"table": table, "intercept": model.intercept, "version": state.current.version})
+    write_json(to / COLUMNS, {"table": table, "intercept": model.intercept, "version": current.version})
