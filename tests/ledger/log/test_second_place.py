@@ -17,6 +17,8 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.log import file
 from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.log.setting import set_log
+from certified_unlearning.ledger.personal.report import report_on
+from certified_unlearning.ledger.proofs.receipt import make_receipt
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original, Unlearn
@@ -169,6 +171,9 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
         lambda: export(model, name="served"),
         lambda: set_log(model, tmp_path / "another"),
         lambda: verify(model),
+        # Of people who were removed since, both would say that nobody asked.
+        lambda: report_on(model, "p3"),
+        lambda: make_receipt(model, "p3"),
     ):
         with pytest.raises(UnlearningError, match=sentence):
             record()
@@ -176,6 +181,29 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
     assert standing is not None
     assert standing.ahead == 1
     assert (rows_of(model), log.read_bytes()) == (before, content)
+
+
+def test_a_directory_that_is_behind_repeats_no_guarantee_and_warns_of_its_predictions(
+    original: Original, model: Path, log: Path, unlearn: Unlearn
+) -> None:
+    """What it states of all versions leaves out those that the log knows; of its predictions the same."""
+    requests.request(model, ["p3"])
+    apply(model)
+    backup = backed_up(model, "backup")
+    assert "for whoever kept all versions" in unlearn("status", model, "--no-quality").stdout
+    assert unlearn("predict", model, original.data).stderr == ""
+    requests.request(model, ["p4"])
+    apply(model)
+    restore(model, backup)
+    printed = unlearn("status", model, "--no-quality").stdout
+    assert printed.startswith(f"note: {model} is behind its log {log} by 3 events")
+    assert "until then nothing that is guaranteed is repeated here" in printed
+    assert "epsilon" not in printed
+    assert json.loads(unlearn("status", model, "--no-quality", "--json").stdout)["guarantee"] is None
+    for command in ("predict", "evaluate"):
+        warned = unlearn(command, model, original.data).stderr
+        assert f"warning: {model} is behind its log {log} by 3 events" in warned
+        assert "until then the model may know records that were removed since" in warned
 
 
 def test_the_log_of_another_directory_is_refused(original: Original, model: Path, log: Path, tmp_path: Path) -> None:

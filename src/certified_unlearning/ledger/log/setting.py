@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import PATIENCE_SECONDS, ModelDirectory
-from certified_unlearning.ledger.log.second_place import Standing, require_in_step
+from certified_unlearning.ledger.log.second_place import Standing, problem_of, require_in_step
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.store import Ledger
 
@@ -61,6 +61,22 @@ def checked_place(to: Path, directory: Path) -> Path:
     if not place.parent.is_dir():
         raise ParameterError(f"{to} cannot be made: there is no directory {place.parent}")
     return place
+
+
+def require_present(ledger: Ledger, directory: Path) -> None:
+    """Raise `DataError` where the log in the second place knows more than a directory, as after a restore."""
+    problem = why_behind(ledger, directory)
+    if problem is not None:
+        raise DataError(f"{problem}; until then people who were removed since may be in it again")
+
+
+def why_behind(ledger: Ledger, directory: Path) -> str | None:
+    """Return what to say of a directory whose log in the second place knows more; None where it does not.
+
+    People who were removed since may be in it again, so nobody should get an answer or a proof from it.
+    """
+    standing = standing_settled(ledger)
+    return problem_of(standing, directory) if standing is not None and standing.ahead else None
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:

@@ -13,6 +13,7 @@ from typing import Literal
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.personal.letter import Letter, Section
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate, look_for_leftovers
@@ -112,7 +113,8 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
 
     Raises:
         ParameterError: Nobody has this identifier.
-        DataError: There is no model, its ledger is damaged, or its certificate cannot be read.
+        DataError: There is no model, its ledger is damaged, its certificate cannot be read, or the log in the second
+            place knows more, as after a restore.
         LedgerError: The certificate is not the one that the ledger recorded.
     """
     directory = ModelDirectory(path)
@@ -122,6 +124,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     unfinished = log.exists() and log.stat().st_size > 0
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
+            require_present(ledger, path)
             state, head = read_state(ledger), head_of(directory, ledger)
             hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)

@@ -15,6 +15,7 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json, write_json
 from certified_unlearning.ledger.directory import ModelDirectory, read_key
+from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.proofs import merkle, signature
 from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
 from certified_unlearning.ledger.proofs.leaves import Leaf, pseudonym
@@ -98,13 +99,15 @@ def make_receipt(
     Raises:
         ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is no
             head.
-        DataError: The directory or the key cannot be read.
+        DataError: The directory or the key cannot be read, or the log in the second place knows more, as after a
+            restore.
         LedgerError: The log does not begin with the one of ``since``, or was tampered with.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        require_present(ledger, path)
         state, hashes = read_state(ledger), hashes_of(directory, ledger)
         name = None if identifier is None else str(text_of(identifier))
         events = [] if name is None else _events_of(ledger, state, name)
