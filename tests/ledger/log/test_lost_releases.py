@@ -91,6 +91,11 @@ def test_certificates_count_lost_releases_or_state_nothing_of_all(lost: tuple[Pa
     else:
         assert stated.epsilon_all_published is None
         assert "2 published versions were lost" in current.scope.sentence
+    # A condition on requests names the restore, too; answers that are equal have none.
+    assert ("no model may have been a reason for that" in current.scope.sentence) == (
+        model.name != "certified-ensemble"
+    )
+    assert ("Nor may any of this have been a reason" in str(certified.meaning())) == (model.name == "noisy-sgd")
     text = report_on(model, "p3").as_text()
     assert "With all versions" not in text
     assert not [each.statement for each in certified.assumptions if each.statement in text]
