@@ -200,6 +200,7 @@ def test_a_directory_that_is_behind_repeats_no_guarantee_and_warns_of_its_predic
     assert "until then nothing that is guaranteed is repeated here" in printed
     assert "epsilon" not in printed
     assert json.loads(unlearn("status", model, "--no-quality", "--json").stdout)["guarantee"] is None
+    assert f"{log} has 3 events that {backup} lacks" in unlearn("log", backup, "--stop").stdout
     for command in ("predict", "evaluate"):
         warned = unlearn(command, model, original.data).stderr
         assert f"warning: {model} is behind its log {log} by 3 events" in warned
