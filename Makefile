@@ -46,6 +46,7 @@ lint: $(VENV)/.ready-lint
 	ruff format --check .
 	mypy
 	vulture
+	python -m tests.words
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 

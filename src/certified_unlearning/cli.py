@@ -1,4 +1,4 @@
-"""The program `unlearn`: its commands, and how a mistake of the user's and Ctrl-C end."""
+"""The program `unlearn`: its commands, and how user errors and Ctrl-C end."""
 
 # Whatever takes long to import is imported in `_run`, where Ctrl-C is one sentence.
 import atexit
@@ -21,13 +21,13 @@ _PACKAGES = {
     "seaborn": "seaborn",
     "sqlalchemy": "mlflow",
 }
-"""Which package of the extra `workflow` brings a module."""
+"""The package of the extra `workflow` that provides a module."""
 _LATER = 0.02
-"""Seconds until an interrupt that came at a bad moment is tried again."""
+"""Seconds until an interrupt at a bad moment is tried again."""
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's ends with one sentence and exit status 1, Ctrl-C with 130."""
+    """Run the command line; a user error ends with one sentence and exit status 1, Ctrl-C with 130."""
     before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     if before[0] is signal.default_int_handler:  # Otherwise Ctrl-C is ignored, as in the background of a script.
         signal.signal(signal.SIGINT, _interrupt)
@@ -100,7 +100,7 @@ def _run() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open those streams that the caller closed: else the next file, such as a ledger, would be standard output."""
+    """Open streams that the caller closed: otherwise the next file, such as a ledger, would be standard output."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -113,7 +113,7 @@ def _open_standard_streams() -> None:
 
 
 def _require_working_directory() -> None:
-    """End where the working directory was deleted: PyTorch's libraries end the process without a sentence there."""
+    """End if the working directory was deleted, where PyTorch's libraries would end the process without a message."""
     try:
         os.getcwd()  # noqa: PTH109
     except FileNotFoundError:
@@ -124,8 +124,7 @@ def _require_working_directory() -> None:
 def _interrupt(_: int, frame: FrameType | None) -> None:
     """Raise `Interrupted`, once; the next Ctrl-C ends the process at once, as `kill -9` does.
 
-    Half an import cannot be undone, and libraries in C end the process with messages of their own: those are left to
-    finish.
+    Half an import cannot be undone, and libraries in C end the process with their own messages, so these may finish.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -142,7 +141,7 @@ def _interrupt_soon() -> None:
 
 
 def _interrupt_later(unraisable: Any) -> None:
-    """Interrupt again after a destructor was interrupted, which goes no further; print what else cannot be raised."""
+    """Interrupt again after an interrupt in a destructor, which is lost; print what else cannot be raised."""
     if issubclass(unraisable.exc_type, Interrupted):
         _interrupt_soon()
     else:

@@ -1,6 +1,6 @@
-"""C++ sources that the machine's own compiler builds, once; where there is none, their work is done more slowly.
+"""C++ sources that the machine's compiler builds once; without a compiler, their work is done more slowly.
 
-The environment variable ``UNLEARNING_KERNEL=off`` leaves them out.
+The environment variable ``UNLEARNING_KERNEL=off`` disables them.
 """
 
 import ctypes
@@ -18,17 +18,17 @@ from certified_unlearning.files import atomic_path
 
 FLAGS = ("-O3", "-march=native", "-fno-fast-math", "-std=c++17", "-shared", "-fPIC", "-Wno-psabi")
 SECONDS = 120
-"""The longest that a compiler may take."""
+"""Time limit of a compiler."""
 
 
 def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
-    """Return the compiled source, built now if it never was on this machine; None where that cannot be.
+    """Return the compiled source, built now if it was not yet built on this machine; None if that is not possible.
 
-    A compiler that fails is warned of.
+    A compiler failure causes a warning.
 
     Args:
         source: The file.
-        flags: Of the compiler, besides `FLAGS`.
+        flags: Flags of the compiler, besides `FLAGS`.
         instead: What happens without it, in words.
     """
     compiler = shutil.which("c++") or shutil.which("g++")
@@ -46,7 +46,7 @@ def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
 
 
 def _built(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
-    """Return the source's library, built now if it is not there."""
+    """Return the source's library, built now if it does not exist."""
     path = _cache() / f"{source.stem}-{_key(compiler, source, flags)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as directory:
@@ -59,7 +59,7 @@ def _built(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
 
 
 def _cache() -> Path:
-    """Return where built libraries lie.
+    """Return the directory of built libraries.
 
     Raises:
         StorageError: The user has no home directory, as in a container with a user number of its own.
@@ -83,13 +83,13 @@ def _key(compiler: str, source: Path, flags: tuple[str, ...]) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """Return what a command prints; a compiler may print in another encoding than Python's."""
+    """Return a command's output; a compiler's encoding may differ from Python's."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=True)
     return done.stdout
 
 
 def _processor() -> str:
-    """Return what the processor can do, as far as the system says it."""
+    """Return the processor's features, as far as the system reports them."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text(errors="replace").splitlines() if described.exists() else []
     return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())

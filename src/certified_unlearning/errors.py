@@ -1,4 +1,4 @@
-"""The errors a user can cause. The command line prints their message as one sentence and exits with 1."""
+"""The errors that a user can cause. The command line prints their message as one sentence and exits with 1."""
 
 
 class UnlearningError(Exception):
@@ -8,17 +8,17 @@ class UnlearningError(Exception):
 class ParameterError(UnlearningError, ValueError):
     """A parameter has a value outside its range (``epsilon = 0``), or one that is not known (a preset's name).
 
-    Functions and data classes check the values that they are given. This is said here once: under *Raises*,
-    docstrings name this error only where it has another cause than one value by itself.
+    Functions and data classes check their arguments. This is documented only here: under *Raises*, docstrings name this
+    error only if it has another cause than one value by itself.
     """
 
 
 class DataError(UnlearningError, ValueError):
-    """A file or data set is missing, damaged or not what it should be."""
+    """A file or data set is missing, damaged or of the wrong kind."""
 
 
 class AssumptionError(UnlearningError, ValueError):
-    """A theorem's assumption does not hold, so its guarantee would not have been earned."""
+    """A theorem's assumption does not hold, so its guarantee would not be valid."""
 
 
 class InfeasibleError(UnlearningError, ValueError):
@@ -50,10 +50,10 @@ class OutputError(UnlearningError):
 
 
 class Interrupted(BaseException):
-    """Somebody pressed Ctrl-C: no mistake, and nothing that `except Exception` may catch.
+    """Ctrl-C was pressed: not a mistake, and not caught by `except Exception`.
 
     Attributes:
-        known: What the user must know, as a sentence without its full stop; empty for nothing.
+        known: Information for the user, as a sentence without its full stop; empty for none.
     """
 
     known = ""

@@ -58,7 +58,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def read_yaml(path: str | Path) -> Any:
-    """Read a YAML file in which no key stands twice: a parser would take the last one without a word.
+    """Read a YAML file and refuse duplicate keys, of which a parser would silently take the last.
 
     Raises:
         DataError: It cannot be read, or is not valid.
@@ -72,7 +72,7 @@ def read_yaml(path: str | Path) -> Any:
 
 
 _ODD_NUMBER = re.compile(r"[-+]?(0\d|0[xob]|\d*_|\d+:).*", re.IGNORECASE)
-"""Numbers that YAML reads as others than are written: 010 is 8, 12:30 is 750."""
+"""Numbers that YAML reads differently from how they look: 010 is 8, 12:30 is 750."""
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -107,11 +107,11 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path, keys: Collection[str] = ()) -> Any:
-    """Read a JSON file in which no key of an object stands twice: a parser would take the last one without a word.
+    """Read a JSON file and refuse duplicate keys in objects, of which a parser would silently take the last.
 
     Args:
         path: The file.
-        keys: What its object must have, if anything.
+        keys: Required keys of its object, if any.
 
     Raises:
         DataError: The file is missing, is not JSON, or lacks one of the keys.
@@ -136,12 +136,12 @@ def write_model(path: str | Path, model: BaseModel) -> None:
 
 
 def read_model(path: str | Path, model: type[ModelType], what: str) -> ModelType:
-    """Read a Pydantic model from JSON in which no key of an object stands twice.
+    """Read a Pydantic model from JSON, and refuse duplicate keys in objects.
 
     Args:
         path: The file.
         model: The model's class.
-        what: What the file should be, for the message: "a plan".
+        what: Description of the file for the message, such as "a plan".
 
     Raises:
         DataError: The file is missing or is something else; the message names the first field that is wrong.
@@ -149,7 +149,7 @@ def read_model(path: str | Path, model: type[ModelType], what: str) -> ModelType
     try:
         content = Path(path).read_bytes()
         found = model.model_validate_json(content)
-        # Not before, so that messages are the model's.
+        # Not earlier, so that messages are the model's.
         json.loads(content, object_pairs_hook=_unique_keys)
         return found
     except OSError as error:
@@ -177,7 +177,7 @@ def content_key(value: Any) -> str:
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-"""`json.dumps` would make one each time."""
+"""`json.dumps` would create an encoder each time."""
 
 
 def canonical(value: Any) -> str:
@@ -186,7 +186,7 @@ def canonical(value: Any) -> str:
 
 
 def key_of(text: str) -> str:
-    """Return the content key of what has this canonical JSON."""
+    """Return the content key of a value with this canonical JSON."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

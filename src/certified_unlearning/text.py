@@ -1,17 +1,17 @@
-"""Texts for people: numbers rounded to where they promise less, counted things, tables as Markdown."""
+"""Texts for people: numbers rounded in the direction that promises less, counted things, tables as Markdown."""
 
 import decimal
 from collections.abc import Iterable, Sequence
 
 
 def rounded_up(value: float, digits: int = 6) -> str:
-    """Return a number with so many digits, rounded up: a printed epsilon or sigma must still hold."""
+    """Return a number with a given number of digits, rounded up: a printed epsilon or sigma must still hold."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal(repr(value))):.{digits}g}"
 
 
 def with_commas(value: float, digits: int = 15) -> str:
-    """Return a number with so many digits, in a form that people read up to a thousand billions: 1,234,500."""
+    """Return a number with a given number of digits, with thousands separators up to a thousand billions: 1,234,500."""
     return f"{float(f'{value:.{digits}g}'):,.15g}"
 
 
@@ -21,7 +21,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def noun_of(number: float, noun: str) -> str:
-    """Return a noun as it stands behind a number: record behind 1, records, classes, queries, people behind 2."""
+    """Return the form of a noun after a number: record after 1; records, classes, queries, people after 2."""
     if number == 1:
         return noun
     if noun.endswith("person"):
@@ -43,7 +43,7 @@ def seconds_in_words(seconds: float) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return a text that no line breaks: a number with its unit."""
+    """Return a text that cannot be broken across lines, such as a number with its unit."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 

@@ -19,14 +19,14 @@ def code_version() -> str:
             check=True,
         )
     except (OSError, subprocess.CalledProcessError):
-        # Installed from a wheel, or no git: the package version says it all.
+        # Installed from a wheel, or without git: the package version suffices.
         return version("certified-unlearning")
     return f"{version('certified-unlearning')}+{described.stdout.strip()}"
 
 
 @functools.cache
 def source_sha256() -> str:
-    """Return the digest of the package's source: what a half-finished computation must not outlive."""
+    """Return the digest of the package's source; a half-finished computation is discarded when it changes."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted((*root.rglob("*.py"), *root.rglob("*.cpp"))):

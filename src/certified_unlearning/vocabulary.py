@@ -1,11 +1,11 @@
-"""Words that many rooms share, as types: what they may be is said here, what they mean where they are used."""
+"""Shared vocabulary as types: the possible words are listed here and explained where they are used."""
 
 from typing import Literal
 
 Adjacency = Literal["replace", "zero-out", "remove"]
 """Adjacency relations, by the data after a removal (`accounting.core.problem`)."""
 PipelineAdjacency = Literal["replace", "zero-out"]
-"""Those that the pipeline's objectives know: the normaliser stays."""
+"""The relations of the pipeline's objectives, which keep the normaliser."""
 Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 """Where the smoothness constant comes from (`accounting.core.losses`)."""
 NamedDelta = Literal["auto", "1/n"]
@@ -20,15 +20,15 @@ Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
 ClassesFrom = Literal["declaration", "records"]
-"""Where the list of classes comes from: what somebody declared, or the labels of the records."""
+"""Where the list of classes comes from: a declaration, or the labels of the records."""
 
 Reading = Literal["none", "pass", "scheduled", "unscheduled", "addition"]
-"""How a version against an exact refit read the remaining records: not at all; to correct the weights, which learns
-nothing anew; or to learn anew: as planned, earlier, or to add records."""
+"""How a version that is compared with an exact refit read the remaining records: not at all; to correct the weights,
+without learning anew; or to learn anew, as planned, earlier, or to add records."""
 ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
-"""Descents that forget exactly, by how their steps are made stable (`mechanisms.exact.plan`)."""
+"""Methods of descent that forget exactly, by how their steps are made stable (`mechanisms.exact.plan`)."""
 Relation = Literal["replace-one", "add-remove"]
-"""When two data sets are neighbours, for an epsilon of differential privacy (`accounting.private.releases`)."""
+"""Neighbouring relations of data sets, for an epsilon of differential privacy (`accounting.private.releases`)."""
 
 NetworkLoss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
 """Losses whose derivatives are bounded over boxes of parameters (`engine.intervals.losses`)."""
@@ -37,7 +37,7 @@ Clipping = Literal["none", "clamp", "l2"]
 IntervalProduct = Literal["exact", "rump"]
 """How products of intervals are bounded: exactly where a factor has a known sign, or by midpoints and radii."""
 Differences = Literal["updated", "relaxed", "joint"]
-"""How differences of logits are bounded: by the last layer, by lines through all hidden layers besides, and through the
-last update of training, too; ``joint`` is the first of these alone, ``updated`` all."""
+"""How differences of logits are bounded: by the last layer, additionally by lines through all hidden layers, and
+additionally through the last update of training; ``joint`` is the first alone, ``updated`` is all."""
 Changes = Literal["removals", "additions and removals", "substitutions", "additions or removals"]
 """What may happen to every batch of a neighbour (`engine.abstract_training.neighbourhoods`)."""

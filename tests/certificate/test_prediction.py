@@ -244,6 +244,14 @@ def test_what_proves_nothing_has_no_certificate() -> None:
         PredictionCertificate.of(SETTINGS, trained()[0], rows[:0], n=100, batches=2, classes=("a", "b"))
 
 
+def test_decay_inside_the_velocity_is_not_stated_as_another() -> None:
+    descent = replace(SETTINGS.descent, step_size=0.1, momentum=0.5, weight_decay=0.1, couples_decay=True)
+    coupled = replace(SETTINGS, descent=descent)
+    learned, rows, _ = trained(coupled)
+    with pytest.raises(ParameterError, match="state decoupled weight decay, but couples_decay has it in the velocity"):
+        PredictionCertificate.of(coupled, learned, rows, n=100, batches=2, classes=("a", "b"))
+
+
 def test_boxes_of_more_than_two_classes() -> None:
     settings = CertifiedSgd(
         Network.dense(2, 5, 3),

@@ -141,6 +141,23 @@ def test_apply_refuses_and_changes_nothing(used: Path, name: str) -> None:
     assert ModelDirectory(used).ledger.read_bytes() == ledger
 
 
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda file: file.unlink(), "cannot read {}: No such file or directory"),
+        (flip, "{} was tampered with: it is not the certificate that the ledger recorded"),
+    ],
+)
+def test_apply_says_that_a_certificate_is_lost_and_holds_up_no_removal(
+    used: Path, spoil: Callable[[Path], object], said: str
+) -> None:
+    file = ModelDirectory(used).certificate(1)
+    spoil(file)
+    applied = apply(used)
+    assert applied.certificate == said.format(file)
+    assert [version.version for version in applied.versions] == [3]
+
+
 def test_events_dropped_from_the_end_are_found_with_a_head(used: Path) -> None:
     head, chained = requests.status(used).head, chain_head(used)
     verify(used, head)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import torch
 from torch import Tensor
@@ -37,6 +38,7 @@ def retrained(
     present: Sequence[Tensor],
     added: Sequence[tuple[Tensor, Tensor]] | None = None,
     divisor: int | None = None,
+    noise: Sequence[Parameters] | None = None,
 ) -> Parameters:
     """Train every run on the batches as they are for it.
 
@@ -48,6 +50,7 @@ def retrained(
         present: Of every update, shape ``(runs, records [+ added])``.
         added: Of every update, rows ``(runs, added, features)`` and labels ``(runs, added)``.
         divisor: Fixed, or None.
+        noise: Of every update, what is added to the directions of all runs.
     """
     runs = len(present[0])
     state = State(tuple(each.expand(runs, *each.shape[1:]).clone() for each in start))
@@ -57,10 +60,10 @@ def retrained(
             more, their_labels = added[place]
             rows = torch.cat([rows.expand(runs, -1, -1), more], dim=1)
             labels = torch.cat([labels.expand(runs, -1), their_labels], dim=1)
-        state.follow(
-            descent,
-            directions(network, descent, state.parameters, rows, labels, present=present[place], divisor=divisor),
-        )
+        found = directions(network, descent, state.parameters, rows, labels, present=present[place], divisor=divisor)
+        if noise is not None:
+            found = tuple(each + more for each, more in zip(found, noise[place], strict=True))
+        state.follow(descent, found)
     return state.parameters
 
 
@@ -97,3 +100,29 @@ def combined(masks: Tensor, updates: int) -> Iterator[Tensor]:
 def logistic(value: float) -> float:
     """Return ``1 / (1 + exp(-value))``."""
     return 1 / (1 + math.exp(-value))
+
+
+def exact_line(
+    batches: Sequence[Sequence[tuple[Fraction, Fraction]]],
+    *,
+    step_size: float,
+    momentum: float = 0.0,
+    coupled_decay: float = 0.0,
+    noise: Sequence[float] | None = None,
+) -> Fraction:
+    """Return the slope that training a line through 0 from 0 ends with, in fractions: no rounding anywhere.
+
+    Args:
+        batches: Of every update, the records that are present: number and label. The loss is ``(w x - y)^2``.
+        step_size: As it is in float64.
+        momentum: The same.
+        coupled_decay: Weight decay inside the velocity.
+        noise: Of every update, what is added to the mean gradient.
+    """
+    rate, mu, decay = (Fraction(each) for each in (step_size, momentum, coupled_decay))
+    slope, velocity = Fraction(0), Fraction(0)
+    for place, batch in enumerate(batches):
+        mean = sum((2 * (slope * x - y) * x for x, y in batch), Fraction(0)) / max(1, len(batch))
+        velocity = mu * velocity + mean + decay * slope + (Fraction(noise[place]) if noise is not None else 0)
+        slope -= rate * velocity
+    return slope

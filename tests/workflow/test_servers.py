@@ -1,4 +1,4 @@
-"""DVC over SSH and S3, and MLflow on PostgreSQL, against real servers.
+"""DVC over SSH and S3, and MLflow on PostgreSQL with its registry of models, against real servers.
 
 Skipped where `UNLEARNING_SCALE` names no scripts that start them: `make cluster` runs them. The server for S3 is
 moto's, which checks paths and wiring, and no signature and no permission.
@@ -12,12 +12,17 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import safetensors.numpy
 
+from certified_unlearning.reproduction.tracking.store import why_unreachable
+from tests.ledger.tables import make_model, write_table
 from tests.workflow.conftest import SmokeRun
 from tests.workflow.slurm import require_modules, script, wait_until
 from tests.workflow.test_cluster import tracked
@@ -238,3 +243,65 @@ def tracked_twice(database: str) -> int:
     with closing(psycopg2.connect(database)) as connection, connection.cursor() as cursor:
         cursor.execute(doubles)
         return int(cursor.fetchone()[0])
+
+
+def test_nothing_of_a_ledgers_old_weights_is_left_in_mlflow_once_they_are_deleted(
+    server: TrackingServer, tmp_path: Path
+) -> None:
+    """`unlearn track --delete-old` deletes the files, and `mlflow gc` what PostgreSQL still says of the run."""
+    model, artifacts = tmp_path / "churn", tmp_path / "artifacts"
+    write_table(tmp_path / "people.csv")
+    make_model(model, tmp_path / "people.csv")
+    environment = os.environ | {"MLFLOW_TRACKING_URI": server.address, "MLFLOW_DISABLE_TELEMETRY": "true"}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def is_stored(weights: set[bytes]) -> bool:
+        return any(weights & pieces(path.read_bytes()) for path in artifacts.rglob("*") if path.is_file())
+
+    wait_until("the MLflow server", lambda: not why_unreachable(server.address), seconds=300)
+    assert "version 1 is version 1 of churn in MLflow" in run("unlearn", "track", model)
+    old = (model / "weights-1.safetensors").read_bytes()
+    numbers = old[8 + int.from_bytes(old[:8], "little") :]
+    assert is_stored(pieces(numbers))
+    run("unlearn", "request", model, "--id", "p3")
+    run("unlearn", "apply", model, "--no-quality")
+    assert "which still knows records that were removed since" in run("unlearn", "status", model, "--no-quality")
+    printed = run("unlearn", "track", model, "--delete-old")
+    assert "version 2 is version 2 of churn in MLflow" in printed
+    assert "deleted with its files: version 1" in printed
+    assert not is_stored(pieces(numbers)), "also before `mlflow gc`"
+    assert "which still knows" not in run("unlearn", "status", model, "--no-quality")
+    run(Path(sys.executable).with_name("mlflow"), "gc", "--backend-store-uri", server.database)
+    dump = dumped(server.database)
+    assert sha256(old).hexdigest() in dump, "tags of a deleted version stay"
+    assert "churn, version 1 of the ledger" not in dump
+    assert "churn, version 2 of the ledger" in dump
+    for number in safetensors.numpy.load(old)["weights"].ravel():
+        assert repr(float(number)) not in dump
+        assert str(number) not in dump
+        assert number.tobytes().hex() not in dump.lower()
+    assert b64encode(numbers).decode()[:12] not in dump
+    downloaded = tmp_path / "served"
+    run(
+        *(Path(sys.executable).with_name("mlflow"), "artifacts", "download"),
+        *("--artifact-uri", "models:/churn@current", "--dst-path", downloaded),
+    )
+    assert (downloaded / "weights.safetensors").read_bytes() == (model / "weights-2.safetensors").read_bytes()
+    assert f"{downloaded / 'certificate.json'}: " in run("unlearn", "verify", downloaded)
+    assert "nothing was to be done for it" in run("unlearn", "track", model, "--delete-old")
+    run("unlearn", "verify", model)
+
+
+def pieces(content: bytes, length: int = 8) -> set[bytes]:
+    """Return all runs of some bytes: two numbers, which nothing else holds by chance."""
+    return {content[at : at + length] for at in range(len(content) - length + 1)}
+
+
+def dumped(database: str) -> str:
+    """Return everything that PostgreSQL holds."""
+    dump = shutil.which("pg_dump") or max(Path("/usr/lib/postgresql").glob("*/bin/pg_dump"))
+    return subprocess.check_output([dump, "--data-only", database], text=True)

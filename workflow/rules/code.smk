@@ -101,7 +101,11 @@ def page_code(wildcards):
     references = [
         reference
         for paper in PARAMETERS.papers_of(wildcards.name)
-        for reference in (paper.headline, *(each.page for each in paper.experiments))
+        for reference in (
+            paper.headline,
+            *(each.page for each in paper.experiments),
+            *(each.setting for each in paper.experiments),
+        )
         if reference
     ]
     return digest(

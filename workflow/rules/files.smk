@@ -156,6 +156,12 @@ def used_plans(wildcards):
     ]
 
 
+def read_files(wildcards):
+    """The files that an experiment reads beside its data set, where they are: the job says which one is missing."""
+    section = preset(wildcards).papers[wildcards.paper][wildcards.experiment]
+    return [each for each in section.files if Path(each).exists()]
+
+
 def tracked_files(wildcards):
     """Return the files that are logged of an experiment beside its rows."""
     name = f"{wildcards.paper}/{wildcards.experiment}"

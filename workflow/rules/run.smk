@@ -111,6 +111,7 @@ rule make:
     input:
         summary=summary,
         plans=used_plans,
+        files=read_files,
     output:
         "results/{preset}/{paper}/{experiment}/rows.parquet",
     log:

@@ -1,4 +1,4 @@
-"""Privacy accounting as pure functions of numbers: no data, no tensors, quick to import. One room an analysis.
+"""Privacy accounting as pure functions of numbers: no data, no tensors, quick to import. One folder per analysis.
 
 ===============  ==========================================================================================
 `core`           what all share: the constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
@@ -22,7 +22,7 @@
 `streams`        the requests to one model, and what they came to: from one request to the next
 ===============  ==========================================================================================
 
-Formulas that only a paper's claims and figures need stand in `papers`, in the paper's ``theory``.
+Formulas that only a paper's claims and figures need are in `papers`, in the paper's ``theory``.
 """
 
 from certified_unlearning.accounting.core.conversion import (

@@ -1,4 +1,4 @@
-"""Declaration of an accountant: an analysis with its name, its words and its assumptions, beside its formulas."""
+"""Declaration of an accountant: an analysis with its name, its wording and its assumptions, next to its formulas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True)
 class Assumption:
-    """Something the guarantee needs.
+    """A condition that the guarantee needs.
 
     Attributes:
         statement: What must hold.
@@ -25,14 +25,15 @@ class Accountant:
     """An analysis of a mechanism.
 
     Attributes:
-        name: Of the accountant, as records and certificates have it.
-        form: Its name in labels, beside the mechanism's.
-        mechanism: Whose runs it speaks of.
-        variants: Which forms of the mechanism, each with what the unlearned model is indistinguishable from.
-        assumptions: What it needs beside what all accountants need.
+        name: Name of the accountant in records and certificates.
+        form: Its name in labels, next to the mechanism's.
+        mechanism: The mechanism whose runs it covers.
+        variants: The covered variants of the mechanism, each with its comparator: what the unlearned model is
+            indistinguishable from.
+        assumptions: Its assumptions besides those of all accountants.
         source: Whether the analysis is a paper's or derived here.
-        as_published: Whether its theorem is applied outside its statement, unchanged, as a paper does.
-        bound: Whose bound it is, for legends of figures, such as ``paper’s bound``; empty for its form alone.
+        as_published: Whether its theorem is applied unchanged outside its statement, as a paper does.
+        bound: Description of the bound for figure legends, such as ``paper’s bound``; empty to show only its form.
     """
 
     name: str
@@ -45,26 +46,26 @@ class Accountant:
     bound: str = ""
 
     noise_in_every_step: ClassVar[bool] = False
-    """Whether it speaks of runs whose every step is noisy; others add noise when they publish."""
+    """Whether it covers runs in which every step is noisy; others add noise on publication."""
 
 
 SEEDED_NOISE = (
     "it can be repeated from a seed: whoever knows it can subtract the noise, as can whoever tries all seeds, where "
     "they are numbers of 32 bits, and two models made with one seed cancel each other's"
 )
-"""By what noise that a seed repeats is hidden: by nothing."""
+"""What hides noise that a seed can repeat: nothing."""
 PUBLIC_CLASS_WEIGHTS = Assumption(
     statement="class weights are constants that do not depend on the records",
     status="assumed",
     by="they were given as numbers: counted from the labels, they would tell of removed records",
 )
-"""What class weights rest on. At most 1 each, they leave all bounds of a record's loss as they are."""
+"""The assumptions on class weights. Weights of at most 1 leave all bounds of a record's loss unchanged."""
 PUBLIC_TARGET_RANGE = Assumption(
     statement="the range of targets does not depend on the records",
     status="assumed",
     by="it was given as numbers, to which targets were clipped: read off the targets, it would tell of removed records",
 )
-"""What ridge regression rests on."""
+"""The assumptions of ridge regression."""
 PROJECTION = Assumption(
     statement="projection on a ball",
     status="checked",

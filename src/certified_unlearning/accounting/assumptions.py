@@ -15,7 +15,7 @@ from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSo
 
 
 class Arithmetic(NamedTuple):
-    """How exact a run was: numbers that a certificate states under the same names."""
+    """Precision of a run: numbers that a certificate states under the same names."""
 
     rounding_error: float
     noise_delta: float
@@ -23,11 +23,11 @@ class Arithmetic(NamedTuple):
 
 
 def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
-    """Return what an accountant's epsilon is; ``none`` for what needs no accountant, retraining."""
+    """Return the kind of guarantee of an accountant's epsilon; ``none`` for retraining, which needs no accountant."""
     if accountant == NO_ACCOUNTANT:
         return "exact"
     if smoothness == "spectral":
-        # That L depends on the data: without a margin for the removed records it certifies nothing.
+        # This L depends on the data: without a margin for the removed records it certifies nothing.
         return "heuristic"
     return "as published" if ACCOUNTANTS[accountant].as_published else "upper bound"
 
@@ -48,10 +48,10 @@ def assumptions(
     arithmetic: Arithmetic | None,
     class_weights: Sequence[float] | None = None,
 ) -> tuple[Assumption, ...]:
-    """Return what a guarantee rests on.
+    """Return the assumptions of a guarantee.
 
-    ``preprocessing`` says what the features rest on; ``classes`` is 1 for ridge regression; ``arithmetic`` is None
-    where rounding was not counted, and ``class_weights`` where all classes count alike.
+    ``preprocessing`` states the assumption on the features. ``classes`` is 1 for ridge regression. ``arithmetic`` is
+    None where rounding was not counted, and ``class_weights`` is None where all classes have equal weight.
     """
     squared = classes == 1
     return (
@@ -125,7 +125,7 @@ def _constants(adjacency: Adjacency) -> Assumption:
 
 
 def _arithmetic(dtype: DType, arithmetic: Arithmetic | None) -> tuple[Assumption, ...]:
-    if arithmetic is None:  # A certificate of before rounding was counted.
+    if arithmetic is None:  # A certificate made before rounding was counted.
         return (
             Assumption(
                 statement="arithmetic and Gaussian noise are exact",

@@ -1,19 +1,19 @@
-"""The numbers that a certificate states of a run."""
+"""The numbers that a certificate states about a run."""
 
 from typing import NamedTuple
 
 
 class Guaranteed(NamedTuple):
-    """Numbers of a certificate that its constants give.
+    """Numbers of a certificate that follow from its constants.
 
     Attributes:
-        epsilon: With what rounding adds.
-        mu: The same as Gaussian differential privacy, where the accountant gives one.
-        extra_delta: Added to delta: for learning that stopped before stationarity, for rounding, for noise.
-        epsilon_in_exact_arithmetic: What the papers' analysis gives.
-        rounding_error: How far a computed step may end from the exact one.
-        noise_delta: The part of ``extra_delta`` that pays for random norms which are larger than supposed.
-        noise_resolution: How far a step's noise, or the published noise, may be from exact Gaussian noise.
+        epsilon: Epsilon, including rounding.
+        mu: The same guarantee as Gaussian differential privacy, where the accountant gives one.
+        extra_delta: Addition to delta, for learning that stopped before stationarity, for rounding, and for noise.
+        epsilon_in_exact_arithmetic: Epsilon by the papers' analysis.
+        rounding_error: Largest distance of the end of a computed step from that of the exact one.
+        noise_delta: The part of ``extra_delta`` for random norms larger than assumed.
+        noise_resolution: Largest distance of a step's noise, or of the published noise, from exact Gaussian noise.
     """
 
     epsilon: float

@@ -1,4 +1,4 @@
-"""The numbers that a certificate states: with what rounding adds, and as exact arithmetic would have them."""
+"""The numbers that a certificate states: with rounding, and in exact arithmetic."""
 
 import math
 from dataclasses import replace
@@ -33,16 +33,16 @@ def as_computed(
     start: float = 0.0,
     projects: bool = False,
 ) -> accounting.Problem:
-    """Return a problem with the rounding of the engine, as each variant of a mechanism meets it.
+    """Return a problem with the engine's rounding for a variant of a mechanism.
 
     Args:
         problem: The constants.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
         classes: Number of classes.
-        dtype: Of weights and rows.
+        dtype: Type of weights and rows.
         variant: ``secret-state`` and ``published-state`` add noise on publication, the others in every step.
         start: Mean of every coordinate of the start.
-        projects: Whether every step projects on a ball.
+        projects: Whether every step projects onto a ball.
     """
     noise: dict[str, Noise] = {"secret-state": "publication", "published-state": "publication, fed back"}
     return computed(
@@ -67,17 +67,17 @@ def guarantee_of(
     start: float,
     stream: Stream | None = None,
 ) -> Guaranteed:
-    """Return what a certificate states: `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`; see there.
+    """Return what a certificate states, by `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
-        accountant: Which analysis.
-        variant: Of the mechanism.
+        accountant: Name of the accountant.
+        variant: Variant of the mechanism.
         delta: Strictly between 0 and 1.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
-        stream: What the requests came to, where that was kept; it is not compared with the schedule.
+        stream: The stored effect of the requests, if it was kept; it is not compared with the schedule.
 
     Raises:
         ParameterError: No accountant has this name.
@@ -112,10 +112,11 @@ def langevin_guarantee(
     """Return what a certificate of Langevin unlearning states.
 
     Args:
-        problem: The constants. With exact arithmetic: what a certificate of before rounding was counted states.
+        problem: The constants. With exact arithmetic, the result is that of certificates made before rounding was
+            counted.
         schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
         delta: Strictly between 0 and 1.
-        accountant: Which analysis.
+        accountant: Name of the accountant.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
 
@@ -147,7 +148,7 @@ def langevin_guarantee(
 
 
 class ExtraDelta(NamedTuple):
-    """Additions to delta: in all, and the part of it for random norms that are larger than supposed."""
+    """Additions to delta: the total, and its part for random norms larger than assumed."""
 
     all: float
     noise: float
@@ -164,20 +165,20 @@ def added_to_delta(
     exact_epsilon: float,
     epsilon: float,
 ) -> ExtraDelta:
-    """Return what Langevin unlearning adds to delta: for stopping before stationarity, for rounding, for noise.
+    """Return the additions of Langevin unlearning to delta: for stopping before stationarity, for rounding, for noise.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
         delta: Strictly between 0 and 1.
-        accountant: Which analysis.
+        accountant: Name of the accountant.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
-        exact_epsilon: The epsilon in exact arithmetic; nothing here falls as it grows.
-        epsilon: With rounding.
+        exact_epsilon: The epsilon in exact arithmetic; no addition falls as it grows.
+        epsilon: The epsilon with rounding.
 
     Raises:
-        AssumptionError: It is more than delta.
+        AssumptionError: The addition is more than delta.
     """
     extra = 0.0
     if ACCOUNTANTS[accountant].stationary:
@@ -222,10 +223,10 @@ def require_stationarity(
     epsilon: float,
     delta: float,
 ) -> float:
-    """Return what stopping learning before stationarity adds to delta, for accountants that speak of stationarity.
+    """Return the addition to delta for stopping learning before stationarity, for accountants that assume stationarity.
 
     Raises:
-        AssumptionError: It is more than delta.
+        AssumptionError: The addition is more than delta.
     """
     extra = learning_start.extra_delta(
         problem,
@@ -256,7 +257,7 @@ def cyclic_guarantee(
         problem: The constants of a batch, as `cyclic.stream.curve` takes them.
         schedule: Noise, cycle, learning steps, and the requests; 0 requests guarantee 0.
         delta: Strictly between 0 and 1.
-        stream: As of `guarantee_of`.
+        stream: As for `guarantee_of`.
 
     Raises:
         AssumptionError: More than delta would be added to delta.
@@ -291,14 +292,14 @@ def descent_guarantee(
     """Return what a certificate of Descent-to-Delete states; arguments and errors as for `langevin_guarantee`.
 
     Args:
-        problem: The constants, with the step size that it prescribes.
+        problem: The constants, with the step size that Descent-to-Delete prescribes.
         schedule: Its ``sigma`` is the published noise; 0 requests guarantee 0.
         delta: Strictly between 0 and 1.
         accountant: Which analysis, as a certificate names it.
         variant: ``secret-state`` or ``published-state``.
         dimension: ``d``.
     """
-    # `rounding` counts it in the units of a step's noise.
+    # `rounding` counts it in units of a step's noise.
     noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
     if not schedule.steps:
         return _nothing(problem, noise_std, schedule.sigma)
@@ -320,10 +321,10 @@ def descent_guarantee(
 def epsilon_all_published(
     problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float, stream: Stream | None = None
 ) -> float | None:
-    """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests.
+    """Return the epsilon if every published model was kept, including the learned one; 0 without requests.
 
-    None where it is so large that the probabilities which `rounding` leaves out would take all of delta. Arguments as
-    for `guarantee_of`.
+    None if it is so large that the probabilities left out by `rounding` would use up all of delta. Arguments as for
+    `guarantee_of`.
     """
     if not schedule.steps:
         return 0.0
@@ -333,7 +334,7 @@ def epsilon_all_published(
         mu = cyclic.joint_curve(problem, schedule).mu
     else:
         mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
-    # A millionth of delta pays for them; it changes epsilon by about as little.
+    # A millionth of delta covers them, which changes epsilon by about as little.
     share = 1e-6 if problem.rounding != EXACT else 0.0
     epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))
     steps = int(schedule.learning_steps) + sum(schedule.steps)
@@ -343,7 +344,7 @@ def epsilon_all_published(
 
 
 def _nothing(problem: accounting.Problem, noise_std: float, published_std: float) -> Guaranteed:
-    """Return what is guaranteed before anything was removed."""
+    """Return the guarantee before any removal."""
     if problem.rounding == EXACT:
         return Guaranteed(0.0, 0.0, 0.0)
     nothing = accounting.CertifiedRequest(0.0, 0.0)

@@ -1,4 +1,4 @@
-"""The requests to one model, one after another, and what they came to so far."""
+"""The requests to one model, and their effect so far."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,29 +14,29 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 
 
 class Stream:
-    """The requests to one model on cyclic mini-batches that keeps to a target, and what they came to so far.
+    """The requests to one model on cyclic mini-batches that keeps to a target, and their effect so far.
 
-    A value: `after` returns the stream with one more request. What was found of this one goes along, so a request takes
-    the same time however many were before it. What is asked once stays in the stream itself; threads that ask it at the
-    same time at worst find the same twice.
+    A stream is a value: `after` returns the stream with one more request. It carries over what was computed for this
+    one, so the time of a request does not depend on the number of earlier ones. Results are cached in the stream;
+    threads that ask at the same time at worst compute the same twice.
 
     Attributes:
         schedule: Noise, cycle, learning steps, and the requests so far.
-        epsilon: The target after every request.
-        delta: Of the target.
-        target: The largest ``mu`` that meets it.
-        floor: The ``mu`` that rounding costs however many steps are taken.
+        epsilon: Target epsilon after every request.
+        delta: Target delta.
+        target: The largest ``mu`` that meets the target.
+        floor: The ``mu`` that rounding costs for any number of steps.
         computed: A step, with the rounding of its arithmetic.
         exact: The same in exact arithmetic.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> None:
-        """Take the constants, and the requests that were answered already; arguments and errors as for `stream.curve`.
+        """Take the constants, and the requests that were already answered; raises the errors of `stream.curve`.
 
         Args:
             problem: The constants of a batch, with the rounding of its arithmetic.
             schedule: Noise, cycle, learning steps, and requests.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1.
         """
         stream.check(problem, schedule)
@@ -58,27 +58,27 @@ class Stream:
 
     @property
     def largest(self) -> "_Largest":
-        """What holds after every request."""
+        """The guarantee after every request."""
         if self._largest is None:
             of_each = [stream.largest_curve(each.problem, self.schedule).mu for each in (self.computed, self.exact)]
             self._largest = _Largest(*[self._certified(mu) for mu in of_each])
         return self._largest
 
     def before_answer(self, *, records: int, places: Places | None = None) -> Pool:
-        """Return what one more request comes to before it is answered; `after` takes that over.
+        """Return the effect of one more request before it is answered; `after` reuses it.
 
         Args:
-            records: How many it removes.
-            places: Where they lie; None for the worst places, of all requests then.
+            records: Number of records that it removes.
+            places: Places of the records; None for the worst places, then of all requests.
 
         Raises:
-            ParameterError: There are not so many records, or they cannot lie there.
+            ParameterError: There are fewer records, or they cannot lie there.
             InfeasibleError: As for `stream.curve`.
         """
         return self._asked(records, places).before
 
     def after(self, *, records: int, steps: int, places: Places | None = None) -> "Stream":
-        """Return the stream with one more request, and its answer of so many steps; the rest as for `before_answer`."""
+        """Return the stream with one more request and its steps; the other arguments are those of `before_answer`."""
         asked = self._asked(records, places)
         stream.require_countable(asked.requests.steps + steps)
         longer = object.__new__(Stream)
@@ -94,14 +94,14 @@ class Stream:
         return longer
 
     def all_published(self) -> GaussianCurve:
-        """Return what an observer learns who keeps every published model: `stream.joint_curve`."""
+        """Return the curve for an observer that keeps every published model: `stream.joint_curve`."""
         return stream.joint_curve_of(self.computed, self._requests, self.schedule)
 
     def _asked(self, records: int, places: Places | None) -> "_Next":
         latest = self._next
         if latest is None or (latest.records, latest.places) != (records, places):
             schedule = self.schedule.followed_by(records=records, steps=0, places=places)
-            # Where one is not told, none is.
+            # If one request's places are not given, none are used.
             goes_on = schedule.places is not None or not self.schedule.places
             if goes_on:
                 held = None if schedule.places is None else schedule.places[-1]
@@ -121,7 +121,7 @@ class Stream:
 
 
 class _Largest(NamedTuple):
-    """What holds after every request: as it is computed, and in exact arithmetic."""
+    """The guarantee after every request: as computed, and in exact arithmetic."""
 
     computed: CertifiedRequest
     exact: CertifiedRequest
@@ -131,12 +131,12 @@ class _Next(NamedTuple):
     """The request that a stream was asked about last.
 
     Attributes:
-        records: How many it removes.
-        places: Where they lie; None for the worst places.
-        schedule: With an answer of no steps.
-        requests: All, this one included.
-        before: What they come to before the answer.
-        goes_on: Whether those before are counted where they were counted before.
+        records: Number of records that it removes.
+        places: Places of the records; None for the worst places.
+        schedule: The schedule with an answer of no steps.
+        requests: All requests, including this one.
+        before: Their effect before the answer.
+        goes_on: Whether earlier requests are counted at the same places as before.
     """
 
     records: int

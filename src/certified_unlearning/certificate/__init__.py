@@ -1,10 +1,10 @@
 """Certificates: a guarantee with its constants and assumptions, which anyone can recompute.
 
-`Certificate` is what all kinds have in common. `StepsCertificate` speaks of noisy steps, `ResidualCertificate` of noise
-on weights whose gradient is certified to be small, `ExactCertificate` of states that have the law of a fresh run,
-`PredictionCertificate` of labels that no removal changes, `EnsembleCertificate` of the answers of an ensemble whose
-shards are trained again when a budget is spent, `PrivateCertificate` of models that never depended much on any record,
-`PrivateLabelsCertificate` of labels that are published with differential privacy.
+`Certificate` is the base of all kinds. `StepsCertificate` covers noisy steps, `ResidualCertificate` noise on weights
+whose gradient is certified to be small, `ExactCertificate` states that have the law of a fresh run,
+`PredictionCertificate` labels that no removal changes, `EnsembleCertificate` the answers of an ensemble whose shards
+are trained again when a budget is spent, `PrivateCertificate` models that never depended much on any record,
+`PrivateLabelsCertificate` labels that are published with differential privacy.
 """
 
 from pathlib import Path

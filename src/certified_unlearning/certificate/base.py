@@ -1,7 +1,7 @@
-"""What certificates of every kind have in common: what they state, for whom it holds, and how it is recomputed.
+"""What certificates of every kind have in common: their statements, for whom these hold, and how they are recomputed.
 
-A new kind is a module with a subclass of `Certificate` and a line of `kinds.KINDS`. Commands, reports and the ledger
-call what is here, and know no kind.
+A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands, reports and the ledger
+use only this interface and do not depend on the kind.
 """
 
 import math
@@ -25,24 +25,24 @@ from certified_unlearning.vocabulary import Reading, Relation
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
 LARGEST = 10**18
-"""Of any count. More steps than this are refused by planning, too."""
+"""The largest value of any count. Planning refuses more steps than this, too."""
 
 
 class CertificateError(UnlearningError):
-    """A certificate states what its constants do not give."""
+    """A certificate's statement does not follow from its constants."""
 
 
 class Stated(NamedTuple):
-    """The numbers of a statement, and between what they hold.
+    """The numbers of a statement, and the relation under which they hold.
 
     Attributes:
-        epsilon: Of what was released last; None where a certificate speaks of answers, which have none.
-        delta: The target's.
-        extra_delta: What is added to it for the release that came last.
-        epsilon_all_published: Of all releases together, at delta; None where nothing is stated of them.
-        adjacency: When two data sets are neighbours; None where equality in law leaves nothing to name.
-        accountant: What computed epsilon, where there are several.
-        mu: The same statement about what was released last as Gaussian differential privacy, where there is one.
+        epsilon: Epsilon of the last release; None for certificates of answers, which have none.
+        delta: Target delta.
+        extra_delta: Addition to delta for the last release.
+        epsilon_all_published: Epsilon of all releases together, at delta; None if nothing is stated about them.
+        adjacency: Neighbouring relation of data sets; None where equality in law needs none.
+        accountant: Name of the accountant that computed epsilon, if there are several.
+        mu: The same statement about the last release as Gaussian differential privacy, if there is one.
     """
 
     epsilon: float | None
@@ -55,7 +55,7 @@ class Stated(NamedTuple):
 
     @property
     def share(self) -> Share | None:
-        """How often a guess about what was released last is right at most; None if unknown.
+        """Upper bound on how often a guess about the last release is right; None if unknown.
 
         The guess is whether removed records were in the model, at equal odds.
         """
@@ -72,11 +72,11 @@ class Stated(NamedTuple):
 
     @property
     def whole_delta(self) -> float | None:
-        """At which delta epsilon holds of what was released last."""
+        """The delta at which epsilon holds for the last release."""
         return None if self.delta is None or self.extra_delta is None else self.delta + self.extra_delta
 
     def in_words(self, release: str) -> str:
-        """Return what holds for who sees one release only, and for who kept all of them."""
+        """Return the guarantee if one release is seen, and if all releases were kept."""
         last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for whoever sees "
         if self.epsilon_all_published is None:
             return f"{last}{release} only; nothing for whoever kept earlier ones"
@@ -85,12 +85,12 @@ class Stated(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """For whom a statement about a release holds, and for whom nothing holds.
+    """Observers for which a statement about a release holds, and those for which nothing holds.
 
     Attributes:
-        compared_with: What the release is compared with.
+        compared_with: The comparator of the release.
         adaptive: Whether the statement holds where requests depend on earlier releases.
-        sentence: Who may look at which releases, for people.
+        sentence: The observers and the releases that they see, for people.
     """
 
     compared_with: str
@@ -101,14 +101,14 @@ class Scope(NamedTuple):
 class Certificate(BaseModel):
     """A statement with its constants and assumptions; kinds derive from it.
 
-    What a ledger needs is asked of a kind, and not of a certificate: the ledger repeats numbers, so that it can speak
-    of versions without reading their certificates.
+    A ledger asks the kind, not a certificate: the ledger repeats numbers, so that it can describe versions without
+    reading their certificates.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     takes_noisy_steps: ClassVar[bool] = False
-    """Whether removals of models with such certificates take noisy steps, so that their number says something."""
+    """Whether removals from models with such certificates take noisy steps, so that their number is meaningful."""
     publishes_weights: ClassVar[bool] = True
     """Whether models with such certificates are published."""
 
@@ -119,9 +119,9 @@ class Certificate(BaseModel):
     unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What a guesser doesn't know."""
     provided: ClassVar[str] = ""
-    """The condition to name before the share of right guesses, where that is equality."""
+    """The condition to name before the share of right guesses, for guarantees of equality."""
 
-    if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
+    if TYPE_CHECKING:  # Fields of a base would come first in files; each kind declares its own, in order.
 
         @property
         def kind(self) -> str:
@@ -129,7 +129,7 @@ class Certificate(BaseModel):
 
         @property
         def not_promised(self) -> tuple[str, ...]:
-            """What nobody should read into it."""
+            """What the certificate does not promise."""
 
         mechanism: str
         guarantee: str
@@ -140,12 +140,12 @@ class Certificate(BaseModel):
 
     @classmethod
     def made(cls, numbers: Mapping[str, Any] | None = None, *, context: Any = None, **constants: Any) -> Self:
-        """Return the certificate with some constants, by their fields, and with all numbers and words that follow.
+        """Return the certificate with the given constants and all numbers and words that follow from them.
 
         Args:
-            numbers: What `recomputed` would return, of who has it already.
-            context: What the validators of its fields may know.
-            constants: All other fields but those of `words`.
+            numbers: The result of `recomputed`, if already known.
+            context: Context for the validators of its fields.
+            constants: All other fields except those of `words`.
         """
         known = cls.model_construct(**constants).recomputed() if numbers is None else numbers
         words = cls.model_construct(**{**constants, **known}).words()
@@ -157,10 +157,10 @@ class Certificate(BaseModel):
 
     @abstractmethod
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
 
     def summary(self) -> str:
-        """Return the whole statement for people: what it means first, then its numbers."""
+        """Return the whole statement in plain words: its meaning first, then its numbers."""
         meaning, details = self.meaning(), self.details()
         if self.lost:
             counts = "not counted" if self.stated().epsilon_all_published is None else "counted"
@@ -168,12 +168,12 @@ class Certificate(BaseModel):
         return details if meaning is None else f"{meaning} {details}"
 
     def share(self) -> Share | None:
-        """Return how many guesses whether removed records were in the model are right at most; None if unknown."""
+        """Return the largest share of right guesses whether removed records were in the model; None if unknown."""
         proved = self.guarantee in ("upper bound", "exact") and self.has_removed
         return self.stated().share if proved else None
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return all shares of right guesses that its sentences name."""
+        """Return all shares of right guesses that the certificate's sentences name."""
         share = self.share()
         return () if share is None else (share,)
 
@@ -193,7 +193,7 @@ class Certificate(BaseModel):
         return f"This person may know {self.known}, but not {self.unknown}."
 
     def meaning(self) -> str | None:
-        """Return what the guarantee means, in sentences without terms; None where it bounds no guesses."""
+        """Return the meaning of the guarantee in plain sentences; None if it bounds no guesses."""
         share = self.share()
         if share is None:
             return None
@@ -204,71 +204,71 @@ class Certificate(BaseModel):
         return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
-        """Return what holds where requests depended on what a model had said, in sentences without terms, if any."""
+        """Return what holds if requests depended on a model's output, in plain sentences, if anything."""
         return None
 
     def with_earlier_versions(self) -> str:
-        """Return what holds for somebody who has all versions, as a sentence without terms."""
+        """Return what holds for an observer of all versions, as a plain sentence."""
         return "No limit is given for what they show."
 
     def share_with_earlier_versions(self) -> Share | None:
-        """Return how many guesses of somebody who has all versions are right at most; None if unknown."""
+        """Return the largest share of right guesses by an observer of all versions; None if unknown."""
         return None
 
     def with_known_number(self) -> str:
-        """Return how the number of removed records enters the comparison, as a sentence without terms."""
+        """Return how the number of removed records enters the comparison, as a plain sentence."""
         raise NotImplementedError
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether secret files may depend on records that left with the first of the versions read so."""
+        """Return whether secret files may depend on records that left with the first version read in this way."""
         return False
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return for whom a statement with these numbers holds, of kinds that a ledger's versions have.
+        """Return the scope of a statement with these numbers, for kinds that a ledger's versions have.
 
         Args:
             stated: The numbers.
-            release: What it speaks of, such as "version 3".
+            release: The release that it covers, such as "version 3".
         """
         raise NotImplementedError
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records left a ledger's version, of kinds that such versions have.
+        """Return how records were removed from a ledger's version, for kinds that such versions have.
 
         Args:
-            steps: Noisy steps that were taken.
+            steps: Number of noisy steps that were taken.
             reading: Whether all records were read for it.
         """
         raise NotImplementedError
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return what was done to the model, in sentences without terms; arguments as of `removed_by`."""
+        """Return what was done to the model, in plain sentences; the arguments are those of `removed_by`."""
         raise NotImplementedError
 
     @property
     def schedule(self) -> Schedule | None:
-        """The noisy steps that it speaks of, if it speaks of any."""
+        """The noisy steps that the certificate covers, if any."""
         return None
 
     @property
     def has_removed(self) -> bool:
-        """Whether records were removed from the model that it speaks of, or may be without changing the model."""
+        """Whether records were removed from the certified model, or may be removed without changing it."""
         return not self.is_empty
 
     @property
     def is_empty(self) -> bool:
-        """Whether it guarantees nothing yet, for nothing was removed yet."""
+        """Whether it guarantees nothing yet, because nothing was removed yet."""
         return False
 
     @property
     def lost(self) -> int:
-        """How many releases it knows of that were published and lost: see `certificate.lost`."""
+        """Number of releases that were published and lost, as far as it knows; see `certificate.lost`."""
         return 0
 
     def of_one_release(self) -> Self:
-        """Return what it states of the release that came last, without what it states of all: more are published."""
+        """Return its statement on the last release, without that on all releases, because more are published."""
         return self
 
     @property
@@ -278,35 +278,35 @@ class Certificate(BaseModel):
 
     @property
     def not_checked(self) -> str:
-        """How many assumptions the software does not check, in words."""
+        """The number of assumptions that the software does not check, in words."""
         return f"{counted(len(self.unchecked), 'assumption')} not checked"
 
     @abstractmethod
     def limits(self) -> Mapping[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible, and which are, in words."""
+        """Return for each field whether its value is possible, and the possible values in words."""
 
     @abstractmethod
     def recomputed(self) -> Mapping[str, Any]:
-        """Return the numbers that follow from the constants, by their fields.
+        """Return the numbers that follow from the constants, by field.
 
         Raises:
             CertificateError: The constants are impossible.
-            ParameterError: The same, where a formula finds it.
+            ParameterError: A formula finds the constants impossible.
         """
 
     def words(self) -> Mapping[str, Any]:
-        """Return what must be stated in words, by fields."""
+        """Return what must be stated in words, by field."""
         return {}
 
     def possible(self) -> Mapping[str, Any]:
-        """Return the recomputed numbers; raise `CertificateError` where no mechanism has such constants."""
+        """Return the recomputed numbers; raise `CertificateError` if no mechanism has such constants."""
         try:
             return self.recomputed()
         except ParameterError as error:
             raise CertificateError(f"{self.title} states impossible constants: {error}") from error
 
     def check(self) -> None:
-        """Compare what it states with what its constants give.
+        """Compare the certificate's statement with what its constants give.
 
         Raises:
             CertificateError: Something differs.
@@ -317,34 +317,34 @@ class Certificate(BaseModel):
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The certificate's name in messages."""
         return "the certificate"
 
     def require(self, limits: Mapping[str, tuple[bool, str]], must: str = "must be") -> None:
-        """Raise `CertificateError` for the first field whose value is not possible; arguments as of `limits`."""
+        """Raise `CertificateError` for the first field whose value is not possible by the result of `limits`."""
         for name, (holds, right) in limits.items():
             if not holds:
                 raise CertificateError(f"{self.title} states {name} = {getattr(self, name)!r}, {must} {right}")
 
     def require_numbers(self, due: Mapping[str, Any]) -> None:
-        """Raise `CertificateError` for the first number that is not as computed; arguments as of `recomputed`."""
+        """Raise `CertificateError` for the first number that differs from that in the result of `recomputed`."""
         for name, computed in due.items():
             self.require_number(name, getattr(self, name), computed)
 
     def require_number(self, name: str, stated: Any, computed: Any, tolerance: float = TOLERANCE) -> None:
-        """Raise `CertificateError` where a number is not the one that was computed."""
+        """Raise `CertificateError` if a number differs from the computed one."""
         if not same(stated, computed, tolerance):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 
     def require_words(self, due: Mapping[str, Any], than: str = "it must") -> None:
-        """Raise `CertificateError` for the first field that is not as it must be; arguments as of `words`."""
+        """Raise `CertificateError` for the first field that differs from the result of `words`."""
         for name, right in due.items():
             said = getattr(self, name)
             if said != right:
                 raise CertificateError(f"{self.title} states other {name} than {than}: {said!r} instead of {right!r}")
 
     def is_like(self, other: "Certificate") -> bool:
-        """Return whether another states the same, whichever code wrote it."""
+        """Return whether another certificate states the same, whichever code version wrote it."""
         return self == other.model_copy(update={"code_version": self.code_version})
 
     @classmethod
@@ -352,21 +352,21 @@ class Certificate(BaseModel):
         """Read a certificate of this kind.
 
         Raises:
-            DataError: The file is missing or is no certificate of this kind.
+            DataError: The file is missing or is not a certificate of this kind.
         """
         return read_model(path, cls, "a certificate")
 
     def write(self, path: str | Path) -> None:
-        """Write it as JSON, atomically, and its evidence beside it if it has any."""
+        """Write the certificate as JSON, atomically, and any evidence beside it."""
         write_model(path, self)
 
 
 def verify(certificate: Certificate) -> None:
-    """Recompute what a certificate states, in numbers and in words.
+    """Recompute a certificate's statement, both numbers and words.
 
     Raises:
-        CertificateError: The certificate states what its constants do not give.
-        AssumptionError: What its statement needs does not hold for its constants.
+        CertificateError: The certificate's statement does not follow from its constants.
+        AssumptionError: An assumption of its statement does not hold for its constants.
     """
     _require_sizes(certificate.model_dump())
     try:
@@ -376,7 +376,7 @@ def verify(certificate: Certificate) -> None:
 
 
 def _require_sizes(stated: Any, name: str = "") -> None:
-    """Raise `CertificateError` if a whole number is so large that no float holds it: JSON sets no bound."""
+    """Raise `CertificateError` if a whole number is too large for a float, because JSON sets no bound."""
     if isinstance(stated, dict):
         for key, value in stated.items():
             _require_sizes(value, key)
@@ -391,23 +391,23 @@ def _require_sizes(stated: Any, name: str = "") -> None:
 
 
 def bet_on_one(relation: Relation) -> str:
-    """Return the bet on a single record: under replace-one there always is one."""
+    """Return the bet on a single record: under replace-one there is always one in its place."""
     other = ", or another in its place," if relation == "replace-one" else ""
     return f"one particular record{other} was in the training data"
 
 
 def the_left(n: int) -> str:
-    """Return the records that are left, in words."""
+    """Return the remaining records, in words."""
     return "the one record that is left" if n == 1 else f"the {n} records that are left"
 
 
 def or_nothing(value: float | None) -> str:
-    """Return a number for people, rounded up; None says nothing."""
+    """Return a number as text, rounded up; None means that nothing is guaranteed."""
     return "nothing" if value is None else rounded_up(value)
 
 
 def same(stated: object, computed: object, tolerance: float = TOLERANCE) -> bool:
-    """Return whether two numbers, or all those of two tuples, are equal up to rounding; None is equal to None only."""
+    """Return whether two numbers, or two tuples of numbers, are equal up to rounding; None equals only None."""
     if isinstance(stated, tuple) and isinstance(computed, tuple):
         pairs = zip(stated, computed, strict=False)
         return len(stated) == len(computed) and all(same(*pair, tolerance) for pair in pairs)

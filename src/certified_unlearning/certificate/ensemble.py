@@ -1,8 +1,8 @@
-"""Certificates of an ensemble whose answers are those of one that never knew the removed records.
+"""Certificates of an ensemble whose answers are those of one that never saw the removed records.
 
-What is certified is every answer, by the rule that gives it: nothing is stated of the parameters, which were learned
-with removed records until their shard is trained again. What anybody can recompute is when that happens: it follows
-from where the removed records lay, and from nothing that they said.
+Every answer is certified, by the rule that gives it. Nothing is stated about the parameters, which depend on removed
+records until their shard is trained again. Anybody can recompute when that happens: it follows from the removed
+records' places, and from nothing in the records.
 """
 
 import functools
@@ -24,7 +24,7 @@ COMPARATOR = (
     "the slice that was drawn for its number, in as many updates, with the same constants and type of numbers"
 )
 ANEW = "the answers of the ensemble trained from the same starts, on the same slices of the records that are left"
-"""What an answer is compared with, in short."""
+"""The comparator of an answer, in short."""
 NOT_PROMISED = (
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret",
@@ -45,35 +45,33 @@ class EnsembleCertificate(Certificate):
         kind: ``ensemble``.
         mechanism: ``certified-ensemble``.
         guarantee: ``exact``: answers are equal, not close.
-        comparator: With what.
-        not_promised: What nobody should read into it.
+        comparator: The comparator of an answer.
+        not_promised: What the certificate does not promise.
         n_learned: Number of records at the start.
-        deleted: Records deleted since.
-        requests: In so many requests.
-        lost_releases: Versions that gave answers and were lost, as the directory was restored from a backup without
-            them; left out for none.
-        n: Number of records now.
-        features_in: Inputs of a network.
-        hidden: Units of each hidden layer.
-        classes: At least 2.
-        loss: Of a record.
-        shards: ``S``.
-        slices: ``R`` of each shard.
+        deleted: Number of records deleted since.
+        requests: Number of these requests.
+        lost_releases: Number of versions that gave answers and were lost, because the directory was restored from a
+            backup without them; omitted if 0. n: Number of records now.
+        features_in: Number of inputs of a network.
+        hidden: Number of units of each hidden layer.
+        classes: Number of classes, at least 2.
+        loss: Loss of a record.
+        shards: Number of shards, ``S``.
+        slices: Number of slices of each shard, ``R``.
         budgets: ``k`` of each box, in rising order.
-        epochs: Updates of each stage.
-        step_size: ``alpha``.
-        clipping: Of each record's gradient.
-        bound: To which.
-        rounding: ``outward``; naive bounds are no proof.
-        dtype: Of training and of bounds.
-        removed: For every request in which slices its records lay (``shard x slices + slice``), and how many in each.
-        pending: For every shard how many records have left it since it was trained; none is trained with more than the
-            largest budget.
-        trained_again: How often a shard was trained again.
-        assumptions: What it rests on.
+        epochs: Number of updates of each stage.
+        step_size: Step size ``alpha``.
+        clipping: How each record's gradient is clipped.
+        bound: Bound to clip to.
+        rounding: ``outward``; naive bounds are not a proof.
+        dtype: Type of numbers in training and bounds.
+        removed: The slices (``shard x slices + slice``) of every request's records, and the number of records in each.
+        pending: The number of records that left each shard since it was trained; never more than the largest budget.
+        trained_again: Number of times a shard was trained again.
+        assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
         features: How features were made; ``given`` by an estimator's user.
-        code_version: Which code ran.
+        code_version: Version of the code that ran.
     """
 
     publishes_weights = False
@@ -113,17 +111,17 @@ class EnsembleCertificate(Certificate):
         """Return the certificate after requests.
 
         Args:
-            removed: For every request where its records lay.
-            constants: All that is fixed, by its name here, ``n_learned`` among them.
+            removed: The places of every request's records.
+            constants: All fixed fields by name, including ``n_learned``.
         """
         return cls.made(**constants, removed=tuple(map(tuple, removed)))
 
     def stated(self) -> Stated:
-        """Return no numbers: answers have none."""
+        """Return a statement without numbers, because answers have none."""
         return Stated(None, None, None, None, adjacency="removals")
 
     def meaning(self) -> str | None:
-        """Return what holds of answers, as a sentence without terms."""
+        """Return what holds for answers, as a plain sentence."""
         return (
             "Every answer that the current model gives is the one that it would give if it had been "
             "trained without the removed records."
@@ -132,7 +130,7 @@ class EnsembleCertificate(Certificate):
         )
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         pending = sum(self.pending)
         return (
             f"answers are those of {counted(self.shards, 'shard')} trained on {the_left(self.n)}; of "
@@ -142,10 +140,10 @@ class EnsembleCertificate(Certificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return that it holds for every answer, whatever was asked before, and that nothing else may be published."""
+        """Return the scope: every answer, whatever was asked before; nothing else may be published."""
         return Scope(
             compared_with=ANEW,
-            # Every answer is equal whatever was asked, and why.
+            # States that every answer is equal whatever was asked, and why.
             adaptive=True,
             sentence=f"certified: every answer of {release} is one of {ANEW}; where that is not sure `unlearn predict` "
             "gives none, and which inputs have none leaks. Its parameters know removed records until their shards are "
@@ -154,11 +152,11 @@ class EnsembleCertificate(Certificate):
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records left a version."""
+        """Return how records were removed from a version."""
         return "bounding what shards answer without them, and training those again whose budget was spent"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return how many records are still in the parameters."""
+        """Return how many removed records the parameters still depend on."""
         left = sum(self.pending)
         if not left:
             return "All parts of the model that depended on removed records were trained again without them."
@@ -169,7 +167,7 @@ class EnsembleCertificate(Certificate):
         )
 
     def with_known_number(self) -> str:
-        """Return that the ensemble compared with has the slices that were drawn for the first records."""
+        """Return the sentence that the comparator has the slices that were drawn for the first records."""
         return (
             "How many records were removed counts as known: the model compared with has the same parts, which were "
             "made for the number of records at the start."
@@ -177,7 +175,7 @@ class EnsembleCertificate(Certificate):
 
     @property
     def lost(self) -> int:
-        """How many versions gave answers and were lost."""
+        """Number of versions that gave answers and were lost."""
         return self.lost_releases
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
@@ -185,22 +183,22 @@ class EnsembleCertificate(Certificate):
         return sum(self.pending) > 0
 
     def check(self) -> None:
-        """Replay the requests, and compare where the ensemble stands with what is stated; see `Certificate.check`."""
+        """Replay the requests, and compare the resulting state with the statement; see `Certificate.check`."""
         self.require_words({**self.possible(), **self.words()})
         self.require(self.limits())
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible."""
+        """Return for each field whether its value is possible."""
         return {
             "hidden": (all(units >= 1 for units in self.hidden), "numbers above 0"),
             "features": possible_features(self.features),
         }
 
     def recomputed(self) -> dict[str, Any]:
-        """Return where the ensemble stands after its requests.
+        """Return the state of the ensemble after its requests.
 
-        That parameters and boxes follow from the records cannot be seen from a certificate: whoever holds the model
-        directory verifies that (`unlearn verify` of the directory trains again).
+        A certificate cannot show that parameters and boxes follow from the records. `unlearn verify` of the model
+        directory checks that by training again.
         """
         standing = replayed(Sharding(self.n_learned, self.shards, self.slices, self.budgets), self.removed)
         n = sum(standing.left)
@@ -227,7 +225,7 @@ class EnsembleCertificate(Certificate):
 
 @functools.cache
 def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
-    """Return what certified answers rest on."""
+    """Return the assumptions of certified answers."""
     return (
         Assumption(
             statement="an answer is given only where no assignment of the votes that are not known could change it",

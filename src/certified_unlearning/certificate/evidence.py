@@ -19,11 +19,11 @@ from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import widths as widths
 
 OF_DESCENT = ("loss", "step_size", "decay", "clipping", "bound", "weight_decay", "momentum", "nesterov")
-"""Constants of a certificate that training was made with."""
+"""Constants of a certificate that determined training."""
 
 
 def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, Any]:
-    """Return what a certificate states of inputs, all of which follows from the evidence."""
+    """Return a certificate's statements on inputs, all of which follow from the evidence."""
     radii = learned.radii(rows)
     return {
         "predictions": tuple(learned.classes(rows).tolist()),
@@ -34,7 +34,7 @@ def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[st
 
 
 def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: bytes) -> bytes:
-    """Return a safetensors file of parameters, boxes, inputs, labels if they are known, and a text of constants."""
+    """Return a safetensors file of parameters, boxes, inputs, labels if known, and the constants as text."""
     found = {"rows": rows, "constants": torch.tensor([*constants], dtype=torch.uint8), **learned.tensors}
     if labels is not None:
         found["labels"] = labels.long()
@@ -42,19 +42,21 @@ def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: byt
 
 
 def network_of(constants: Mapping[str, Any]) -> Network:
-    """Return the network that a certificate's constants describe, if training could have been as they say.
+    """Return the network that a certificate's constants describe, if such training is possible.
 
     Raises:
-        CertificateError: They are impossible.
+        CertificateError: The constants are impossible.
     """
     try:
         network = Network.dense(*constants["widths"])
         require_loss(constants["loss"], network.outputs)
         Descent(**{name: constants[name] for name in OF_DESCENT})
         smallest = constants["smallest_batch"]
+        # A batch that has a public row cannot be emptied; which ones have, a certificate does not say.
+        removable = smallest - bool(constants.get("public_records", 0))
         for k in constants["budgets"]:
             Neighbourhood(constants["changes"]).require(
-                k, batch=smallest, removable=smallest, clips=constants["clipping"] != "none"
+                k, batch=smallest, removable=removable, clips=constants["clipping"] != "none"
             )
     except (ParameterError, AssumptionError) as error:
         raise CertificateError(f"the certificate states impossible constants: {error}") from error
@@ -72,10 +74,10 @@ def unpacked(
     inputs: int,
     constants: bytes,
 ) -> tuple[Learned, Tensor, Tensor | None]:
-    """Return the model that a file of evidence holds, its inputs and their labels.
+    """Return the model in a file of evidence, its inputs and their labels.
 
     Raises:
-        CertificateError: It does not hold what a certificate says, or its boxes are none.
+        CertificateError: The file does not match the certificate, or its boxes are invalid.
     """
     try:
         tensors = safetensors.torch.load(evidence)

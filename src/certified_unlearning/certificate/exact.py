@@ -1,7 +1,7 @@
-"""Certificates of exact unlearning: model and stored state have the law of a run on the records that are left.
+"""Certificates of exact unlearning: model and stored state have the law of a run on the remaining records.
 
-There is no epsilon to compute: it is 0 for requests that were chosen obliviously. What a certificate can state beside
-that, and what anybody can recompute, is how often a request computes again, at most.
+There is no epsilon to compute: it is 0 for requests that were chosen obliviously. In addition a certificate states an
+upper bound on how often a request computes again, which anybody can recompute.
 """
 
 import functools
@@ -23,7 +23,7 @@ COMPARATOR = (
     "stored state together have the same law"
 )
 ANEW = "the same steps from nothing on the records that are left"
-"""What a release is compared with, in short."""
+"""The comparator of a release, in short."""
 NOT_PROMISED = (
     "nothing towards the records that stay: learning is not private",
     "nothing where requests were chosen after seeing a model, a state, or how long a request took",
@@ -37,35 +37,35 @@ class ExactCertificate(Certificate):
 
     Attributes:
         kind: ``exact``.
-        mechanism: Which algorithm.
-        loss: Of a record, with an l2 regulariser of strength ``strong_convexity`` in every record's loss.
+        mechanism: Name of the algorithm.
+        loss: Loss of a record, with an l2 regulariser of strength ``strong_convexity`` in every record's loss.
         guarantee: ``exact``: equal in law.
-        comparator: With what.
-        not_promised: What nobody should read into it.
+        comparator: The comparator.
+        not_promised: What the certificate does not promise.
         epsilon: 0.
         delta: 0.
         n_learned: Number of records at the start.
-        deleted: Records deleted since.
-        inserted: Records inserted since.
-        requests: In so many requests.
-        lost_releases: Releases that were published and lost, as the directory was restored from a backup without them;
-            left out for none.
+        deleted: Number of records deleted since.
+        inserted: Number of records inserted since.
+        requests: Number of these requests.
+        lost_releases: Releases that were published and lost, because the directory was restored from a backup without
+            them; left out for none.
         n: Number of records now.
         d: Number of weights.
-        classes: At least 2.
-        strong_convexity: ``lambda``.
-        steps: ``T``.
-        batch_size: ``m``, of uniform subsets without replacement.
-        step_size: ``eta``.
-        radius: Of the ball that models are projected on; None for none.
-        sigma: Standard deviation of a gradient's noise, of noisy-sgd and accelerated-noisy-sgd.
-        quantum: Spacing of the grid, of quantized-sgd.
+        classes: Number of classes, at least 2.
+        strong_convexity: Strong convexity ``lambda``.
+        steps: Number of steps ``T``.
+        batch_size: Size ``m`` of the uniform subsets without replacement.
+        step_size: Step size ``eta``.
+        radius: Radius of the ball that models are projected onto; None for none.
+        sigma: Standard deviation of a gradient's noise, for noisy-sgd and accelerated-noisy-sgd.
+        quantum: Spacing of the grid, for quantized-sgd.
         recompute_probability: An upper bound for the next deletion: ``1 - (1 - m / n)^T``.
-        assumptions: What it rests on.
-        noise_source: Where the randomness came from.
+        assumptions: The assumptions of the guarantee.
+        noise_source: Source of the randomness.
         dataset: Name of the data set.
         features: How features were made; ``given`` by an estimator's user.
-        code_version: Which code ran.
+        code_version: Version of the code that ran.
     """
 
     provided = (
@@ -105,11 +105,11 @@ class ExactCertificate(Certificate):
 
     @classmethod
     def of(cls, **constants: Any) -> Self:
-        """Return the certificate of mechanism, loss, counts and constants, by their names here; ``n`` follows."""
+        """Return the certificate with mechanism, loss, counts and constants, by field name; ``n`` follows."""
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
     def stated(self) -> Stated:
-        """Return its numbers; two states together tell more than one, and nothing is stated of all of them."""
+        """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
         return Stated(self.epsilon, 0.0, 0.0, None)
 
     @property
@@ -119,11 +119,11 @@ class ExactCertificate(Certificate):
 
     @property
     def lost(self) -> int:
-        """How many releases were published and lost."""
+        """Number of releases that were published and lost."""
         return self.lost_releases
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         return (
             f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
             f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
@@ -131,7 +131,7 @@ class ExactCertificate(Certificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return that it holds for whoever sees one release only, of requests that depend on nothing published."""
+        """Return the scope: an observer of one release only, and requests that depend on nothing published."""
         return Scope(
             compared_with=ANEW,
             adaptive=False,
@@ -142,11 +142,11 @@ class ExactCertificate(Certificate):
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records left a version."""
+        """Return how records were removed from a version."""
         return "exact unlearning"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return that what depended on the records was computed again where it had to be."""
+        """Return the sentence that results that depended on the records were computed again where necessary."""
         again = (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
@@ -161,14 +161,14 @@ class ExactCertificate(Certificate):
         )
 
     def with_known_number(self) -> str:
-        """Return that a fresh run has as many records, and constants that were fixed for the first ones."""
+        """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible, and fit each other."""
+        """Return for each field whether its value is possible and fits the others."""
         n = self.n_learned - self.deleted + self.inserted
         edits = self.deleted + self.inserted
         noisy = self.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
@@ -193,10 +193,10 @@ class ExactCertificate(Certificate):
         }
 
     def recomputed(self) -> dict[str, float]:
-        """Return the bound of how often the next deletion computes again.
+        """Return the bound on the probability that the next deletion computes again.
 
-        That the state follows its algorithm cannot be seen from a certificate: whoever holds the state and the records
-        checks that, iteration by iteration (`ExactLogisticRegression.check`).
+        A certificate cannot show that the state follows its algorithm. `ExactLogisticRegression.check` does so from the
+        state and the records, iteration by iteration.
         """
         return {"recompute_probability": subsampling_tv(n=self.n, batch_size=self.batch_size, steps=self.steps)}
 
@@ -214,7 +214,7 @@ class ExactCertificate(Certificate):
 
 @functools.cache
 def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tuple[Assumption, ...]:
-    """Return what exactness rests on."""
+    """Return the assumptions of exactness."""
     seed = noise_source == "seed"
     return (
         Assumption(

@@ -1,4 +1,4 @@
-"""How many guesses about removed records are right at most: in numbers, in words, and what that follows from."""
+"""The largest share of right guesses about removed records: in numbers, in words, and with its formula."""
 
 import math
 from fractions import Fraction
@@ -12,8 +12,8 @@ class Share(NamedTuple):
     """An upper bound of the share of right guesses.
 
     Attributes:
-        value: From 0.5 to 1, rounded up.
-        formula: What it was computed by, for people who know its terms.
+        value: The share, from 0.5 to 1, rounded up.
+        formula: The formula that gave it, in technical terms.
         terms: The numbers in that formula, rounded up.
     """
 
@@ -23,7 +23,7 @@ class Share(NamedTuple):
 
     @classmethod
     def of_gaussian(cls, mu: float, extra_delta: float) -> Self:
-        """Return what Gaussian differential privacy leaves; see `right_guesses_of_gaussian`."""
+        """Return the share that Gaussian differential privacy allows; see `right_guesses_of_gaussian`."""
         return cls(
             right_guesses_of_gaussian(mu, extra_delta=extra_delta),
             "Phi(mu / 2) + extra_delta / 2",
@@ -32,7 +32,7 @@ class Share(NamedTuple):
 
     @classmethod
     def of_epsilon(cls, epsilon: float, delta: float) -> Self:
-        """Return what an (epsilon, delta) guarantee leaves; see `right_guesses`."""
+        """Return the share that an (epsilon, delta) guarantee allows; see `right_guesses`."""
         return cls(
             right_guesses(epsilon=epsilon, delta=delta),
             "1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))",
@@ -46,12 +46,12 @@ class Share(NamedTuple):
 
     @property
     def of_1000(self) -> int:
-        """How many of 1,000 guesses are right at most, on average, rounded up."""
+        """Largest number of right guesses among 1,000, on average, rounded up."""
         return math.ceil(1000 * Fraction(self.value))
 
 
 def so_many_are_right(share: Share) -> str:
-    """Return how many guesses are right at most, in words."""
+    """Return the largest share of right guesses, in words."""
     if share.value == 0.5:
         return "half of such guesses are right on average, as with a coin"
     if share.value > 0.999:
@@ -60,7 +60,7 @@ def so_many_are_right(share: Share) -> str:
 
 
 def so_many_of_1000_are_right(share: Share) -> str:
-    """Return how many of 1,000 guesses are right at most, on average, in words."""
+    """Return the largest number of right guesses among 1,000, on average, in words."""
     if share.value == 0.5:
         return "500 of 1,000 such guesses are right on average, as with a coin"
     if share.value > 0.999:

@@ -1,4 +1,4 @@
-"""The kinds of certificates, by what their files call them."""
+"""The kinds of certificates, by their name in files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,10 +25,10 @@ KINDS: Mapping[str, type[Certificate]] = {
 
 
 def read_any(path: str | Path) -> Certificate:
-    """Read a certificate of any kind; files of those of noisy steps name none.
+    """Read a certificate of any kind; files of certificates of noisy steps name no kind.
 
     Raises:
-        DataError: The file is missing or is no certificate.
+        DataError: The file is missing or is not a certificate.
     """
     content = read_json(path)
     kind = content.get("kind") if isinstance(content, dict) else None

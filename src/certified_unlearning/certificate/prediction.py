@@ -1,8 +1,8 @@
 """Certificates of single predictions: labels that retraining without any k records would not change.
 
-A certificate names its evidence, a file that lies beside it: parameters, a box for each budget, and the inputs. From
-that file anybody who may see it recomputes every label, every radius and every share (`certificate.evidence`). The file
-is secret, as the training data are: its parameters were learned with the records.
+A certificate names its evidence, a file that lies beside it: parameters, a box for each budget, and the inputs. Anybody
+who may see that file can recompute every label, every radius and every share (`certificate.evidence`). The file is as
+secret as the training data: its parameters were learned with the records.
 """
 
 import functools
@@ -21,7 +21,7 @@ from certified_unlearning.files import atomic_path
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Changes, Clipping, Differences, IntervalProduct, NetworkLoss
 
-if TYPE_CHECKING:  # What only makes certificates of models, and recomputes them, imports PyTorch.
+if TYPE_CHECKING:  # Only making and recomputing certificates needs PyTorch.
     from torch import Tensor
 
     from certified_unlearning.mechanisms.certified_sgd.learned import Learned
@@ -41,9 +41,9 @@ class EvidenceFile(BaseModel):
     """The file that a certificate is recomputed from.
 
     Attributes:
-        file: Its name; it lies beside the certificate.
-        sha256: Its digest. It holds parameters, boxes, inputs, their labels if they are known, and all constants and
-            words of the certificate: a certificate whose k, neighbours or names of classes were changed is found.
+        file: Its name; it is beside the certificate.
+        sha256: Its digest. The file holds parameters, boxes, inputs, labels if known, and all constants and words of
+            the certificate, so a changed k, neighbours or class names are detected.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,38 +61,39 @@ class PredictionCertificate(Certificate):
         guarantee: ``exact``: certified labels are equal, not close.
         comparator: With what.
         not_promised: What nobody should read into it.
-        n: Number of records.
+        n: Number of records that may be removed.
+        public_records: Number of public rows besides, which stay in every data set.
         widths: Inputs, hidden units and logits of the network, of dense layers with ReLU between them.
-        loss: Of a record.
-        epochs: Passes over the batches.
-        batches: Of an epoch.
-        smallest_batch: Records of the smallest one.
-        updates: ``epochs x batches``.
-        step_size: ``alpha``.
-        decay: ``eta``: update ``n`` has step size ``alpha / (1 + eta n)``.
-        clipping: Of each record's gradient.
-        bound: To which.
-        weight_decay: Decoupled.
-        momentum: ``mu``.
+        loss: Loss of a record.
+        epochs: Number of passes over the batches.
+        batches: Number of batches of an epoch.
+        smallest_batch: Number of records of the smallest batch.
+        updates: Number of updates, ``epochs x batches``.
+        step_size: Step size ``alpha``.
+        decay: Decay ``eta``: update ``n`` has step size ``alpha / (1 + eta n)``.
+        clipping: How each record's gradient is clipped.
+        bound: Bound to clip to.
+        weight_decay: Decoupled weight decay.
+        momentum: Momentum ``mu``.
         nesterov: Whether steps look ahead.
-        changes: Which neighbours each box covers.
+        changes: The neighbours that each box covers.
         normaliser: ``present``: means over the records that are there.
         budgets: ``k`` of each box, the number of changes in every batch.
         products: How products were bounded.
-        differences: How differences of logits were; ``joint`` in files that do not say.
-        rounding: ``outward``; naive bounds are no proof.
-        dtype: Of training and of bounds.
+        differences: How differences of logits were bounded; ``joint`` in files without this field.
+        rounding: ``outward``; naive bounds are not a proof.
+        dtype: Type of numbers in training and bounds.
         classes: Names of the classes, in the order of labels.
         predictions: The label of each input.
         radii: The largest budget that certifies it; 0 for none.
-        shares: Of the inputs that each budget certifies.
-        accuracy: Between which shares of right labels all neighbours' models lie, for each budget; None where true
-            labels are not known.
-        evidence: What it is recomputed from.
-        assumptions: What it rests on.
+        shares: Share of the inputs that each budget certifies.
+        accuracy: Bounds on the share of right labels of all neighbours' models, for each budget; None if true labels
+            are not known.
+        evidence: The file that it is recomputed from.
+        assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
         features: How features were made; ``given`` by an estimator's user.
-        code_version: Which code ran.
+        code_version: Version of the code that ran.
     """
 
     kind: Literal["prediction"] = "prediction"
@@ -101,6 +102,7 @@ class PredictionCertificate(Certificate):
     comparator: str
     not_promised: tuple[str, ...]
     n: int = Field(ge=1)
+    public_records: int = Field(default=0, ge=0, exclude_if=lambda count: count == 0)
     widths: tuple[int, ...] = Field(min_length=2)
     loss: NetworkLoss
     epochs: int = Field(ge=1)
@@ -145,6 +147,7 @@ class PredictionCertificate(Certificate):
         batches: int,
         classes: Sequence[str],
         labels: "Tensor | None" = None,
+        public_records: int = 0,
         file: str = "evidence.safetensors",
         dataset: str = "own",
         features: str = GIVEN,
@@ -156,25 +159,30 @@ class PredictionCertificate(Certificate):
             learned: The model.
             rows: Inputs, as the network takes them, shape ``(inputs, features)``.
             n: Number of records.
-            batches: Of an epoch.
+            batches: Number of batches of an epoch.
             classes: Names of the classes.
             labels: True labels of the inputs, if they are known.
+            public_records: Number of public rows besides.
             file: Name of the file of evidence, which `write` makes beside the certificate.
             dataset: Name of the data set.
             features: How features were made.
 
         Raises:
-            ParameterError: Rounding is naive, or the network has other than dense layers.
+            ParameterError: Rounding is naive, weight decay is inside the velocity, or the network has other than dense
+                layers.
         """
         from certified_unlearning.certificate import evidence
 
         if not settings.bounding.rounding.is_outward:
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
+        if settings.descent.couples_decay:
+            raise ParameterError("certificates state decoupled weight decay, but couples_decay has it in the velocity")
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         made = cls.made(
             numbers=evidence.statements(learned, rows, labels),
             n=n,
+            public_records=public_records,
             widths=evidence.widths(settings.network),
             **{name: getattr(settings.descent, name) for name in evidence.OF_DESCENT},
             epochs=settings.epochs,
@@ -197,11 +205,11 @@ class PredictionCertificate(Certificate):
         return made
 
     def stated(self) -> Stated:
-        """Return no numbers: there is no epsilon of labels of single inputs together."""
+        """Return a statement without numbers: labels of single inputs have no joint epsilon."""
         return Stated(None, None, None, None, adjacency=self.changes)
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         shares = ", ".join(f"{share:.1%} at k = {k}" for k, share in zip(self.budgets, self.shares, strict=True))
         return (
             f"of {counted(len(self.predictions), 'prediction')} certified: {shares} ({self.changes} in each batch; "
@@ -209,13 +217,13 @@ class PredictionCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible, and fit each other."""
+        """Return for each field whether its value is possible and fits the others."""
         outputs, inputs = self.widths[-1], len(self.predictions)
         return {
             "updates": (self.updates == self.epochs * self.batches, "epochs x batches"),
             "smallest_batch": (
-                self.smallest_batch * self.batches <= self.n,
-                f"at most n / batches = {self.n / self.batches:g}",
+                self.smallest_batch * self.batches <= self.n + self.public_records,
+                f"at most all records / batches = {(self.n + self.public_records) / self.batches:g}",
             ),
             "budgets": (
                 [*self.budgets] == sorted({*self.budgets}) and self.budgets[0] >= 1,
@@ -232,17 +240,17 @@ class PredictionCertificate(Certificate):
         return {
             "comparator": _comparator(self.changes),
             "not_promised": NOT_PROMISED,
-            "assumptions": _assumptions(self.dataset, self.features, self.differences),
+            "assumptions": _assumptions(self.dataset, self.features, self.differences, bool(self.public_records)),
         }
 
     def recomputed(self) -> dict[str, Any]:
         """Return every label, radius, share and bound of accuracy that the evidence gives.
 
-        That the boxes follow from the records cannot be seen from a certificate: whoever holds the records trains again
-        and compares (`CertifiedMLPClassifier.check`).
+        A certificate cannot show that the boxes follow from the records. `CertifiedMLPClassifier.check` does so from
+        the records, by training again.
 
         Raises:
-            CertificateError: The evidence is missing or another, boxes are none, or constants are impossible.
+            CertificateError: The evidence is missing or does not match, boxes are invalid, or constants are impossible.
         """
         from certified_unlearning.certificate import evidence
         from certified_unlearning.engine.intervals.propagation import Bounding
@@ -267,7 +275,7 @@ class PredictionCertificate(Certificate):
         return evidence.statements(*found)
 
     def check(self) -> None:
-        """Compare what it states with what its constants and its evidence give; see `Certificate.check`."""
+        """Compare the statement with what the constants and the evidence give; see `Certificate.check`."""
         self.require(self.limits())
         self.require_words(self.words())
         for name, computed in self.recomputed().items():
@@ -278,7 +286,7 @@ class PredictionCertificate(Certificate):
                 )
 
     def write(self, path: str | Path) -> None:
-        """Write it, and its evidence beside it; both whole or not at all."""
+        """Write the certificate and its evidence beside it; both whole or not at all."""
         if not self._evidence:
             raise DataError("this certificate was read without its evidence, and cannot be written with it")
         with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:
@@ -287,24 +295,24 @@ class PredictionCertificate(Certificate):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a certificate, and its evidence if that lies beside it.
+        """Read a certificate, and its evidence if that is beside it.
 
         Raises:
-            DataError: The file is missing or is no certificate, or its evidence cannot be read.
+            DataError: The file is missing or is not a certificate, or its evidence cannot be read.
         """
         found = super().read(path)
         try:
             found._evidence = Path(path).with_name(found.evidence.file).read_bytes()
         except FileNotFoundError:
-            return found  # `check` says that it is missing.
-        except (OSError, ValueError) as error:  # Others' certificates may name anything, such as "." or a directory.
+            return found  # `check` reports that it is missing.
+        except (OSError, ValueError) as error:  # Certificates may name anything, such as "." or a directory.
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise DataError(f"cannot read the evidence {found.evidence.file!r} beside {path}: {reason}") from error
         return found
 
     @property
     def _constants(self) -> bytes:
-        """All that does not follow from the evidence, as JSON: the evidence holds it, too."""
+        """All fields that do not follow from the evidence, as JSON; the evidence holds them, too."""
         return self.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
 
 
@@ -331,10 +339,16 @@ def _comparator(changes: Changes) -> str:
 
 
 @functools.cache
-def _assumptions(dataset: str, features: str, differences: Differences) -> tuple[Assumption, ...]:
+def _assumptions(dataset: str, features: str, differences: Differences, public: bool = False) -> tuple[Assumption, ...]:
     """Return what certified predictions rest on."""
     lines = differences == "updated"
     shown = "boxes and lines" if lines else "boxes"
+    stays = Assumption(
+        statement="public rows are in every data set that is compared with: nobody asks to remove one, and none holds "
+        "what somebody may",
+        status="assumed",
+        by="the software refuses requests that name one; whose they are it cannot see",
+    )
     return (
         Assumption(
             statement=f"the {'boxes and the lines of the last update' if lines else 'boxes'} follow from the records "
@@ -359,6 +373,7 @@ def _assumptions(dataset: str, features: str, differences: Differences) -> tuple
             by="start and batches are drawn by number here; what was tried before, no software can see",
         ),
         preprocessing(dataset, features),
+        *((stays,) if public else ()),
         Assumption(
             statement="single operations are rounded to nearest, exponentials are right to 4 units in the last place, "
             "and no record that is added is so large that training on it overflows",

@@ -1,7 +1,7 @@
-"""Certificates of labels that a certified network publishes with differential privacy, all of them together.
+"""Certificates of labels that a certified network publishes with differential privacy, for all labels together.
 
-What anybody can recompute is the law that labels are drawn by, and what it is worth: from the rule, epsilon, delta and
-the largest radius, in exact fractions. How many records there are is not stated: neighbours may differ in that.
+Anybody can recompute the law of the labels and its guarantee from the rule, epsilon, delta and the largest radius, in
+exact fractions. The number of records is not stated, because neighbours may differ in it.
 """
 
 import functools
@@ -25,29 +25,29 @@ COMPARATOR: dict[Relation, str] = {
 
 
 class PrivateLabelsCertificate(Certificate):
-    """A statement of differential privacy of so many labels.
+    """A statement of differential privacy for a number of labels.
 
     Attributes:
         kind: ``private-labels``.
         mechanism: ``certified-sgd``.
         guarantee: ``upper bound``.
-        comparator: With what.
-        not_promised: What nobody should read into it.
+        comparator: The comparator.
+        not_promised: What the certificate does not promise.
         rule: How labels are made private.
-        relation: When data sets are neighbours.
-        changes: What each box covers.
+        relation: Neighbouring relation of data sets.
+        changes: The neighbours that each box covers.
         largest: Boxes were trained for every ``k`` from 1 to this one.
-        classes: At least 2.
-        queries: How many labels may be published.
-        epsilon_label: Of one label.
-        delta_label: Of one label.
-        delta_of_law: The least delta at that epsilon, of the very probabilities that are drawn from.
-        epsilon: Of all queries together.
-        delta: Of all queries together.
-        assumptions: What it rests on.
+        classes: Number of classes, at least 2.
+        queries: Number of labels that may be published.
+        epsilon_label: Epsilon of one label.
+        delta_label: Delta of one label.
+        delta_of_law: The least delta at that epsilon, for the exact sampling probabilities.
+        epsilon: Epsilon of all queries together.
+        delta: Delta of all queries together.
+        assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
         features: How features were made; ``given`` by an estimator's user.
-        code_version: Which code ran.
+        code_version: Version of the code that ran.
     """
 
     seen = "all published labels"
@@ -81,11 +81,11 @@ class PrivateLabelsCertificate(Certificate):
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
-        """Return its numbers, which speak of all labels together."""
+        """Return its numbers, which cover all labels together."""
         return Stated(self.epsilon, self.delta, 0.0, self.epsilon, adjacency=self.relation)
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} under {self.relation} for "
             f"{counted(self.queries, 'label')} together, each by the rule {self.rule} ({self.guarantee} by "
@@ -93,7 +93,7 @@ class PrivateLabelsCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible, and fit each other.
+        """Return for each field whether its value is possible and fits the others.
 
         Raises:
             CertificateError: The boxes serve another relation.
@@ -111,9 +111,9 @@ class PrivateLabelsCertificate(Certificate):
         return {"features": possible_features(self.features)}
 
     def recomputed(self) -> dict[str, float]:
-        """Compute the law again, and what all labels are worth.
+        """Recompute the law, and the guarantee of all labels.
 
-        That radii are those of the records cannot be seen from a certificate: they are secret.
+        A certificate cannot show that radii are those of the records, because radii are secret.
 
         Raises:
             ParameterError: The law misses the guarantee.
@@ -133,14 +133,14 @@ class PrivateLabelsCertificate(Certificate):
         }
 
     def check(self) -> None:
-        """Compare all digits of what it states with what its constants give; see `Certificate.check`."""
+        """Compare all digits of the statement with what the constants give; see `Certificate.check`."""
         self.require(self.limits())
         self.require_words({**self.possible(), **self.words()})
 
 
 @functools.cache
 def _assumptions(relation: Relation, dataset: str, features: str) -> tuple[Assumption, ...]:
-    """Return what private labels rest on."""
+    """Return the assumptions of private labels."""
     from certified_unlearning.mechanisms.certified_sgd.releases import assumptions_of
 
     return (

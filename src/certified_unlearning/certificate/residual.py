@@ -1,7 +1,7 @@
 """Certificates of certified refit and Newton removal: noise on weights whose gradient is certified to be small.
 
-Their guarantee is another one than that of noisy steps, and so are their constants: `ResidualCertificate`, by its
-``kind``. The realised bound on the gradient is in none of them: it depends on the records.
+Their guarantee and constants differ from those of noisy steps: `ResidualCertificate` has its own ``kind``. Certificates
+never contain the realised bound on the gradient, because it depends on the records.
 """
 
 import functools
@@ -48,49 +48,51 @@ class ResidualCertificate(Certificate):
         loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1; or
             ``one-vs-rest``: the sum over classes of the logistic losses of each class against the rest.
         comparator: What a release is indistinguishable from.
-        observers: To whom each epsilon speaks.
-        not_promised: What nobody should read into it.
+        observers: The observers that each epsilon covers.
+        not_promised: What the certificate does not promise.
         adjacency: ``zero-out``: a removed record's loss is 0, the normaliser ``n`` stays.
-        epsilon: Of the model published last, requests fixed in advance, at ``delta + extra_delta``.
-        mu: The same as Gaussian differential privacy: ``budget / ((strong_convexity + public_curvature) sigma)``.
-        releases: How many models were published, the first one included.
-        lost_releases: How many of these were lost, as the directory was restored from a backup without them; left out
-            for none.
-        epsilon_all_releases: Of all of them together, at ``delta + extra_delta_all_releases``; adaptive requests too.
+        epsilon: Epsilon of the last published model, with requests fixed in advance, at ``delta + extra_delta``.
+        mu: The same guarantee as Gaussian differential privacy:
+            ``budget / ((strong_convexity + public_curvature) sigma)``.
+        releases: Number of published models, including the first.
+        lost_releases: Number of these that were lost, because the directory was restored from a backup without them;
+            omitted if 0.
+        epsilon_all_releases: Epsilon of all of them together, at ``delta + extra_delta_all_releases``, also for
+            adaptive requests.
         mu_all_releases: ``mu sqrt(releases)``.
         delta: Strictly between 0 and 1.
-        extra_delta: For random norms that are larger than supposed.
-        extra_delta_all_releases: The same, of all releases.
+        extra_delta: Addition to delta for random norms larger than assumed.
+        extra_delta_all_releases: The same, for all releases.
         n: Number of records at the start, and of those added since; public rows are counted, too.
         d: Number of weights.
-        classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
-        strong_convexity: ``m``.
+        classes: Number of classes, at least 2; 1 for ridge regression, whose targets are between -1 and 1.
+        strong_convexity: Strong convexity ``m``.
         sigma: Standard deviation of the published noise.
-        budget: ``tau``: what the gradient's norm was at most, at every release; with ``passes`` or ``added`` records,
-            ``m`` (and ``public_curvature``) times what the distance to the minimiser was at most.
-        public_records: How many of the ``n`` rows are public: they stay, in the comparator too; left out for none.
-        public_curvature: What these add to ``strong_convexity`` between the minimiser and the weights, whatever the
-            other records are, as computed from the public rows; left out for nothing.
-        removed: Records removed so far.
-        added: Records added since the start; left out for none.
-        additions: In so many releases, for each of which the data were read; left out for none.
+        budget: Upper bound ``tau`` on the gradient's norm at every release; with ``passes`` or ``added`` records, ``m``
+            (plus ``public_curvature``) times the upper bound on the distance to the minimiser.
+        public_records: Number of the ``n`` rows that are public: they stay, also in the comparator; omitted if 0.
+        public_curvature: Addition of the public rows to ``strong_convexity`` between the minimiser and the weights,
+            whatever the other records are, as computed from the public rows; omitted if 0.
+        removed: Number of records removed so far.
+        added: Number of records added since the start; omitted if 0.
+        additions: Number of releases that added records, for each of which the data were read; omitted if 0.
         downdate: Whether each removed record's part was taken out of the matrix.
         strict: Whether data were to be read again by counts alone.
-        class_weights: What the losses of records of each class were multiplied by, at most 1; left out for 1.
-        records_between_reads: After so many removed records data were to be read again; 0: for every request.
-        scheduled_reads: How often they were.
-        unscheduled_reads: How often they were read because the budget would have been exceeded.
-        passes: For how many other requests rows were read to correct the weights, without learning anew; left out where
-            the plan has no passes.
-        assumptions: What it rests on.
+        class_weights: Factors, at most 1, on the losses of records of each class; omitted if 1.
+        records_between_reads: Number of removed records after which data were to be read again; 0: for every request.
+        scheduled_reads: Number of such readings.
+        unscheduled_reads: Number of readings because the budget would have been exceeded.
+        passes: Number of other requests for which rows were read to correct the weights, without learning anew; omitted
+            if the plan has no passes.
+        assumptions: The assumptions of the guarantee.
         dtype: ``float64``.
-        noise_resolution: How far, in norm, published noise may be from exact Gaussian noise.
-        noise_source: Where it came from.
+        noise_resolution: Largest distance, in norm, of published noise from exact Gaussian noise.
+        noise_source: Source of the noise.
         dataset: Name of the data set.
         sparse: Whether rows were sparse and every request refitted: then rounding was bounded by their entries.
         features: How features were made; ``given`` by an estimator's user.
-        hashed: How each column of text became numbers, without a vocabulary; left out where there was none.
-        code_version: Which code ran.
+        hashed: How each text column became numbers, without a vocabulary; omitted if there was none.
+        code_version: Version of the code that ran.
     """
 
     kind: Literal["residual"] = "residual"
@@ -149,7 +151,7 @@ class ResidualCertificate(Certificate):
 
     @property
     def lost(self) -> int:
-        """How many releases were lost, which the number for all releases counts."""
+        """Number of lost releases, which the number for all releases counts."""
         return self.lost_releases
 
     def of_one_release(self) -> Self:
@@ -158,11 +160,11 @@ class ResidualCertificate(Certificate):
 
     @property
     def _requests(self) -> int:
-        """How many requests the last release has answered; other releases were additions, or lost."""
+        """Number of requests that the last release has answered; other releases were additions, or lost."""
         return self.releases - 1 - self.additions - self.lost_releases
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
             f"same {self._public_rows_and}noise, {or_nothing(self.epsilon_all_releases)} for all "
@@ -172,7 +174,7 @@ class ResidualCertificate(Certificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return that it holds for one release if requests were fixed in advance, and for all if anything does."""
+        """Return the scope: one release if requests were fixed in advance, and all releases if anything is stated."""
         sentence = f"against an exact refit with the same noise, requests fixed in advance: {stated.in_words(release)}"
         adaptive = stated.epsilon_all_published is not None
         return Scope(
@@ -183,7 +185,7 @@ class ResidualCertificate(Certificate):
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records left a version."""
+        """Return how records were removed from a version."""
         how: dict[Reading | None, str] = {
             "none": "a Newton step",
             "pass": "a step, and passes over the rows, which correct it",
@@ -205,7 +207,7 @@ class ResidualCertificate(Certificate):
         return f"The model was calculated anew from {those}, {error}"
 
     def with_known_number(self) -> str:
-        """Return that the exact refit has the same normaliser."""
+        """Return the sentence that the exact refit has the same normaliser."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
             "the removed ones, too, but uses nothing of what they said."
@@ -216,18 +218,18 @@ class ResidualCertificate(Certificate):
         return not any(reading in ("scheduled", "unscheduled", "addition") for reading in readings)
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return also the share of somebody who chose requests after seeing versions."""
+        """Return also the share of a guesser that chose requests after seeing versions."""
         return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
 
     @property
     def _of_all(self) -> Share | None:
-        """How many guesses are right at most whether all versions were made so or exactly; None if nothing is said."""
+        """Largest share of right guesses whether all versions were made like this or exactly; None if not stated."""
         if self.epsilon_all_releases is None or self.extra_delta_all_releases is None:
             return None
         return Share.of_gaussian(self.mu_all_releases, self.extra_delta_all_releases)
 
     def with_reactions(self) -> str | None:
-        """Return the bound for somebody who chose requests after seeing versions, against the same with refits."""
+        """Return the bound for a guesser that chose requests after seeing versions, against the same with refits."""
         if self._of_all is None:
             return None
         often = so_many_are_right(self._of_all)
@@ -241,7 +243,7 @@ class ResidualCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible, and fit each other."""
+        """Return for each field whether its value is possible and fits the others."""
         scores = scores_per_record(self.classes)
         mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
         losses = _losses(self.classes)
@@ -294,7 +296,7 @@ class ResidualCertificate(Certificate):
         """Return the numbers that follow from the constants, if some stream of requests has these counts.
 
         Raises:
-            CertificateError: None has.
+            CertificateError: No stream has these counts.
         """
         self.require_readings()
         mu = release.mu_of(self.budget, strong_convexity=self._least_curvature, sigma=self.sigma)
@@ -308,12 +310,12 @@ class ResidualCertificate(Certificate):
         }
 
     def of_all_releases(self) -> dict[str, float | None]:
-        """Return the numbers that speak of all releases."""
+        """Return the numbers that cover all releases."""
         mu = release.mu_of(self.budget, strong_convexity=self._least_curvature, sigma=self.sigma)
         mu_all = release.mu_of_all(mu, self.releases)
         epsilon = epsilon_from_mu(mu_all, self.delta)
         extra = release.noise_delta(epsilon, dimension=self.d, releases=self.releases)
-        # So large an epsilon says nothing: what the sampler leaves out would take all of delta.
+        # An epsilon this large is meaningless: what the sampler leaves out would use up all of delta.
         says_something = extra <= self.delta
         return {
             "mu_all_releases": mu_all,
@@ -351,7 +353,7 @@ class ResidualCertificate(Certificate):
         }
 
     def check(self) -> None:
-        """Compare what it states with what its constants give; see `Certificate.check`.
+        """Compare the statement with what the constants give; see `Certificate.check`.
 
         That the gradient was within the budget, the number of records and the counts of requests and readings are
         taken as stated, where some stream of requests has these counts.
@@ -375,7 +377,7 @@ class ResidualCertificate(Certificate):
         )
 
     def require_readings(self) -> None:
-        """Check that a stream of requests can have been read as often as stated, and as its plan says.
+        """Check that some stream of requests has the stated number of readings under its plan.
 
         Cut the stream after every reading: a piece that ends with a scheduled reading has more than
         ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after
@@ -420,7 +422,7 @@ class ResidualCertificate(Certificate):
 
     @property
     def _is_by_newton(self) -> bool:
-        """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
+        """Whether a removal is a Newton step where possible: for one score of not too many weights."""
         features = self.d // scores_per_record(self.classes) if self._one_vs_rest else self.d
         return takes_newton_steps(self.classes, features, sparse=self.sparse, one_vs_rest=self._one_vs_rest)
 
@@ -437,12 +439,12 @@ class ResidualCertificate(Certificate):
         return may and not self.strict and self.records_between_reads > 0
 
     def _passes_fit(self, requests: int) -> bool:
-        """Whether so many requests that did not learn anew may have had these passes: by Newton steps not all have."""
+        """Whether the requests that did not learn anew may have had these passes; with Newton steps, not all have."""
         return self.passes is None or (self.passes <= requests if self._is_by_newton else self.passes == requests)
 
     @property
     def _most_records(self) -> int:
-        """How many records may be removed between two readings."""
+        """Largest number of records removed between two readings."""
         if not self._is_by_newton and self.passes is None:
             return 0
         if not self.strict:
@@ -462,12 +464,12 @@ class ResidualCertificate(Certificate):
 
     @property
     def _public_rows_and(self) -> str:
-        """Return what an exact refit has in common, beside the noise."""
+        """Return what an exact refit has in common, besides the noise."""
         return f"{counted(self.public_records, 'public row')} and the same " if self.public_records else ""
 
 
 def _losses(classes: int) -> tuple[Loss, ...]:
-    """Return which losses so many classes can have, the usual one first."""
+    """Return the possible losses for a number of classes, the usual one first."""
     few: dict[int, tuple[Loss, ...]] = {1: ("squared",), 2: ("logistic",)}
     return few.get(classes, ("softmax", "one-vs-rest"))
 
@@ -482,18 +484,18 @@ def of(
     features: str = GIVEN,
     hashed: tuple[Text, ...] = (),
 ) -> ResidualCertificate:
-    """Return what is guaranteed of a model after some requests.
+    """Return the certificate of a model after some requests.
 
     Args:
-        plan: What was fixed before anything was learned.
-        counts: What happened since.
-        noise_source: Where the noise came from.
-        lost: How many models were published beside those of the counts, and lost by restores.
+        plan: The plan, fixed before anything was learned.
+        counts: Counts of requests and readings since.
+        noise_source: Source of the noise.
+        lost: Number of models published besides those of the counts, and lost by restores.
         dataset: Name of the data set.
         features: How features were made.
-        hashed: How each column of text became numbers.
+        hashed: How each text column became numbers.
     """
-    # A copy, for a certificate is made in a small part of a millisecond, as removals are.
+    # A copy, because certificates, like removals, take a fraction of a millisecond.
     after = _before_removals(plan, noise_source, dataset, features, hashed).model_copy(
         update={
             "releases": counts.requests + 1 + lost,

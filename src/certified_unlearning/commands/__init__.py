@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from certified_unlearning.commands import (
     claims,
@@ -62,6 +63,7 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "Keeping it running": {
         "receipt": "unlearn receipt model --id 1234 --output receipt.json",
         "export": "unlearn export model --to /srv/churn",
+        "track": "unlearn track model --name churn --delete-old",
         "log": "unlearn log model --to /mnt/elsewhere/churn.jsonl",
         "replay": "unlearn replay model --from /mnt/elsewhere/churn.jsonl",
     },
@@ -71,7 +73,6 @@ JOBS: Mapping[str, Mapping[str, str]] = {
     "The papers": {
         "claims": "unlearn claims --preset digits",
         "regression": "unlearn regression --preset digits",
-        "track": "unlearn track --sync",
         "data": "unlearn data fetch digits",
         "pipeline": "unlearn pipeline --help",
         "schema": "unlearn schema",
@@ -110,7 +111,8 @@ ledger.register(app)
 def _arrange() -> None:
     """Give each command the heading and the example that `JOBS` has for it."""
     job_of = {name: job for job, commands in JOBS.items() for name in commands}
-    for each in (*app.registered_commands, *app.registered_groups):
+    registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for each in registered:
         job = job_of[str(each.name)]
         each.rich_help_panel, each.epilog = job, f"Example: `{JOBS[job][str(each.name)]}`"
 

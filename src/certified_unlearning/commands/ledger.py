@@ -184,6 +184,8 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
 def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.source is not None:
         print(f"note: {applied.source}")
+    if applied.certificate is not None:
+        print(f"note: {applied.certificate}; requests are answered nevertheless")
     _print_deleted(applied.deleted)
     if applied.interruption is not None:
         print(f"note: {applied.interruption}")
@@ -205,7 +207,7 @@ def _print_deleted(paths: Sequence[Path]) -> None:
 
 def _print_version(version: Version) -> None:
     print(_version(version))
-    print(f"  {_epsilon(version)}")
+    print(f"  {guarantee_in_words(version)}")
     if version.batch is not None and version.batch.addition is not None:
         print("  A later removal is compared with learning from all records that are left, the added ones included.")
         covered = "covered only by what is stated for adaptive requests" if version.scope.adaptive else "not covered"
@@ -259,8 +261,8 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     for version in state.versions:
         print(_version(version))
     print("".join(f"{line}\n" for line in lines_about_the_log(found.log, state, model_dir)), end="")
-    if not _is_behind(found):
-        print(_epsilon(state.current))
+    if not _is_old(found):
+        print(guarantee_in_words(state.current))
     print(f"weights: {_weights(model_dir, state) if state.current.certificate.publishes_weights else 'secret'}")
     if quality:
         print_quality(model_dir)
@@ -268,9 +270,9 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     _print_head(found.head)
 
 
-def _is_behind(found: Status) -> bool:
-    """Whether the log in the second place knows more, so that no number for all versions can be right."""
-    return found.log is not None and found.log.ahead > 0
+def _is_old(found: Status) -> bool:
+    """Whether the log in the second place knows a newer version, so that no number for all versions can be right."""
+    return found.log is not None and found.log.has_newer_version
 
 
 def _print_open(open_requests: Sequence[OpenRequest]) -> None:
@@ -340,7 +342,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "target_range": found.target_range,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
-        "guarantee": None if _is_behind(found) else _guarantee_as_json(state.current),
+        "guarantee": None if _is_old(found) else guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
         "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
@@ -373,7 +375,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
     }
 
 
-def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
+def guarantee_as_json(version: Version) -> dict[str, Any] | None:
     """Return what is guaranteed of a version: its certificate's numbers, not rounded; None without removals."""
     if not version.has_removed:
         return None
@@ -411,7 +413,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "classes_from": verified.classes_from,
         "target_range": verified.target_range,
         "text": verified.text,
-        "guarantee": _guarantee_as_json(state.current),
+        "guarantee": guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
         **restores_as_json(verified.log, state, model_dir),
@@ -444,7 +446,7 @@ def verify(model_dir: Path, head: str | None) -> None:
     print("".join(f"{line}\n" for line in lines_about_the_log(verified.log, state, model_dir)), end="")
     if state.lost:
         print("note: certificates of lost versions are not in the directory, and were not verified")
-    print(_epsilon(state.current))
+    print(guarantee_in_words(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")
     for path in verified.strangers:
@@ -471,7 +473,7 @@ def _of_people(records: int, people: int) -> str:
     return f"{counted(records, 'record')} of {counted(people, 'person')}"
 
 
-def _epsilon(version: Version) -> str:
+def guarantee_in_words(version: Version) -> str:
     """Return what is guaranteed of a version."""
     if not version.has_removed:
         return "nothing was removed yet, so there is nothing to guarantee"

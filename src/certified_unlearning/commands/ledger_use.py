@@ -97,7 +97,6 @@ def predict(
     if output is not None:
         _require_place(output, model_dir, file)
     model = load_model(model_dir)
-    print_warnings(_warnings_of_the_log(model_dir))
     decided = _threshold(model, threshold, positive)
     with _written(output) as write:
         count = sum(_write_predictions(model, file, write, decided))
@@ -172,7 +171,7 @@ def evaluate(
 
     quality = model.judged(blocks(), decided)
     about = warnings_about(quality, model_dir, decided=decided is not None)
-    warnings = [*_warnings_of_the_log(model_dir), *notes, *about, *_warnings_about_people(trained, removed)]
+    warnings = [*notes, *about, *_warnings_about_people(trained, removed)]
     if as_json:
         found = {"model": str(model_dir), "file": str(file), "version": model.version, **quality.numbers}
         if decided is not None:
@@ -299,14 +298,6 @@ def print_left_out(columns: Sequence[str]) -> None:
     from certified_unlearning.data.tables.table_values import listed
 
     print(f"left out: no rows; {f'columns {listed(columns)}' if columns else 'no columns'}")
-
-
-def _warnings_of_the_log(model_dir: Path) -> list[str]:
-    """Return that a model knows people who were removed since, where the log in the second place says so."""
-    from certified_unlearning.ledger.requests import warning_of_the_log
-
-    problem = warning_of_the_log(model_dir)
-    return [] if problem is None else [f"{problem}; until then the model may know records that were removed since"]
 
 
 def print_warnings(warnings: list[str]) -> None:

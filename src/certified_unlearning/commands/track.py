@@ -1,4 +1,4 @@
-"""The command `unlearn track`: MLflow brought in line with the results on disk."""
+"""The command `unlearn track`: MLflow brought in line with the results on disk, or with a ledger's model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,16 +12,44 @@ from certified_unlearning.text import counted
 
 
 def track(
+    model_dir: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL_DIR]", help="A model directory, for MLflow's registry of models.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The registered model's name in MLflow; by default the directory's name.")
+    ] = None,
+    delete_old: Annotated[
+        bool, typer.Option("--delete-old", help="Delete all other versions of the model from MLflow, with their files.")
+    ] = False,
     sync: Annotated[bool, typer.Option("--sync", help="Send every result that MLflow does not know yet.")] = False,
     results: Annotated[Path, typer.Option(help="Directory of all results.")] = Path("results"),
     other: OthersPapers = None,
 ) -> None:
-    """Bring MLflow (MLFLOW_TRACKING_URI, else sqlite:///mlflow.db) in line with the results on disk."""
+    """Bring MLflow in line with a model directory, or with results. MLFLOW_TRACKING_URI says where it is.
+
+    With MODEL_DIR, the current version becomes a version of a registered model: weights, certificate and columns. The
+    alias `current` moves to it, and versions that know removed records are marked. With --sync, results are sent;
+    without MLFLOW_TRACKING_URI, to sqlite:///mlflow.db.
+    """
+    if model_dir is not None and not sync:
+        from certified_unlearning.commands.keeping.registry import track_model
+
+        track_model(model_dir, name, delete_old)
+    elif model_dir is None and sync:
+        if name is not None or delete_old:
+            raise ParameterError("--name and --delete-old are for a model directory: say MODEL_DIR in place of --sync")
+        _sync(results, other)
+    else:
+        raise ParameterError(
+            "say one of two: `unlearn track MODEL_DIR` brings a ledger's model to MLflow; the pipeline tracks by "
+            "itself, and `unlearn track --sync` sends what was missed"
+        )
+
+
+def _sync(results: Path, other: list[str] | None) -> None:
     from certified_unlearning.papers import all
     from certified_unlearning.reproduction import tracking
 
-    if not sync:
-        raise ParameterError("the pipeline tracks by itself; say `unlearn track --sync` to send what was missed")
     tracked = tracking.sync(all.papers(other or ()), results, patience=tracking.PATIENCE_SECONDS)
     with after("MLflow was brought in line"):
         print(f"{counted(tracked.added, 'run')} added, {tracked.updated} updated, {tracked.unchanged} unchanged")

@@ -1,4 +1,4 @@
-"""UCI Adult: does a person earn more than 50 000 dollars, from six numeric or all fourteen columns of `adult.data`."""
+"""UCI Adult: whether a person earns more than 50 000 dollars, from six numeric or all 14 columns of `adult.data`."""
 
 from pathlib import Path
 
@@ -41,15 +41,15 @@ NUMERIC_COLUMNS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-lo
 WORD_COLUMNS = tuple(column for column in COLUMNS[:-1] if column not in NUMERIC_COLUMNS)
 LABELS = {">50K": 1, "<=50K": -1}
 MISSING = "?"
-"""How `adult.data` writes an unknown value."""
+"""The spelling of an unknown value in `adult.data`."""
 
 
 def prepare(raw_root: Path, seed: int) -> PreparedData:
     """Prepare >50K (+1) against <=50K (-1) from the numeric columns; 29 304 training and 3 257 test records.
 
     Args:
-        raw_root: Where `fetch.fetch` put the file.
-        seed: Of the split.
+        raw_root: Directory where `fetch.fetch` put the file.
+        seed: Seed of the split.
 
     Raises:
         DataError: The file is missing, damaged or not the published one.
@@ -59,11 +59,11 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
 
 
 def prepare_all_columns(raw_root: Path, seed: int) -> PreparedData:
-    """Prepare the same records, split alike, from all columns: a 0 or 1 for each value of a column of words.
+    """Prepare the same records with the same split from all columns: a 0 or 1 for each value of a column of words.
 
     Args:
-        raw_root: Where `fetch.fetch` put the file.
-        seed: Of the split.
+        raw_root: Directory where `fetch.fetch` put the file.
+        seed: Seed of the split.
 
     Raises:
         DataError: The file is missing, damaged or not the published one.
@@ -76,7 +76,7 @@ def _parsed(raw_root: Path) -> tuple[NDArray[np.float64], NDArray[np.str_], NDAr
     (raw,) = RAW_FILES
     path = raw_root / raw.path
     content = read(raw, path)
-    values, words, labels = parse(content, path)  # First: it says more than a wrong digest does.
+    values, words, labels = parse(content, path)  # First: its errors say more than a wrong digest.
     if len(labels) != RECORDS:
         raise DataError(f"{path} has {len(labels)} records, expected {RECORDS}")
     check(raw, content, path)
@@ -88,14 +88,14 @@ def parse(content: bytes, where: str | Path) -> tuple[NDArray[np.float64], NDArr
 
     Args:
         content: Lines of 15 comma-separated values, without a header.
-        where: What an error message calls the file.
+        where: Name of the file in error messages.
 
     Returns:
-        The values, shape ``(records, 6)``, NaN where the file says ``?``; the words, shape ``(records, 8)``; and the
+        The values, shape ``(records, 6)``, NaN where the file has ``?``; the words, shape ``(records, 8)``; and the
         labels, -1 or +1.
 
     Raises:
-        DataError: A line has another number of columns, a value that is no finite number, or another label.
+        DataError: A line has another number of columns, a value that is not a finite number, or an unknown label.
     """
     positions = [(column, COLUMNS.index(column)) for column in NUMERIC_COLUMNS]
     word_positions = [COLUMNS.index(column) for column in WORD_COLUMNS]
@@ -128,18 +128,18 @@ def split_and_scale(
 
     Medians, means and standard deviations are those of the training part, and so are the values that words may take:
     nothing about a test record enters a training record. (The paper's code standardises over all records before it
-    splits.) An unknown word is a value of its own; one that the training part does not hold is all zeros.
+    splits.) An unknown word is a separate value; one that does not occur in the training part is all zeros.
 
     Args:
         values: Numeric columns.
         labels: -1 or +1.
-        seed: Of the split.
-        words: Columns of words, if they are wanted.
+        seed: Seed of the split.
+        words: Columns of words, if requested.
 
     Raises:
         DataError: A column is constant or empty in the training part, or a class has no records.
     """
-    from sklearn.model_selection import train_test_split  # Not at the top: it takes seconds, and lists import this.
+    from sklearn.model_selection import train_test_split  # Takes seconds, and lists import this module.
 
     of_training, of_test = train_test_split(np.arange(len(labels)), test_size=0.1, random_state=seed)
     train, test = values[of_training], values[of_test]
@@ -173,7 +173,7 @@ def split_and_scale(
 
 
 def _indicators(words: NDArray[np.str_], known: NDArray[np.str_]) -> NDArray[np.float64]:
-    """Return a column for each known value of each column of words: 1 where a row has it."""
+    """Return a column for each known value of each column of words: 1 in rows with this value."""
     columns = zip(words.T, known.T, strict=True)
     return np.hstack([column[:, None] == np.unique(values) for column, values in columns]).astype(np.float64)
 

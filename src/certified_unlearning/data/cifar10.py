@@ -19,7 +19,7 @@ from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 
 ARCHIVE = RawFile(
-    # Of the published versions (Python, Matlab, binary) the only one that is plain bytes: the batches of the Python
+    # Of the published versions (Python, Matlab, binary) this is the only one of plain bytes: the batches of the Python
     # version are pickles, and unpickling can run code.
     "cifar10/cifar-10-binary.tar.gz",
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
     Attributes:
         images: uint8, shape ``(count, 32, 32, 3)``.
-        numbers: Their classes, positions in `CLASSES`; uint8, shape ``(count,)``.
+        numbers: Classes as positions in `CLASSES`; uint8, shape ``(count,)``.
     """
 
     images: NDArray[np.uint8]
@@ -55,8 +55,8 @@ def cat_vs_ship(raw_root: Path, seed: int, features: str = "hog") -> PreparedDat
     """Prepare cat (+1) against ship (-1); 10 000 training and 2 000 test records.
 
     Args:
-        raw_root: Where `fetch.fetch` put the archive. Features are cached below it.
-        seed: Not used: CIFAR-10 comes with its split.
+        raw_root: Directory where `fetch.fetch` put the archive. Features are cached below it.
+        seed: Not used, because CIFAR-10 has a fixed split.
         features: ``hog`` or ``resnet18``: the module that computes them.
 
     Raises:
@@ -77,21 +77,21 @@ def ten_classes(raw_root: Path, seed: int, features: str = "hog") -> PreparedDat
 
 
 def read_images(raw_root: Path) -> tuple[Part, Part, str]:
-    """Read the archive that is in place, the published one before the JPEG copy.
+    """Read the archive that is in place; the published one is preferred to the JPEG copy.
 
     Returns:
         The training part, the test part, and what the images are.
 
     Raises:
         DataError: The archive is missing, damaged or not the published one.
-        ParameterError: It is the JPEG copy, and Pillow is not installed.
+        ParameterError: The archive is the JPEG copy, and Pillow is not installed.
     """
     published = ARCHIVE
     raw = in_place(published, raw_root)
     path = raw_root / raw.path
     content = read(raw, path)
     parse = parse_binary if raw is published else parse_jpeg
-    train, test = parse(content, path)  # First: it says more than a wrong digest does.
+    train, test = parse(content, path)  # First: its errors say more than a wrong digest.
     check(raw, content, path)
     return train, test, "original images" if raw is published else "lossy JPEG copies of the images"
 
@@ -102,7 +102,7 @@ def parse_binary(content: bytes, where: str | Path) -> tuple[Part, Part]:
     Args:
         content: A gzipped tar archive of six batches. A record is a byte for the class, then 32 x 32 bytes each
             for red, green and blue, row by row.
-        where: What an error message calls the archive.
+        where: Name in error messages of the archive.
 
     Returns:
         The training and the test part, in the order of the archive's batches.
@@ -134,13 +134,13 @@ def parse_jpeg(content: bytes, where: str | Path) -> tuple[Part, Part]:
 
     Args:
         content: The archive.
-        where: What an error message calls it.
+        where: Name in error messages of it.
 
     Returns:
         The training and the test part, each by class, then by name.
 
     Raises:
-        DataError: The archive is damaged, a class has no images, or an image is no JPEG of 32 x 32 colour pixels.
+        DataError: The archive is damaged, a class has no images, or an image is not a JPEG of 32 x 32 colour pixels.
         ParameterError: Pillow is not installed.
     """
     pillow = import_extra("PIL.Image", "images", "the JPEG copy of CIFAR-10 needs Pillow")
@@ -166,7 +166,7 @@ def parse_jpeg(content: bytes, where: str | Path) -> tuple[Part, Part]:
 def _prepare(
     name: str, raw_root: Path, features: str, labels: dict[int, int], meaning: str, classes: tuple[str, ...]
 ) -> PreparedData:
-    # First: a missing extra should not cost the time of decoding. Imported here: PyTorch takes seconds.
+    # First, so that a missing extra does not cost the time of decoding. Imported here, because PyTorch takes seconds.
     extractor = _extractor(features, raw_root)
     train, test, source = read_images(raw_root)
 
@@ -211,7 +211,7 @@ def _decode(pillow: Any, content: bytes, where: str) -> NDArray[np.uint8]:
 
 
 def _extractor(features: str, raw_root: Path) -> Extractor:
-    # Imported here: each needs a package of its own.
+    # Imported here, because each needs a separate package.
     if features == "resnet18":
         from certified_unlearning.data import resnet18
 

@@ -17,18 +17,18 @@ class DataSet:
     """A data set, declared in the module of its ``make``.
 
     Attributes:
-        name: What ``dataset`` in `params.yaml` calls it.
-        title: What figures call it.
-        make: Prepares it: from the directory of raw files and the seed of the split, and from a choice of features
-            where there is one.
-        classes: How many there are.
-        raw_files: As they were published; empty where the records come with a package.
-        features: Those of images that there are, the usual one first; empty where there is no choice.
+        name: Name in ``dataset`` of `params.yaml`.
+        title: Name in figures.
+        make: Prepares the data set from the directory of raw files and the seed of the split, and from a choice of
+            features if there is one.
+        classes: Number of classes.
+        raw_files: The published files; empty if the records come with a package.
+        features: The choices of image features, the usual one first; empty if there is no choice.
         package: The package that brings the records, where there are no raw files.
-        content_sha256: Of those records.
-        learned_from: What the preprocessing takes from the records, which a guarantee has to take for public; empty
-            where each record is prepared by itself.
-        preset: The preset that makes results on it; empty where that has its name.
+        content_sha256: Digest of those records.
+        learned_from: What the preprocessing takes from the records, which a guarantee must assume to be public; empty
+            if each record is prepared by itself.
+        preset: The preset that makes results on it; empty if it has the same name.
     """
 
     name: str
@@ -47,11 +47,11 @@ class DataSet:
 
         Args:
             raw_root: The directory that `fetch.fetch` filled.
-            seed: Of the split into training and test part, where the source has none.
-            features: For data sets of images that offer a choice; None for the only or usual ones.
+            seed: Seed of the split into training and test part, if the source has none.
+            features: The choice of image features; None: the only or usual ones.
 
         Raises:
-            ParameterError: It has no such features, or an extra is not installed.
+            ParameterError: The data set has no such features, or an extra is not installed.
             DataError: A raw file is missing or damaged, or a record cannot be used.
         """
         if features is not None and features not in self.features:

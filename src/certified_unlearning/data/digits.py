@@ -14,10 +14,10 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
     """Prepare even (+1) against odd (-1): pixels / 16 - 0.5, rows of norm 1, stratified 80/20 split.
 
     Args:
-        raw_root: Not used: scikit-learn brings the records.
-        seed: Of the split.
+        raw_root: Not used, because scikit-learn has the records.
+        seed: Seed of the split.
     """
-    from sklearn.model_selection import train_test_split  # Not at the top: it takes seconds, and lists import this.
+    from sklearn.model_selection import train_test_split  # Takes seconds, and lists import this module.
 
     pixels, digits = _records()
     labels = np.where(digits % 2 == 0, 1, -1).astype(np.int8)

@@ -17,7 +17,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
 
 CHUNK = 50
-"""Images at a time: at 224 x 224 pixels, 50 of them take ResNet-18 about 300 MB."""
+"""Number of images at a time: at 224 x 224 pixels, 50 of them take ResNet-18 about 300 MB."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,12 @@ class Extractor:
     """A function from images to features.
 
     Attributes:
-        name: As `prepare` knows it.
-        title: As records and certificates name it.
-        privacy: A sentence: does the function depend on the data that it is applied to.
-        identity: Whatever decides its values besides the pixels: parameters, versions, the digest of its weights.
-        apply: From uint8 images, shape ``(count, 32, 32, 3)``, to floats, shape ``(count, d)``.
+        name: Name in `prepare`.
+        title: Name in records and certificates.
+        privacy: A sentence on whether the function depends on the data that it is applied to.
+        identity: Everything that determines its values besides the pixels: parameters, versions, the digest of its
+            weights.
+        apply: Maps uint8 images, shape ``(count, 32, 32, 3)``, to floats, shape ``(count, d)``.
     """
 
     name: str
@@ -40,14 +41,15 @@ class Extractor:
 
 
 def extract(extractor: Extractor, images: NDArray[np.uint8], cache: Path) -> NDArray[np.float32]:
-    """Return the features of images, from the cache where it holds them.
+    """Return the features of images, from the cache if it has them.
 
     A damaged file in the cache is named on standard error and replaced.
 
     Args:
         extractor: The function.
         images: Shape ``(count, 32, 32, 3)``.
-        cache: The directory for results; a file is named after the features and the digest of what decides them.
+        cache: The directory for results; a file is named after the features and the digest of everything that
+            determines them.
 
     Returns:
         Shape ``(count, d)``.
@@ -64,7 +66,7 @@ def extract(extractor: Extractor, images: NDArray[np.uint8], cache: Path) -> NDA
         except DataError as error:
             print(f"{error}; its content is computed again", file=sys.stderr, flush=True)
     features = _apply(extractor, images)
-    # Beside the features their digest: safetensors notices a wrong length, but not a flipped bit.
+    # The features' digest is stored with them: safetensors detects a wrong length, but not a flipped bit.
     content = safetensors.numpy.save({"features": features}, {"sha256": _sha256(features)})
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
@@ -77,10 +79,10 @@ def import_extra(module: str, extra: str, need: str) -> Any:
     Args:
         module: Its name.
         extra: The extra of this package.
-        need: Who needs what, for the message: "features 'hog' need scikit-image".
+        need: The need, for the message, such as "features 'hog' need scikit-image".
 
     Raises:
-        ParameterError: It cannot be imported.
+        ParameterError: The module cannot be imported.
     """
     try:
         return import_module(module)

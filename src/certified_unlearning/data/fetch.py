@@ -1,7 +1,7 @@
-"""Where raw files come from: the directory UNLEARNING_DATA names, the DVC cache, or the network.
+"""Sources of raw files: the directory that UNLEARNING_DATA names, the DVC cache, or the network.
 
-Nothing is put in place before its content is checked: by the SHA-256 of the decompressed bytes, because
-compressing the same bytes again gives another file. Archives (``.tar.gz``, ``.zip``) are checked as they are.
+Nothing is put in place before its content is checked, by the SHA-256 of the decompressed bytes, because compressing the
+same bytes again gives another file. Archives (``.tar.gz``, ``.zip``) are checked without decompression.
 """
 
 import configparser
@@ -31,18 +31,17 @@ def fetch(data_set: DataSet, raw_root: Path) -> list[Path]:
         Their paths; empty for a data set that needs none.
 
     Raises:
-        DataError: A file is damaged, or is found nowhere.
+        DataError: A file is damaged, or cannot be found.
         StorageError: ``raw_root`` cannot be written to.
     """
     return [fetch_file(raw, raw_root) for raw in data_set.raw_files]
 
 
 def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
-    """Put one raw file in place, unless it is there already.
+    """Put one raw file in place, unless it is already there.
 
-    A wrong file that a person put there, in ``raw_root`` or where UNLEARNING_DATA points, is an error at
-    once. The DVC cache and the addresses are tried one after another. A lossy copy that is at hand saves the
-    download.
+    A wrong file in ``raw_root`` or where UNLEARNING_DATA points is an error at once. The DVC cache and the addresses
+    are tried in turn. A lossy copy that is available saves the download.
 
     Args:
         raw: The file.
@@ -53,7 +52,7 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
         Its path, or that of its lossy copy.
 
     Raises:
-        DataError: The file is damaged, or is found nowhere.
+        DataError: The file is damaged, or cannot be found.
         StorageError: ``raw_root`` cannot be written to.
     """
     target = raw_root / raw.path
@@ -98,7 +97,7 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
 
 
 def in_place(raw: RawFile, raw_root: Path) -> RawFile:
-    """Return the raw file, or its lossy copy where only that was put in place."""
+    """Return the raw file, or its lossy copy if only that was put in place."""
     copy = raw.lossy_copy
     return copy if copy and not (raw_root / raw.path).exists() and (raw_root / copy.path).exists() else raw
 
@@ -107,7 +106,7 @@ def read(raw: RawFile, path: Path) -> bytes:
     """Return the content of a raw file, decompressed. It is not yet checked against the digest.
 
     Raises:
-        DataError: The file is missing or is no whole gzip file.
+        DataError: The file is missing or is not a complete gzip file.
     """
     try:
         return _decompress(raw, path.read_bytes(), path)
@@ -119,7 +118,7 @@ def check(raw: RawFile, content: bytes, place: str | Path) -> None:
     """Check decompressed content against the published digest.
 
     Raises:
-        DataError: It is something else; the message names both digests.
+        DataError: The content differs; the message names both digests.
     """
     found = hashlib.sha256(content).hexdigest()
     if found != raw.sha256:
@@ -130,10 +129,10 @@ def check(raw: RawFile, content: bytes, place: str | Path) -> None:
 
 
 def as_published(raw: RawFile, content: bytes) -> bytes:
-    """Return the published file where ``content`` differs from it in the gzip header only, else ``content``.
+    """Return the published file if ``content`` differs from it in the gzip header only, else ``content``.
 
-    Some copies of MNIST lost name and time in the header of the training images. With the original header the
-    file has the published MD5 again, and DVC recognises it.
+    Some copies of MNIST lack name and time in the header of the training images. With the original header the file has
+    the published MD5, and DVC recognises it.
     """
     plain_header = b"\x1f\x8b\x08\x00"  # RFC 1952: deflate, and nothing more than the ten fixed bytes.
     if raw.gzip_header and content.startswith(plain_header):
@@ -144,7 +143,7 @@ def as_published(raw: RawFile, content: bytes) -> bytes:
 
 
 def write_manifest(data_set: DataSet, raw_root: Path, path: Path) -> None:
-    """Write what a data set is made from: each raw file with the size and SHA-256 of its decompressed bytes.
+    """Write the sources of a data set: each raw file with the size and SHA-256 of its decompressed bytes.
 
     The manifest depends on content alone: not on where the files came from, nor on how they are compressed.
 

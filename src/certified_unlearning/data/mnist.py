@@ -56,8 +56,8 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
     There are 11 982 training and 1 984 test records.
 
     Args:
-        raw_root: Where `fetch.fetch` put the files.
-        seed: Not used: MNIST comes with its split.
+        raw_root: Directory where `fetch.fetch` put the files.
+        seed: Not used, because MNIST has a fixed split.
 
     Raises:
         DataError: A file is missing, damaged or not the published one.
@@ -66,13 +66,13 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
 
 
 def prepare_ten_digits(raw_root: Path, seed: int) -> PreparedData:
-    """Prepare all ten digits: pixels from -1 to 1, divided by 28, the longest norm there can be.
+    """Prepare all ten digits: pixels from -1 to 1, divided by 28, the largest possible norm.
 
-    There are 60 000 training and 10 000 test records. One constant for all rows keeps their lengths.
+    There are 60 000 training and 10 000 test records. One constant for all rows preserves relative norms.
 
     Args:
-        raw_root: Where `fetch.fetch` put the files.
-        seed: Not used: MNIST comes with its split.
+        raw_root: Directory where `fetch.fetch` put the files.
+        seed: Not used, because MNIST has a fixed split.
 
     Raises:
         DataError: A file is missing, damaged or not the published one.
@@ -102,7 +102,7 @@ def _parsed(raw_root: Path) -> list[NDArray[np.uint8]]:
     for raw, dimensions in zip(RAW_FILES, (3, 1, 3, 1), strict=True):
         path = raw_root / raw.path
         content = read(raw, path)
-        arrays.append(parse_idx(content, dimensions, path))  # First: it says more than a wrong digest does.
+        arrays.append(parse_idx(content, dimensions, path))  # First: its errors say more than a wrong digest.
         check(raw, content, path)
     return arrays
 
@@ -112,11 +112,11 @@ def parse_idx(content: bytes, dimensions: int, where: str | Path) -> NDArray[np.
 
     Args:
         content: The decompressed bytes: magic number ``00 00 08 dimensions``, big-endian sizes, values.
-        dimensions: How many sizes the file must have.
-        where: What an error message calls the file.
+        dimensions: Number of sizes that the file must have.
+        where: Name of the file in error messages.
 
     Raises:
-        DataError: The magic number is another, or the file is longer or shorter than its header says.
+        DataError: The magic number is wrong, or the file is longer or shorter than its header says.
     """
     magic = bytes([0, 0, 8, dimensions])
     if content[:4] != magic:

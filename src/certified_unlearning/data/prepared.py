@@ -20,10 +20,10 @@ from certified_unlearning.files import atomic_path
 from certified_unlearning.vocabulary import ClassesFrom
 
 NORM_TOLERANCE = 1e-6
-"""How far a stored row norm may exceed 1: float32 rounding stays below, forgotten scaling does not."""
+"""Tolerated excess of a stored row's norm over 1: float32 rounding stays below, forgotten scaling does not."""
 
 _ROWS_AT_ONCE = 16_384
-"""Rows that are read, checked, hashed and written together."""
+"""Number of rows that are read, checked, hashed and written together."""
 
 _SAFETENSORS_TYPES = {"<f4": "F32", "|i1": "I8"}
 _ARRAYS = ("train_features", "train_labels", "test_features", "test_labels")
@@ -33,23 +33,23 @@ _TWO_CLASSES = ("-1", "+1")
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """Classification data as every mechanism sees it.
+    """Classification data in the form for all mechanisms.
 
     Attributes:
         name: The data set's name.
-        features: What the features are, as records and certificates name it.
+        features: Name of the features in records and certificates.
         train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1. An array, or rows that
             stay in their file.
         train_labels: int8, shape ``(n,)``; one of `label_values`.
         test_features: float32, shape ``(n_test, d)``.
         test_labels: int8, shape ``(n_test,)``.
-        preprocessing: What was done to the raw records, in words.
+        preprocessing: Description of the preprocessing of the raw records.
         classes: The names of the classes, in the order of `label_values`.
-        classes_from: Where this list comes from; None where a built-in data set fixes it.
+        classes_from: Where this list comes from; None if a built-in data set fixes it.
 
     Raises:
-        DataError: A value is not finite, a row is longer than 1, a label is none of `label_values`, a class has
-            no records in one of the parts, or an array has another shape or dtype.
+        DataError: A value is not finite, a row's norm is above 1, a label is not in `label_values`, a class has no
+            records in one of the parts, or an array has another shape or dtype.
     """
 
     name: str
@@ -111,13 +111,13 @@ class PreparedData:
 
     @property
     def majority(self) -> float:
-        """The share of test records that are of the training part's most frequent class: what guessing gets right."""
+        """The share of test records in the training part's most frequent class: the accuracy of constant guessing."""
         counts = self._class_counts(self.train_labels)
         tested = self._class_counts(self.test_labels)
         return tested[max(counts, key=counts.__getitem__)] / len(self.test_labels)
 
     def summary(self) -> dict[str, Any]:
-        """Return what a reader wants to know of the data set, ready for JSON."""
+        """Return a summary of the data set, ready for JSON."""
         return {
             "name": self.name,
             "features": self.features,
@@ -145,9 +145,10 @@ class PreparedData:
         strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256} | self._origin_of_classes
         if self.classes != _TWO_CLASSES:
             strings["classes"] = self.classes
-        # One metadata entry: safetensors writes several in random order, and equal data should be equal files.
+        # A single metadata entry, because safetensors writes several in random order, and equal data should give equal
+        # files.
         header: dict[str, Any] = {"__metadata__": {"prepared": json.dumps(strings)}}
-        # Its own writer needs all arrays in memory. It puts wide types first, and so does this.
+        # safetensors' own writer needs all arrays in memory. It puts wide types first, as this does.
         arrays = sorted(_ARRAYS, key=lambda name: (-getattr(self, name).dtype.itemsize, name))
         end = 0
         for name in arrays:
@@ -173,10 +174,10 @@ class PreparedData:
         Args:
             path: The file.
             in_memory: Whether the training features are read into memory or stay in the file; by default they stay
-                there when the file is larger than a quarter of the machine's memory. All checks are made either way.
+                there if the file is larger than a quarter of the machine's memory. All checks are made either way.
 
         Raises:
-            DataError: The file is missing, damaged, or no prepared data set.
+            DataError: The file is missing, damaged, or not a prepared data set.
         """
         try:
             if in_memory is None:
@@ -210,7 +211,7 @@ def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
 
     Args:
         features: Shape ``(records, d)``.
-        where: What an error message calls the data.
+        where: Name of the data in error messages.
 
     Raises:
         DataError: A value is not finite, or a row is all zero and has no direction.

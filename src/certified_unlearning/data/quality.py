@@ -1,6 +1,6 @@
-"""How good predictions are on labelled records: what accuracy hides where one class is rare.
+"""Quality of predictions on labelled records, including what accuracy hides if one class is rare.
 
-Records come block by block, so that they may be more than memory holds. Free of heavy imports.
+Records come block by block, so they may exceed memory. The module has no heavy imports.
 """
 
 from collections.abc import Sequence
@@ -14,25 +14,26 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted, noun_of, with_commas
 
 MOST_SCORES = 1 << 23
-"""Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
+"""Number of scores that are kept for the AUC of more than two classes, 64 MB; for two classes one per record is
+kept."""
 HARDLY = 0.02
-"""By how much balanced accuracy must be above that of always saying the same class, and R^2 above 0."""
+"""Least excess of balanced accuracy over that of a constant prediction, and of R^2 over 0."""
 _CLASSES_SHOWN = 12
 RARE = 0.5
-"""A class is rare that has fewer than so many times its even share of the records."""
+"""A class is rare if it has less than this fraction of an even share of the records."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class ClassQuality:
-    """How good predictions are of one class.
+    """Quality of predictions for one class.
 
     Attributes:
-        name: What the class is called.
-        precision: Which share of the records that are predicted as it are of it; None where none is.
-        recall: Which share of its records are predicted as it; None where it has none.
-        records: How many of the records are of it.
-        predicted: How many are predicted as it.
+        name: Name of the class.
+        precision: Share of the records predicted as the class that belong to it; None if there are none.
+        recall: Share of its records that are predicted as the class; None if it has no records.
+        records: Number of its records.
+        predicted: Number of records that are predicted as the class.
     """
 
     name: object
@@ -54,17 +55,19 @@ class Quality:
     """How good predictions are.
 
     Attributes:
-        accuracy: Share of the records that are classified rightly.
-        balanced_accuracy: The mean over classes of that share among their records; classes without any do not count.
-        auc: The probability that a record of the second class scores higher than one of the first, ties count half; of
-            more than two classes the mean of one against the rest. None where a class has no records, or where there
-            are more than `MOST_SCORES` scores of more than two classes.
-        log_loss: Mean of ``-log p(right class)``; no probability counts as less than 2.2e-16.
-        majority: The majority line: the share of the most frequent class, which is what always saying it would reach.
-        records: How many there were.
-        no_auc: Why there is no ``auc``; None where there is one.
-        classes: How many classes have records.
-        by_class: How good predictions are of each class.
+        accuracy: Share of the records that are classified correctly.
+        balanced_accuracy: The mean over classes of that share among their records; classes without records do not
+            count.
+        auc: The probability that a record of the second class scores higher than one of the first, ties count half; for
+            more than two classes the mean of one against the rest. None if a class has no records, or if there are more
+            than `MOST_SCORES` scores of more than two classes.
+        log_loss: Mean of ``-log p(right class)``; probabilities count as at least 2.2e-16.
+        majority: The majority line: the share of the most frequent class, which is the accuracy of always predicting
+            it.
+        records: Number of records.
+        no_auc: Why there is no ``auc``; None if there is one.
+        classes: Number of classes with records.
+        by_class: Quality of predictions for each class.
     """
 
     accuracy: float
@@ -79,17 +82,17 @@ class Quality:
 
     @property
     def beats_majority(self) -> bool:
-        """Whether the predictions are right more often than the most frequent class alone."""
+        """Whether the predictions are correct more often than the most frequent class alone."""
         return self.accuracy > self.majority
 
     @property
     def hardly_tells(self) -> bool:
-        """Whether balanced accuracy is near that of always saying the same class."""
+        """Whether balanced accuracy is near that of a constant prediction."""
         return self.balanced_accuracy < 1 / self.classes + HARDLY
 
     @property
     def fact(self) -> str | None:
-        """What a user must be warned of; None if there is nothing."""
+        """The warning for users; None if there is none."""
         if self.classes < 2:
             return "all records are of one class, so nothing here says whether the model tells the classes apart"
         against = f"accuracy {self.accuracy:.3f} against {self.majority:.3f} for always saying the most frequent class"
@@ -111,13 +114,13 @@ class Quality:
 
     @property
     def finds_all_classes(self) -> bool:
-        """Whether every class is found more often than by guessing, though accuracy may pay for it."""
+        """Whether every class is found more often than by guessing, possibly at the cost of accuracy."""
         recalls = [each.recall for each in self.by_class if each.recall is not None]
         return self.classes > 1 and len(recalls) == self.classes and min(recalls) > 1 / self.classes
 
     @property
     def _missed(self) -> ClassQuality | None:
-        """A rare class that is found less often than by guessing, if there is one: the one that is found least."""
+        """The rare class that is found least often, if it is found less often than by guessing."""
         rare = [
             (each.recall, place)
             for place, each in enumerate(self.by_class)
@@ -129,12 +132,12 @@ class Quality:
 
     @property
     def comparable(self) -> "Quality | None":
-        """What other models can be compared with, to find one that is better; None of a single class."""
+        """The value for comparing models; None for a single class."""
         return self if self.classes >= 2 else None
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """All attributes by their names."""
+        """All attributes by name."""
         return asdict(self)
 
     @property
@@ -148,13 +151,13 @@ class Quality:
 
     @property
     def lines_by_class(self) -> list[str]:
-        """A line for each class, of many for the first ones."""
+        """A line for each class; with many classes, for the first ones."""
         shown = [each.line for each in self.by_class[:_CLASSES_SHOWN]]
         more = len(self.by_class) - len(shown)
         return shown if more <= 0 else [*shown, f"and {counted(more, 'more class')}"]
 
     def in_words(self) -> list[str]:
-        """Return a line for a report, and a warning where the predictions are worth nothing."""
+        """Return a line for a report, and a warning if the predictions are useless."""
         auc = f"AUC {self.auc:.3f}" if self.auc is not None else f"no AUC ({self.no_auc})"
         said = [
             f"Quality on {self.records} {noun_of(self.records, 'record')}: accuracy {self.accuracy:.3f}, balanced "
@@ -168,15 +171,16 @@ class Quality:
 
 
 def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
-    """Return how good probabilities are; of equal ones the first class counts as predicted.
+    """Return the quality of probabilities; with equal ones the first class is predicted.
 
     Args:
         probabilities: Shape ``(n, len(classes))``.
-        labels: The right class of each record, shape ``(n,)``.
+        labels: The true class of each record, shape ``(n,)``.
         classes: The classes, in the order of the columns.
 
     Raises:
-        ParameterError: Shapes do not fit, a label is none of the classes, or a probability is no number from 0 to 1.
+        ParameterError: Shapes do not fit, a label is not one of the classes, or a probability is not a number from 0 to
+            1.
         DataError: There are no records.
     """
     given, names = np.asarray(labels), np.asarray(classes)
@@ -195,13 +199,13 @@ def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) 
 
 
 class Tally:
-    """Predictions and right classes, block after block.
+    """A tally of predictions and true classes, block by block.
 
-    For the AUC, 9 bytes of a record of two classes are kept, 8 k + 1 of one of k classes; while it is computed, 8 more.
+    For the AUC, 9 bytes per record are kept for two classes, 8 k + 1 for k classes, and 8 more during the computation.
 
     Args:
-        classes: How many there are, at least 2.
-        names: What they are called; by default by their numbers.
+        classes: Number of classes, at least 2.
+        names: Names of the classes; by default their numbers.
     """
 
     def __init__(self, classes: int, names: Sequence[object] | None = None) -> None:
@@ -218,11 +222,11 @@ class Tally:
 
         Args:
             probabilities: Shape ``(n, classes)``.
-            positions: Number of the right class of each, from 0; shape ``(n,)``.
-            predicted: Number of the predicted class of each; by default that of the largest probability.
+            positions: Number of each record's true class, from 0; shape ``(n,)``.
+            predicted: Number of each record's predicted class; by default that of the largest probability.
 
         Raises:
-            ParameterError: Shapes do not fit, or a probability is no number from 0 to 1.
+            ParameterError: Shapes do not fit, or a probability is not a number from 0 to 1.
         """
         p, right = np.asarray(probabilities, np.float64), np.asarray(positions, np.int64)
         classes = len(self._all)
@@ -244,7 +248,7 @@ class Tally:
             self._positions.append(right.astype(np.int8))
 
     def quality(self) -> Quality:
-        """Return how good all predictions were.
+        """Return the quality of all predictions.
 
         Raises:
             DataError: There are no records.
@@ -299,14 +303,14 @@ class Tally:
 
 @dataclass(frozen=True)
 class TargetQuality:
-    """How good predictions of numbers are.
+    """Quality of predictions of numbers.
 
     Attributes:
-        r2: The share of the targets' variance that is explained; None where they are all the same.
+        r2: The share of the targets' variance that is explained; None if they are all equal.
         root_mean_squared_error: In units of the target.
         mean_absolute_error: In units of the target.
-        mean_line: The root mean squared error of always saying the mean of these targets.
-        records: How many there were.
+        mean_line: The root mean squared error of always predicting the mean of these targets.
+        records: Number of records.
     """
 
     r2: float | None
@@ -326,7 +330,7 @@ class TargetQuality:
 
     @property
     def fact(self) -> str | None:
-        """What a user must be warned of; None if there is nothing."""
+        """The warning for users; None if there is none."""
         if self.r2 is None:
             return "all targets are the same, so nothing here says what the model is worth"
         if self.root_mean_squared_error >= self.mean_line:
@@ -337,12 +341,12 @@ class TargetQuality:
 
     @property
     def comparable(self) -> "TargetQuality | None":
-        """What other models can be compared with, to find one that is better; None where all targets are the same."""
+        """The value for comparing models; None if all targets are equal."""
         return None if self.r2 is None else self
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """All attributes by their names."""
+        """All attributes by name."""
         return asdict(self)
 
     @property
@@ -359,7 +363,7 @@ class TargetQuality:
         return "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
 
     def in_words(self) -> list[str]:
-        """Return a line for a report, and a warning where the predictions are worth nothing."""
+        """Return a line for a report, and a warning if the predictions are useless."""
         said = [
             f"Quality on {self.records} {noun_of(self.records, 'record')}: {self._r2}, root mean squared error "
             f"{self.root_mean_squared_error:.4g}, "
@@ -371,7 +375,7 @@ class TargetQuality:
 
 
 def target_quality_of(predictions: ArrayLike, targets: ArrayLike) -> TargetQuality:
-    """Return how good predictions of numbers are.
+    """Return the quality of predictions of numbers.
 
     Args:
         predictions: Shape ``(n,)``.

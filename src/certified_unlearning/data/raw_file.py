@@ -1,4 +1,4 @@
-"""A raw file of a data set: where it is published, and how to tell that a file is the published one."""
+"""A raw file of a data set: where it is published, and how to verify that a file is the published one."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,13 @@ class RawFile:
 
     Attributes:
         path: Its place below the raw root, and below the directory that UNLEARNING_DATA names.
-        sha256: Of its content; of the decompressed bytes when it is one compressed file (``.gz``, no archive).
-        md5: Of the published file as it is: its name in the DVC cache.
-        addresses: Where it is published, in the order to try.
+        sha256: Digest of its content; of the decompressed bytes if it is a single compressed file (``.gz``, not an
+            archive).
+        md5: Digest of the published file itself, which is its name in the DVC cache.
+        addresses: Addresses of the published file, in the order to try.
         gzip_header: The published file's gzip header, for copies that lost it (see `as_published`).
-        lossy_copy: A less exact file with the same records, taken where a person has it and not this one: before
-            anything is downloaded. What is prepared from it says so.
+        lossy_copy: A less exact file with the same records, used if it is present and this file is not, before anything
+            is downloaded. Data prepared from it say so.
     """
 
     path: str
@@ -26,5 +27,5 @@ class RawFile:
 
     @property
     def compressed(self) -> bool:
-        """Whether the content is what decompressing the file gives."""
+        """Whether the content is obtained by decompressing the file."""
         return self.path.endswith(".gz") and not self.path.endswith(".tar.gz")

@@ -1,4 +1,4 @@
-"""Removal requests: which records go, and what stands in their place. Drawn once, from the seed alone.
+"""Removal requests: the removed records and their replacements. They are drawn once, from the seed alone.
 
 A stream of requests removes the first 1, 2, 3, ... of these records. Because they are never drawn again, the
 data sets before and after a request differ in the request's records and in nothing else.
@@ -21,8 +21,8 @@ class Removals:
 
     Attributes:
         indices: Rows of the training part, all different, shape ``(S,)``.
-        features: What replaces their features, float32, shape ``(S, d)``.
-        labels: What replaces their labels, int8, shape ``(S,)``.
+        features: Replacements of their features, float32, shape ``(S, d)``.
+        labels: Replacements of their labels, int8, shape ``(S,)``.
         adjacency: How data sets before and after a removal are related.
     """
 
@@ -37,7 +37,7 @@ class Removals:
         """Return copies of the training part with the first ``removed`` records replaced.
 
         Raises:
-            ParameterError: ``removed`` is negative or more than was drawn.
+            ParameterError: ``removed`` is negative or more than were drawn.
         """
         if not 0 <= removed <= len(self.indices):
             raise ParameterError(f"{removed} records are to be removed, but {len(self.indices)} were drawn")
@@ -48,17 +48,17 @@ class Removals:
 
 
 def draw_removals(data: PreparedData, *, records: int, adjacency: PipelineAdjacency, seed: int) -> Removals:
-    """Draw the records to remove, uniformly without replacement, and what replaces them.
+    """Draw the records to remove, uniformly without replacement, and their replacements.
 
     The first ``r`` removals are the same whatever ``records`` is.
 
     Args:
         data: The data set.
-        records: How many records go.
-        adjacency: What replaces them. ``replace``: features from N(0, I) scaled to norm 1 and a uniform label
-            (the experiments of Chien et al. 2024). ``zero-out``: zero features, so that the loss is constant,
-            and the old label.
-        seed: The only source of randomness; the choice, the features and the labels have a stream each.
+        records: Number of records to remove.
+        adjacency: The kind of replacement. ``replace``: features from N(0, I) scaled to norm 1 and a uniform label (the
+            experiments of Chien et al. 2024). ``zero-out``: zero features, so that the loss is constant, and the old
+            label.
+        seed: The only source of randomness; the choice, the features and the labels have separate streams.
 
     Raises:
         ParameterError: ``records`` is negative or exceeds the training records, or the adjacency is unknown.

@@ -1,4 +1,4 @@
-"""Features ``resnet18``: what ResNet-18 computes before its last layer (Chien et al. 2024: trained on ImageNet)."""
+"""Features ``resnet18``: the input of ResNet-18's last layer (Chien et al. 2024: trained on ImageNet)."""
 
 import hashlib
 import io
@@ -26,27 +26,27 @@ IMAGENET = RawFile(
 """torchvision's ``ResNet18_Weights.IMAGENET1K_V1``."""
 
 OWN = "weights/resnet18.safetensors"
-"""Where a person's own state dict is looked for, below the raw root and the directory that UNLEARNING_DATA names."""
+"""Path of a user's own state dict, below the raw root and the directory that UNLEARNING_DATA names."""
 
 SIZE = 224
 """Height and width, in pixels, that images are resized to."""
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of ImageNet's red, green and blue: the scale that torchvision's weights were trained on."""
+"""Mean and spread of ImageNet's red, green and blue: the scale that torchvision's weights were trained on."""
 
 
 def load(raw_root: Path) -> Extractor:
     """Return the features: 512, the last layer's input after average pooling.
 
-    The weights are a person's own state dict (`OWN`), else ImageNet's from torchvision's cache, else ImageNet's
-    fetched as raw files are.
+    The weights are a user's own state dict (`OWN`), else ImageNet's from torchvision's cache, else ImageNet's fetched
+    like raw files.
 
     Args:
-        raw_root: Where the weights are looked for first, and put where they are fetched.
+        raw_root: Directory where the weights are looked for first, and where fetched weights are put.
 
     Raises:
         ParameterError: torchvision cannot be imported.
-        DataError: The weights are damaged, are those of another network, or are found nowhere.
+        DataError: The weights are damaged, are those of another network, or cannot be found.
     """
     need = "features 'resnet18' need torchvision, in the same build (CPU or CUDA) as PyTorch"
     torchvision = import_extra("torchvision", "resnet18", need)

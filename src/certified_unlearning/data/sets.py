@@ -1,4 +1,4 @@
-"""The data sets of this package: the only list of them."""
+"""The list of the data sets of this package."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,19 +19,19 @@ DATA_SETS = (
     cifar10.TEN_CLASSES,
 )
 RAW_ROOT = Path("data/raw")
-"""Where the project keeps raw files; UNLEARNING_DATA may name another place that has them."""
+"""Directory where the project keeps raw files; UNLEARNING_DATA may name another one."""
 
 
 def built_in(name: str) -> DataSet | None:
-    """Return the data set of this package with that name; None where there is none."""
+    """Return the data set of this package with this name; None if there is none."""
     return next((each for each in DATA_SETS if each.name == name), None)
 
 
 def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
-    """Return the data set of that name.
+    """Return the data set with this name.
 
     Raises:
-        ParameterError: There is none; the message lists those that there are.
+        ParameterError: There is no such data set; the message lists the existing ones.
     """
     known = {each.name: each for each in data_sets}
     if name not in known:
@@ -44,12 +44,12 @@ def load(name: str, *, seed: int) -> PreparedData:
 
     Args:
         name: Its name.
-        seed: Of its split, where the source has none.
+        seed: Seed of its split, if the source has none.
 
     Raises:
-        ParameterError: There is none of that name.
-        DataError: Its raw files are found nowhere.
-        StorageError: They cannot be put in place.
+        ParameterError: There is no data set with this name.
+        DataError: Its raw files cannot be found.
+        StorageError: The raw files cannot be put in place.
     """
     known = find(name)
     fetch(known, RAW_ROOT)

@@ -1,4 +1,4 @@
-"""A float32 matrix that stays in its file: its rows are read when they are asked for, and only then take memory."""
+"""A float32 matrix that stays in its file: its rows are read on access, and only then take memory."""
 
 import os
 import tempfile
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from certified_unlearning.errors import DataError, StorageError
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Numbers that are read and put in their places together."""
+"""Number of entries that are read and put in their places together."""
 
 
 class StoredRows:
     """Rows of a matrix inside a file, sliced like an array's: ``rows[10:20]`` reads ten rows.
 
-    The file is read, not mapped into memory, and stays open: who replaces it does not change these rows.
+    The file is read, not mapped into memory, and stays open: replacing it does not change these rows.
 
     Attributes:
         shape: Number of rows and of columns.
@@ -24,7 +24,7 @@ class StoredRows:
 
     Args:
         path: The file.
-        offset: Where in the file the first row starts, in bytes.
+        offset: Offset of the first row in the file, in bytes.
         shape: Number of rows and of columns.
     """
 
@@ -66,13 +66,13 @@ class StoredRows:
 def in_order(
     rows: StoredRows, places: NDArray[np.int64], directory: str | Path, *, factors: NDArray[np.float32] | None = None
 ) -> StoredRows:
-    """Return the rows in another order, from a file of their own that has no name: it goes when it is closed.
+    """Return the rows in another order, from a new nameless file, which vanishes when it is closed.
 
     Args:
         rows: Read once, from the first to the last.
-        places: Where each row shall lie: a permutation, shape ``(n,)``.
-        directory: Where there is room for the file.
-        factors: What each of ``rows`` is multiplied by, shape ``(n,)``; by default nothing.
+        places: New place of each row: a permutation, shape ``(n,)``.
+        directory: Directory with room for the file.
+        factors: Factor on each of ``rows``, shape ``(n,)``; by default none.
 
     Raises:
         StorageError: The file cannot be written, or the disk is full.
@@ -81,7 +81,8 @@ def in_order(
     at_once = max(1, _NUMBERS_AT_ONCE // rows.shape[1])
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".rows-in-order.") as file:
-            # Room for all of it, or an error here: a full disk would kill a process that writes through a map.
+            # Reserves room for everything or raises here: a full disk would kill a process that writes through a memory
+            # map.
             os.posix_fallocate(file.fileno(), 0, max(1, len(rows) * rows.shape[1] * rows.dtype.itemsize))
             written = np.memmap(file, rows.dtype, "r+", shape=rows.shape)
             for start in range(0, len(rows), at_once):

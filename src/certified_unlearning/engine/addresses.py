@@ -1,4 +1,4 @@
-"""Addresses of noise: an address names (seed, data set, mechanism, sweep point, trial, phase); free of torch."""
+"""Addresses of noise: an address names (seed, data set, mechanism, sweep point, trial, phase). It needs no PyTorch."""
 
 import hashlib
 import json

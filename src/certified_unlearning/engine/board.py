@@ -1,14 +1,13 @@
-"""Memory that all processes of a run see, where they are on one machine: what one wrote there nobody has to send.
+"""Memory shared by all processes of a run on one machine, which saves sending messages.
 
-To wait for the others is to look again and again whether they are there. A process that sleeps until a message wakes it
-came back so late that a step of 12 ms on two processes took 15 (`benchmarks/README.md`); one that has looked for long
-sleeps between looks, as long as it takes. Whether another one still lives is seen by a lock, which ends with its
-process.
+A process waits for the others by polling. A process that slept until a message woke it returned so late that a step of
+12 ms on two processes took 15 (`benchmarks/README.md`); one that has polled for long sleeps between polls. A lock,
+which ends with its process, shows whether another process is alive.
 
-The memory is a file without a name, which ends with the processes that have it open, however they end. Those of another
-machine, or of another user, cannot open it.
+The memory is a nameless file, which vanishes with the processes that have it open, however they end. Processes of
+another machine, or of another user, cannot open it.
 
-Linux on x86-64 only: there all processors see what one wrote in the order in which it was written.
+It is for Linux on x86-64 only, where all processors see writes in the order in which they were made.
 """
 
 import mmap
@@ -28,27 +27,28 @@ if sys.platform == "linux":
     import fcntl
 
 SHARE = 4
-"""A board takes at most so large a part of the machine's memory: it is reserved at once."""
+"""Largest share of the machine's memory that a board takes, reserved at once."""
 LINE = 64
-"""Bytes that processors exchange at once: each process' count has as many of its own."""
+"""Bytes that processors exchange at once; each process' counter has this many of its own."""
 LOOKING = 5e-3
-"""Seconds before a process that looks for the others sleeps in between."""
+"""Seconds of polling after which a process sleeps between polls."""
 SLEEP = 1e-4
-"""Seconds that it sleeps."""
+"""Seconds of such a sleep."""
 ASKING = 0.5
-"""Seconds between two looks at whether the others live."""
+"""Seconds between two checks whether the others are alive."""
 
 
 class Board:
     """Memory with two sides in turn, on each of which every process has its place.
 
-    Who has read one side says so by being there when the other one is full, before anybody writes on the first again.
+    A process signals that it has read one side by arriving when the other one is full, before the first is written
+    again.
 
     Args:
-        descriptor: Of a file in memory, which this process has open only once.
-        size: Bytes of a process' place.
-        rank: Which of the processes this is.
-        ranks: How many there are.
+        descriptor: Descriptor of a file in memory, which this process has open only once.
+        size: Number of bytes of a process' place.
+        rank: Number of this process.
+        ranks: Number of processes.
     """
 
     def __init__(self, descriptor: int, size: int, rank: int, ranks: int) -> None:
@@ -62,17 +62,17 @@ class Board:
         self._waits = False
 
     def turn(self) -> Tensor:
-        """Return the other side, shape ``(ranks, size)``: this process may write in its own place.
+        """Return the other side, shape ``(ranks, size)``, on which this process may write in its own place.
 
         Raises:
-            RuntimeError: `wait` was interrupted, so that nobody knows which step the others are at.
+            RuntimeError: `wait` was interrupted, so the step of the others is unknown.
         """
         if self._waits:
             raise RuntimeError("the last wait for the other processes did not end")
         return self._sides[(self._count + 1) % 2]
 
     def wait(self) -> None:
-        """Say that this process' place is written, and wait until all others are.
+        """Signal that this process' place is written, and wait for all others.
 
         Raises:
             RuntimeError: A process ended.
@@ -90,13 +90,13 @@ class Board:
                 time.sleep(SLEEP)
                 if now - asked > ASKING:
                     asked = now
-                    # Its last count may have come between.
+                    # Its last count may have arrived in the meantime.
                     if self._has_ended(rank) and self._counts[rank] < self._count:
                         raise RuntimeError(f"process {rank} has ended")
         self._waits = False
 
     def close(self) -> None:
-        """Let the others see that this process has ended."""
+        """Show the others that this process has ended."""
         os.close(self._descriptor)
 
     def _has_ended(self, rank: int) -> bool:
@@ -116,17 +116,17 @@ def board(
     of_first: Callable[[bytes | None], bytes | None],
     all_can: Callable[[bool], bool],
 ) -> Board | None:
-    """Make memory that all processes see, all of them together.
+    """Create shared memory; all processes must call this together.
 
     Args:
-        size: Bytes of a process' place; made a multiple of `LINE`.
-        rank: Which of the processes this is.
-        ranks: How many there are.
-        of_first: Returns to all what the first process gives.
-        all_can: Returns to all whether all gave True.
+        size: Number of bytes of a process' place; rounded to a multiple of `LINE`.
+        rank: Number of this process.
+        ranks: Number of processes.
+        of_first: Returns the first process' argument to all.
+        all_can: Returns to all whether all arguments are True.
 
     Returns:
-        None, to all, if one of them is on another machine or of another kind, or there is no room.
+        None, to all, if a process is on another machine or of another kind, or there is no room.
     """
     size = -(-size // LINE) * LINE
     reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
@@ -148,16 +148,16 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    # Python for old systems may come without it.
+    # Python builds for old systems may lack it.
     return sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
 
 
 def _reserved(size: int) -> int | None:
-    """Return the descriptor of a nameless file of so many zeros in memory; None where there is no room."""
+    """Return the descriptor of a nameless file of zeros in memory; None if there is no room."""
     if size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE:
         return None
     try:
-        # What it is called here is no name in any directory: it tells this file from others.
+        # This is not a name in any directory; it distinguishes this file from others.
         descriptor = os.memfd_create(f"unlearning-{secrets.token_hex(16)}")
     except OSError:
         return None
@@ -173,7 +173,7 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return where other processes of this machine find an open file, and what they find there; None for nowhere."""
+    """Return where other processes of this machine find an open file, and its identity; None if nowhere."""
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()
@@ -182,7 +182,7 @@ def _address_of(descriptor: int) -> bytes | None:
 
 
 def _opened(address: bytes, size: int) -> int | None:
-    """Return a descriptor of the file that the first process has open; None if another file is there, or none."""
+    """Return a descriptor of the file that the first process has open; None if it is another file or missing."""
     path, called = address.decode().split("\n")
     try:
         if str(Path(path).readlink()) != called:

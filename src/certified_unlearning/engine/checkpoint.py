@@ -1,4 +1,4 @@
-"""Checkpoints of long simulations: the state on disk from time to time, keyed by what is being simulated."""
+"""Checkpoints of long simulations: the state is saved from time to time, with a key of the simulation's inputs."""
 
 import json
 import time
@@ -41,7 +41,7 @@ class Checkpoint:
         self._last_save = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return the saved state, or None where there is none for this key.
+        """Return the saved state, or None if there is none for this key.
 
         Raises:
             DataError: The file is damaged.
@@ -58,5 +58,5 @@ class Checkpoint:
         return load(self._path.read_bytes()), json.loads(metadata["position"])
 
     def delete(self) -> None:
-        """Remove the file: the result it led to is durable now."""
+        """Remove the file, because its result is durable now."""
         self._path.unlink(missing_ok=True)

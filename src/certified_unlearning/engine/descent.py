@@ -1,8 +1,8 @@
 """The one hot loop: projected noisy gradient descent over a batch of trials, phase after phase.
 
-A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)``, ``xi ~ N(0, I)``: the per-step
-standard deviation is ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, eq. 1 and 2).
-This module knows neither privacy nor data sets: it runs phases and measures trials.
+A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)``, ``xi ~ N(0, I)``: the per-step standard
+deviation is ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, eq. 1 and 2). This module depends on
+neither privacy nor data sets: it runs phases and measures trials.
 """
 
 import bisect
@@ -40,13 +40,13 @@ class Objective(Protocol):
 
 
 class CyclicObjective(Objective, Protocol):
-    """What the loop needs of a loss whose steps take one mini-batch after another."""
+    """Interface of a loss whose steps take one mini-batch after another."""
 
     def seek(self, step: int) -> None:
         """Let the next step be number ``step`` of the cycle, counted from 0."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Take the first of some steps of one trial at once, noise included; return how many, perhaps none."""
+        """Take the first of some steps of one trial at once, including noise; return their number, perhaps 0."""
 
 
 @dataclass
@@ -55,9 +55,9 @@ class DescentResult:
 
     Attributes:
         weights: Final weights, shape ``(trials, d)``.
-        published: For each finished phase what is told of its published weights, each of shape ``(publications,)`` or
+        published: The measures of each finished phase's published weights, each of shape ``(publications,)`` or
             ``(publications, measures)``.
-        curve: Measures on the way by ``(phase, step)``; NaN for trials that had already finished.
+        curve: Measures during phases by ``(phase, step)``; NaN for trials that had already finished.
         seconds: Wall time, over all resumptions.
     """
 
@@ -89,18 +89,18 @@ def run(
         start: Starting weights, shape ``(trials, d)``; not changed.
         phases: What to run, in order.
         step_size: ``eta``, for all phases.
-        measure: Maps weights ``(trials, d)`` to one number for each trial; None where nothing is measured.
-        judge: Maps published weights to what is told of them: a row for each; None for ``measure``.
-        radius: Radius of the ball that every step projects on; None for no projection.
-        progress: Told of the work done, in trial steps.
-        checkpoint: Where the state is kept from time to time; a run with the same checkpoint goes on from there and
+        measure: Maps weights ``(trials, d)`` to one number for each trial; None: nothing is measured.
+        judge: Maps published weights to their measures, a row for each; None: ``measure``.
+        radius: Radius of the ball that every step projects onto; None for no projection.
+        progress: Receives the work done, in trial steps.
+        checkpoint: Where the state is saved from time to time; a run with the same checkpoint continues from there and
             ends with the same bits.
 
     Returns:
-        The final weights and what was measured.
+        The final weights and the measures.
 
     Raises:
-        AssumptionError: PyTorch is set to multiply float32 matrices with fewer bits: `core.rounding` counts all.
+        AssumptionError: PyTorch is set to multiply float32 matrices with fewer bits than `core.rounding` assumes.
     """
     _require_full_precision(start.dtype)
     judge = judge or measure
@@ -142,7 +142,7 @@ def _require_full_precision(dtype: torch.dtype) -> None:
         return
     try:
         precision = torch.get_float32_matmul_precision()
-    except RuntimeError:  # It was set for one device or library only, and so has no one name.
+    except RuntimeError:  # The setting is for one device or library only, so it has no single name.
         precision = "mixed"
     if precision != "highest":
         raise AssumptionError(
@@ -151,7 +151,7 @@ def _require_full_precision(dtype: torch.dtype) -> None:
         )
 
 
-@torch.inference_mode()  # A step on few numbers takes a sixth less.
+@torch.inference_mode()  # This saves a sixth of a step on few numbers.
 def _run_phase(
     objective: Objective | CyclicObjective,
     state: DescentResult,
@@ -225,7 +225,7 @@ def _run_phase(
 
 
 def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
-    """Return room for as many blocks of noise as are best drawn together, at most those of some steps."""
+    """Return memory for as many blocks of noise as are best drawn together, limited to some steps."""
     trials, dimension = weights.shape
     most = max(1, randomness.NUMBERS_AT_ONCE // (trials * randomness.BLOCK_STEPS * dimension))
     needed = -(-last // randomness.BLOCK_STEPS) - first // randomness.BLOCK_STEPS

@@ -1,4 +1,4 @@
-"""Where tensors live, and by how many threads they are worked on."""
+"""The devices of tensors, and the number of threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from certified_unlearning.errors import ParameterError
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device that a name means: ``auto`` is CUDA where torch sees it.
+    """Return the device with a name; ``auto`` is CUDA if torch sees it.
 
     Raises:
-        ParameterError: CUDA is asked for and there is none, or the name is another one.
+        ParameterError: CUDA is requested but missing, or the name is unknown.
     """
     if name not in ("auto", "cpu", "cuda"):
         raise ParameterError(f"device must be auto, cpu or cuda, got {name!r}")
@@ -23,23 +23,23 @@ def pick_device(name: str) -> torch.device:
 
 
 def device_of_loaded(name: str) -> torch.device:
-    """Return where the state of a model is put that comes from a file: on its device, or the CPU where that is missing.
+    """Return the device for the state of a model from a file: its own device, or the CPU if that is missing.
 
     Raises:
-        ParameterError: The name is no device's.
+        ParameterError: The name is not that of a device.
     """
     return pick_device("auto" if name == "cuda" else name)
 
 
 WORTH_A_THREAD = 250_000
-"""Numbers that a step must handle before a second thread pays."""
+"""Number of values per step from which on a second thread pays."""
 
 
 @contextmanager
 def threads_for(numbers: int) -> Iterator[None]:
-    """Work with a single thread while steps handle few numbers.
+    """Use a single thread while steps handle few numbers.
 
-    To wait for a second one takes longer than the work: 45 times as long was measured on cores that others used too.
+    Waiting for a second thread takes longer than the work: 45 times as long on cores shared with others.
     """
     if numbers >= WORTH_A_THREAD or torch.get_num_threads() == 1:
         yield
@@ -50,7 +50,7 @@ def threads_for(numbers: int) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Work with a single thread."""
+    """Use a single thread."""
     before = torch.get_num_threads()
     if before == 1:
         yield

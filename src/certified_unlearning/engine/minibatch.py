@@ -19,16 +19,16 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import ParameterError
 
 NUMBERS_AT_ONCE = 1 << 17
-"""About as many numbers of a batch's rows stay in a processor's cache."""
+"""About this many entries of a batch's rows fit in a processor's cache."""
 
 
 def dealt_order(n: int, key: int) -> NDArray[np.int64]:
-    """Return which record lies where: a permutation of ``0 .. n - 1`` that follows from ``key`` alone."""
+    """Return the record at each place: a permutation of ``0 .. n - 1`` that depends on ``key`` alone."""
     return randomness.generator(str(key), "deal").permutation(n)
 
 
 def places_in(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where each record lies in an order: the inverse of the permutation."""
+    """Return the place of each record in an order: the inverse of the permutation."""
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     return places
@@ -37,7 +37,7 @@ def places_in(order: NDArray[np.int64]) -> NDArray[np.int64]:
 class CyclicObjective:
     """``f_t(W) = (1/b) sum_i in batch t loss_i(W x_i) + (strong_convexity / 2) ||W||^2``: logistic or softmax loss.
 
-    A row of zeros has a constant loss: it is no record. The last batch may be shorter than the others, as if rows of
+    A row of zeros has a constant loss: it is not a record. The last batch may be shorter than the others, as if rows of
     zeros filled it: the sum of every batch's losses is divided by ``b``.
 
     Attributes:
@@ -47,15 +47,15 @@ class CyclicObjective:
 
     Args:
         rows: Rows in dealt order, shape ``(n, features)``, of norm at most 1: nothing is clipped. A tensor is not
-            copied; with replacements it is changed. Of two classes they are *signed*, ``-y_i x_i`` with ``y_i`` -1 or
+            copied; with replacements it is changed. For two classes they are *signed*, ``-y_i x_i`` with ``y_i`` -1 or
             +1, and so are the rows of replacements: a record's gradient is then ``sigmoid(w'row) row``.
-        labels: Of more than two classes: 0 to ``classes - 1``, shape ``(n,)``; of two they are not looked at, unless
-            there are weights of classes: -1 or +1.
+        labels: Shape ``(n,)``: 0 to ``classes - 1`` for more than two classes. For two classes, -1 or +1, used only if
+            there are class weights.
         classes: Number of classes.
         batch_size: ``b``.
         strong_convexity: The l2 coefficient lambda.
-        replacements: What removed records become.
-        class_weights: What the losses of records of each class are multiplied by; None for 1.
+        replacements: The rows and labels that replace removed records.
+        class_weights: Factors on the losses of records of each class; None for 1.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class CyclicObjective:
         self._strong_convexity = strong_convexity
         self._class_weights = class_weights
         self._weights_of_classes: Tensor | None = None
-        if class_weights is not None:  # On the device here, so that a step need not wait for a copy.
+        if class_weights is not None:  # Moved to the device here, so that a step does not wait for a copy.
             self._weights_of_classes = torch.tensor(class_weights, dtype=rows.dtype, device=labels.device)
         self._overlay: dict[int, tuple[Tensor, Tensor]] = {}
         self._replaceable = 0
@@ -109,7 +109,7 @@ class CyclicObjective:
         if isinstance(self._rows, Tensor):
             self._rows[self._indices] = torch.cat([self._new_rows[:count], self._old_rows[count:]])
             return
-        # Sorted into batches here, so that a step on a GPU need not wait for a search.
+        # Sorted into batches here, so that a step on a GPU does not wait for a search.
         gone, size = self._indices[:count], self._batch_size
         firsts = gone // size * size
         self._overlay = {
@@ -138,7 +138,7 @@ class CyclicObjective:
             steps: Their numbers in the stream of noise.
 
         Returns:
-            How many were taken, as `engine.compiled.minibatch` says; 0 where the kernel takes none.
+            Number of steps taken, see `engine.compiled.minibatch`; 0 if the kernel takes none.
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0
@@ -162,14 +162,14 @@ class CyclicObjective:
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
         """Return the sum of the gradients of the next batch's losses, of the shape of ``weights``."""
-        # With a few thousand numbers a step is as long as what Python does around it.
+        # With a few thousand numbers a step takes as long as Python's overhead.
         first, at_once = self._batch * self._batch_size, self._rows_at_once
         self._batch = (self._batch + 1) % self.batches
         size = min(self._batch_size, self.n - first)
         rows = self._block(first, size)
         by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
         # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once. Each is
-        # added as a whole, for `core.rounding` counts how many numbers are added one after another.
+        # added as a whole, because `core.rounding` counts how many numbers are added one after another.
         gradient = self._gradient(by_output, rows if size <= at_once else rows[:at_once], first)
         for start in range(at_once, size, at_once):
             gradient.add_(self._gradient(by_output, rows[start : start + at_once], first + start))

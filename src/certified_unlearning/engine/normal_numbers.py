@@ -1,9 +1,9 @@
 """Normal numbers for one release, in NumPy: the transform of `randomness`, quick where a few numbers are needed.
 
-Of a key, they are the numbers of `randomness.normal_rows`: the same bits of the same cipher, the same transform, so
-that `accounting.core.rounding.resolution` holds for them, too (logarithm, cosine and sine may differ in their last
-bits). Without a key the bits are the operating system's. For twenty numbers PyTorch's calls take several times as long
-as the work, and making a cipher takes as long.
+With a key, they are the numbers of `randomness.normal_rows`: the same bits of the same cipher and the same transform,
+so `accounting.core.rounding.resolution` holds for them, too (logarithm, cosine and sine may differ in their last bits).
+Without a key the bits are the operating system's. For twenty numbers PyTorch's calls take several times as long as the
+work, and creating a cipher takes as long.
 """
 
 import math
@@ -26,8 +26,8 @@ def normal_numbers(count: int, key: int | None = None) -> NDArray[np.float64]:
 
     Args:
         count: At least 1.
-        key: Of 128 bits: the numbers are those of `randomness.normal_rows` in float64. None: of the operating system's
-            entropy, which is not kept.
+        key: A key of 128 bits, which gives the numbers of `randomness.normal_rows` in float64. None: the operating
+            system's entropy, which is not kept.
     """
     pairs = -(-count // 2)
     bits = np.frombuffer(_bits(16 * pairs, key), dtype=np.int64)
@@ -42,7 +42,7 @@ def normal_numbers(count: int, key: int | None = None) -> NDArray[np.float64]:
 
 
 def _bits(count: int, key: int | None) -> bytes:
-    """Return so many random bytes."""
+    """Return random bytes."""
     if key is None:
         return os.urandom(count)
     return Cipher(algorithms.AES128(key.to_bytes(16, "little")), modes.CTR(bytes(16))).encryptor().update(bytes(count))

@@ -1,4 +1,4 @@
-"""A phase of descent, said before it is run; free of torch."""
+"""A phase of descent, described before it is run. It needs no PyTorch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ class DescentPhase:
     """A number of steps on one data set, and what is published at their end.
 
     Attributes:
-        removed: How many removals have been carried out.
+        removed: Number of removals that have been carried out.
         steps: Number of steps of each trial.
         sigma: Noise scale of each trial; 0 for plain gradient descent.
         keys: Each trial's address for this phase's noise.
@@ -17,8 +17,8 @@ class DescentPhase:
         publication_keys: Addresses of the publication noise, needed where there is any: one for each publication,
             the same number of publications for each trial. Independent publications of one deterministic trial cost
             one trial.
-        feeds_back: Whether the published weights, not the noiseless ones, are what the next phase starts from.
-        measure_at: Steps at which trials are measured on the way, besides the end.
+        feeds_back: Whether the next phase starts from the published weights, not the noiseless ones.
+        measure_at: Steps at which trials are measured, besides the end.
         place: The number of the first step in a cycle of mini-batches; None where every step uses all records.
     """
 

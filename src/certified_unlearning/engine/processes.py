@@ -1,4 +1,4 @@
-"""Starts the processes that share a run on this machine, with PyTorch's launcher; free of torch until it does."""
+"""Starts the processes that share a run on this machine, with PyTorch's launcher; until then it needs no PyTorch."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ _GOES_ON = "started again, the run goes on from its last checkpoint"
 
 
 def is_launched() -> bool:
-    """Return whether a launcher, ours or `torchrun`, started this process as one of those that share a run."""
+    """Return whether a launcher, ours or `torchrun`, started this process to share a run."""
     return "WORLD_SIZE" in os.environ
 
 
@@ -27,13 +27,13 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
     """Run the command line ``unlearn`` with these arguments in several processes of this machine, as `torchrun` does.
 
     Raises:
-        ProcessError: A process ended before its work was done; the others were ended, too.
+        ProcessError: A process ended before its work was done; the others were then ended, too.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.disable(logging.ERROR)  # What goes wrong is said in one sentence, below.
+    logging.disable(logging.ERROR)  # Failures are reported in one sentence, below.
     os.environ[_STARTED_BY_US] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     config = LaunchConfig(
@@ -56,7 +56,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
 
 
 def tell_launcher(error: Exception) -> bool:
-    """Leave an error's message to the process that started this one and says it; return whether there is such a one."""
+    """Pass an error's message to the process that started this one and prints it; return whether there is one."""
     if _STARTED_BY_US not in os.environ or _ERROR_FILE not in os.environ:
         return False
     follows = isinstance(error, ProcessError) and not isinstance(error, DivergedError)
@@ -66,7 +66,7 @@ def tell_launcher(error: Exception) -> bool:
 
 
 def _sentence(failures: Mapping[int, Any], processes: int) -> str:
-    """Return why processes ended: of the first that was killed, else of one that failed for a reason of its own."""
+    """Return why processes ended: that of the first killed one, otherwise of one with an own failure."""
     for rank, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"

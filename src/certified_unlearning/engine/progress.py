@@ -1,4 +1,4 @@
-"""One plain line now and then: how much of a job is done and how long the rest will take."""
+"""Occasional plain lines: how much of a job is done and how long the rest will take."""
 
 import sys
 import time
@@ -26,7 +26,7 @@ class Progress:
         self._next = self._start + first_seconds
 
     def skip(self, work: int) -> None:
-        """Count work that an earlier, interrupted job has done: it says nothing of this one's speed."""
+        """Count work of an earlier, interrupted job, which does not affect this one's speed."""
         self._done += work
         self._skipped += work
 
@@ -43,7 +43,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span as people say it.
+    """Return a time span in words.
 
     >>> duration(7.4), duration(754), duration(7800)
     ('7 s', '12 min 34 s', '2 h 10 min')

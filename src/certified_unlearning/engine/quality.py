@@ -10,16 +10,16 @@ from torch import Tensor
 
 MEASURES = ("accuracy", "balanced_accuracy", "auc", "log_loss")
 SCORES_AT_ONCE = 1 << 24
-"""About as many scores are held at once: 128 MB in float64."""
+"""Approximate number of scores that are held at once: 128 MB in float64."""
 
 
 def judged(weights: Tensor, features: Tensor, labels: Tensor, *, classes: int) -> Tensor:
     """Return `MEASURES` of each trial's model.
 
     Args:
-        weights: Shape ``(trials, d)``; of more than two classes class after class.
+        weights: Shape ``(trials, d)``; class after class for more than two classes.
         features: Shape ``(n_test, features)``.
-        labels: -1 or +1 of two classes, else integers from 0; shape ``(n_test,)``. Each class has a record.
+        labels: -1 or +1 for two classes, else integers from 0; shape ``(n_test,)``. Each class has a record.
         classes: Number of classes.
 
     Returns:

@@ -1,11 +1,12 @@
-"""Randomness is addressed, not consumed: what a trial draws depends on its address and step alone.
+"""Randomness is addressed, not consumed: a trial's draws depend on its address and step alone.
 
 An address names (seed, data set, mechanism, sweep point, trial, phase). Its noise comes in blocks of `BLOCK_STEPS`
-steps, each from a counter-based generator of its own, so that neither the batch a trial runs in nor the point a run
-is resumed at changes a single bit on a given device. CPU and CUDA generators differ from each other.
+steps, each from its own counter-based generator, so neither the batch of a trial nor the point of resumption changes a
+single bit on a given device. CPU and CUDA generators differ from each other.
 
-On the CPU the bits are AES-128's in counter mode, keyed by the address: nobody who sees some of the noise can tell the
-rest. That is also the fastest generator here, for processors have instructions for it. A GPU's bits are PyTorch's.
+On the CPU the bits are AES-128's in counter mode, keyed by the address: the rest of the noise cannot be predicted from
+a part of it. This is also the fastest generator here, because processors have instructions for it. A GPU's bits are
+PyTorch's.
 """
 
 import math
@@ -23,12 +24,12 @@ from certified_unlearning.engine.addresses import address as address
 BLOCK_STEPS = 16
 """Steps per noise block. Changing it changes every random number."""
 NUMBERS_AT_ONCE = 1 << 17
-"""About as many numbers are made together as stay in a processor's cache; this changes none of them."""
+"""About this many numbers, which fit in a processor's cache, are generated together; it does not change them."""
 FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
-"""Between these sizes a whole number gives a radius finely enough. Nearer to 0, where radii are large, it is too
-coarse, nearer to the largest, where they are small, a float is: such a radius is drawn with 1024 more bits.
+"""Between these sizes a whole number determines a radius finely enough. Nearer to 0, where radii are large, it is too
+coarse; nearer to the largest, where they are small, a float is too coarse. Such a radius is drawn with 1024 more bits.
 
-`accounting.core.rounding.resolution` rests on it.
+`accounting.core.rounding.resolution` depends on this.
 """
 
 
@@ -53,15 +54,15 @@ def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
 
     Args:
         out: Shape ``(trials, blocks, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or float64, CPU or
-            CUDA. Fewer steps are other numbers, not the first of more, but made of the same bits: an address is to be
-            used in one shape and type only.
+            CUDA. Fewer steps give other numbers, not the first of more, but from the same bits: an address must be used
+            in one shape and type only.
         keys: One address key for each trial.
         first: Number of the first of these blocks in each trial's stream.
     """
     _, blocks, steps, dimension = out.shape
     places = [(key, first + number) for key in keys for number in range(blocks)]
     out = out.view(len(places), steps, dimension)
-    # The two numbers of a pair belong to one step: no step's noise tells anything of a later one's.
+    # The two numbers of a pair belong to one step: no step's noise reveals anything about a later one's.
     pairs = steps * -(-dimension // 2)
     at_once = len(places) if out.is_cuda else max(1, NUMBERS_AT_ONCE // (2 * pairs))
     for start in range(0, len(places), at_once):
@@ -79,14 +80,14 @@ def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:
 
 
 def cipher_bits(key: int, blocks: range, count: int) -> NDArray[np.int64]:
-    """Return the random integers that the CPU makes blocks of float64 numbers of, shape ``(blocks, count)``.
+    """Return the random integers from which the CPU makes blocks of float64 numbers, shape ``(blocks, count)``.
 
     Args:
-        key: Of one trial.
-        blocks: Their numbers, one after another.
-        count: Integers of a block; even.
+        key: Key of one trial.
+        blocks: Numbers of the blocks, in order.
+        count: Number of integers of a block; even.
     """
-    # The counters of counter mode, encrypted in one go: to make a cipher takes longer than to use it for a block.
+    # The counters of counter mode, encrypted at once, because creating a cipher takes longer than using it for a block.
     counters = np.empty((len(blocks), count // 2, 2), dtype=">u8")
     counters[..., 0], counters[..., 1] = np.array(blocks)[:, None], np.arange(count // 2)
     encryptor = Cipher(algorithms.AES128(key.to_bytes(16, "little")), modes.ECB()).encryptor()
@@ -111,7 +112,7 @@ def _random_bits(places: Places, count: int, like: Tensor) -> Tensor:
 
 
 def _bits_of_torch(places: Places, count: int, like: Tensor) -> Tensor:
-    """Return the same from PyTorch's counter-based generator, which a GPU has and which was not made for secrets."""
+    """Return the same from PyTorch's counter-based generator, which runs on a GPU and is not cryptographic."""
     dtype = {torch.float32: torch.int32, torch.float64: torch.int64}[like.dtype]
     bits = torch.empty(len(places), count, dtype=dtype, device=like.device)
     generator = torch.Generator(like.device)
@@ -141,9 +142,9 @@ def fine_radius(number: int, largest: int, key: int, block: int, place: int) -> 
     counter = modes.CTR((block << 64 | 1 << 63 | 8 * place).to_bytes(16, "big"))
     drawn = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter).encryptor().update(bytes(128))
     share = (int.from_bytes(drawn, "little") + 1) / 2**1024
-    if number == 0:  # It comes up half as often as each other size, which has two signs.
+    if number == 0:  # It occurs half as often as each other size, which has two signs.
         return math.sqrt(-2 * (math.log(share / 2) - math.log(largest)))
-    if number == largest:  # Likewise: nothing is above 1.
+    if number == largest:  # Likewise, because nothing is above 1.
         return math.sqrt(-2 * math.log1p(-share / 2 / largest))
     below_largest = largest - number + 0.5 - share
     if below_largest < largest / 2:
@@ -152,7 +153,7 @@ def fine_radius(number: int, largest: int, key: int, block: int, place: int) -> 
 
 
 def _box_muller(radius: Tensor, angle_bits: Tensor, *, out: Tensor) -> None:
-    """Make two independent normal numbers of a radius and a random integer (Box and Muller, 1958)."""
+    """Make two independent normal numbers from a radius and a random integer (Box and Muller, 1958)."""
     half = radius.shape[-1]
     angle = angle_bits.to(out.dtype).mul_(math.pi / -float(torch.iinfo(angle_bits.dtype).min))
     rest = out.shape[-1] - half

@@ -1,13 +1,13 @@
-"""How the rows of a run over several processes are cut into blocks: by their number alone; free of torch."""
+"""How the rows of a run over several processes are cut into blocks: by their number alone. It needs no PyTorch."""
 
 MOST_BLOCKS = 64
-"""Blocks at most: more processes than that have nothing to do."""
+"""Largest number of blocks: more processes than this would be idle."""
 LEAST_ROWS = 1024
-"""Rows of a block, at least, where there are several. Changing either number changes the bits of such runs."""
+"""Least number of rows of a block, if there are several. Changing either number changes the bits of such runs."""
 
 
 def cut(rows: int) -> list[slice]:
-    """Return the blocks that so many rows are cut into: a power of two, of equal length but for one row.
+    """Return the blocks that rows are cut into: a power of two, of equal length up to one row.
 
     >>> cut(1437)
     [slice(0, 1437, None)]

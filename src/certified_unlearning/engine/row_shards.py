@@ -1,14 +1,14 @@
 """One run shared by several processes, each with some of the rows; its bits do not depend on how many there are.
 
-Rows are cut into blocks, a power of two of them, by their number alone (`row_cut.cut`). Each block's gradient is
-computed by one process with one thread, from memory of the block's own, and the blocks' gradients are added in the
-order of a balanced binary tree: a process adds what lies within its own blocks, all gather these sums, and each adds
-the rest. On one machine sums are left where all see them (`board`), and messages are not sent. Everything else, noise
-included, every process computes for itself: noise has addresses (`randomness`), so all draw the same; with every sum it
-is compared whether their weights' bits add up to the same number, which differs where one weight does.
+Rows are cut into blocks, a power of two of them, by their number alone (`row_cut.cut`). One process with one thread
+computes each block's gradient, from the block's own memory. The blocks' gradients are added in the order of a balanced
+binary tree: a process adds its own blocks, all gather these sums, and each adds the rest. On one machine sums are left
+in shared memory (`board`) instead of sent as messages. Every process computes everything else, including noise, for
+itself: noise has addresses (`randomness`), so all draw the same. With every sum, processes compare the sums of their
+weights' bits, which differ if one weight does.
 
-How many numbers are added one after another is within what `accounting.core.rounding` counts: a block's rows, the parts
-they are multiplied in, a constant part, and the levels of the tree.
+The number of successive additions is within the count of `accounting.core.rounding`: a block's rows, the parts of
+products, a constant part, and the levels of the tree.
 """
 
 import json
@@ -31,7 +31,7 @@ from certified_unlearning.errors import DivergedError, ParameterError, ProcessEr
 Node: TypeAlias = tuple[int, int]
 """A node of the tree: its first block, and the one after its last."""
 MARK = 16
-"""Bytes before a process' sums that say what they were taken at."""
+"""Bytes before a process' sums that identify their weights."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class RowShards:
 
     Attributes:
         rank: Its number, from 0.
-        ranks: How many there are.
-        launcher: The process that started it, without which it ends; None if that is no matter.
+        ranks: Number of processes.
+        launcher: The process that started it, without which it ends; None if irrelevant.
     """
 
     rank: int = 0
@@ -55,11 +55,11 @@ class RowShards:
         return self.rank == 0
 
     def own(self, blocks: int) -> range:
-        """Return the blocks whose gradients this process computes: every process a single one, or its share."""
+        """Return the blocks whose gradients this process computes: a single block by every process, or its share."""
         return self._of_rank(self.rank, blocks)
 
     def _of_rank(self, rank: int, blocks: int) -> range:
-        if blocks == 1:  # To wait for another process would take longer.
+        if blocks == 1:  # Waiting for another process would take longer.
             return range(1)
         return range(blocks * rank // self.ranks, blocks * (rank + 1) // self.ranks)
 
@@ -67,10 +67,10 @@ class RowShards:
         """Return the sum of all blocks' gradients, the same bits for any number of processes.
 
         Args:
-            blocks: How many blocks there are, a power of two.
+            blocks: Number of blocks, a power of two.
             gradient_of: Returns the gradient of one of this process' own blocks; the next call may overwrite it.
-            weights: What the gradients are taken at; their shape.
-            scratch: Where it is computed; the next call overwrites what this one returns.
+            weights: Weights of the gradients; the result has their shape.
+            scratch: Memory for the result, which the next call overwrites.
 
         Raises:
             ProcessError: A process ended.
@@ -96,7 +96,7 @@ class RowShards:
         sums = own[MARK:].view(weights.dtype).view(shape)
         for place, (first, end) in enumerate(nodes[self.rank]):
             _add_up(sums[place], first, end, gradient_of, scratch)
-        # The weights' bits, added as whole numbers, are exact in any order; the other number is of the layout.
+        # The weights' bits, added as whole numbers, are exact in any order; the other number identifies the layout.
         as_integers = weights.reshape(-1).view({4: torch.int32, 8: torch.int64}[weights.element_size()])
         mark = own[:MARK].view(torch.int64)
         mark[0] = as_integers.sum(dtype=torch.int64)
@@ -120,7 +120,7 @@ class RowShards:
         return _joined((0, blocks), known, scratch)
 
     def of_first(self, content: bytes | None) -> bytes | None:
-        """Return what the first process gives, to all of them."""
+        """Return the first process' argument, to all of them."""
         if self.ranks == 1:
             return content
         length = torch.tensor([-1 if content is None else len(content)])
@@ -134,26 +134,26 @@ class RowShards:
         return bytes(sent.numpy())
 
     def all_can(self, one: bool) -> bool:
-        """Return whether every process gives True."""
+        """Return whether every process' argument is True."""
         can = torch.tensor([int(one)])
         with _companions(self):
             distributed.all_reduce(can, distributed.ReduceOp.MIN)
         return bool(can)
 
     def close(self) -> None:
-        """Let the others see that this process takes part no more."""
+        """Show the others that this process no longer takes part."""
         self._shared.close()
 
 
 class _Shared:
-    """The board of a process, as large as was needed so far."""
+    """The board of a process, of the largest size needed so far."""
 
     def __init__(self) -> None:
         self._board: Board | None = None
         self._tried = 0
 
     def with_room(self, size: int, shards: RowShards) -> Board | None:
-        """Return a board with so many bytes for every process; None if there is none: it is tried once for a size."""
+        """Return a board with a number of bytes for every process, or None; each size is tried once."""
         if size > self._tried:
             self.close()
             self._tried = size
@@ -170,23 +170,23 @@ class _Shared:
 
 _BYTES = torch.empty(0, dtype=torch.uint8)
 ALONE = RowShards()
-"""One process that has all rows."""
+"""A single process that has all rows."""
 
 
 def local_rank() -> int:
-    """Return which of the processes on its machine this one is: the number of the GPU that it takes."""
+    """Return the number of this process on its machine, which is also that of its GPU."""
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 @contextmanager
 def row_shards() -> Iterator[RowShards]:
-    """Join the processes of a run that `torchrun` or another launcher started; without one, be the only process.
+    """Join the processes of a run that `torchrun` or another launcher started; without one, this is the only process.
 
-    What counts are the variables of the environment that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``,
-    ``MASTER_ADDR``, ``MASTER_PORT`` and, on GPUs, ``LOCAL_RANK``.
+    This uses the environment variables that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
+    ``MASTER_PORT`` and, on GPUs, ``LOCAL_RANK``.
 
     Raises:
-        ParameterError: A variable is missing or is no number.
+        ParameterError: A variable is missing or is not a number.
         ProcessError: Another process cannot be reached.
     """
     if os.environ.get("WORLD_SIZE", "1") == "1":
@@ -214,7 +214,7 @@ class SharedCheckpoint(Checkpoint):
 
     Args:
         own: The checkpoint, which the other processes do not touch.
-        shards: Which process this is.
+        shards: This process among those of the run.
     """
 
     def __init__(self, own: Checkpoint, shards: RowShards) -> None:
@@ -222,7 +222,7 @@ class SharedCheckpoint(Checkpoint):
         self._shards = shards
 
     def is_due(self) -> bool:
-        """Return whether this process is to write."""
+        """Return whether this process must write now."""
         return self._shards.writes and self._own.is_due()
 
     def save(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
@@ -231,7 +231,7 @@ class SharedCheckpoint(Checkpoint):
             self._own.save(tensors, position)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return what the first process reads: files may be seen late, or nowhere, by the others."""
+        """Return what the first process reads, because others may see files late or not at all."""
         saved = self._own.load() if self._shards.writes else None
         content = None
         if saved is not None:
@@ -278,7 +278,7 @@ def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tens
 
 
 def _joined(node: Node, known: dict[Node, Tensor], scratch: Scratch) -> Tensor:
-    """Return the sum of a node's blocks from sums that are known, and that others may read."""
+    """Return the sum of a node's blocks from known sums, which others may read."""
     if node in known:
         return known[node]
     first, end = node

@@ -1,7 +1,7 @@
-"""Warnings before learning, of usefulness and of time: the guarantee holds either way.
+"""Warnings before learning, about usefulness and time; the guarantee holds either way.
 
-Whether a plan's noise leaves anything of what is learned follows from the plan alone: no record is looked at, so that
-warning tells nothing of them. Whether one column drowns the others is computed from the records.
+Whether a plan's noise drowns what is learned follows from the plan alone. No record is read, so that warning reveals
+nothing about the records. Whether one column drowns the others is computed from the records.
 """
 
 import sys
@@ -19,31 +19,31 @@ from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick
 from certified_unlearning.text import counted, seconds_in_words
 
 DROWNED = 1.0
-"""From this noise on, in units of the largest score that the noiseless optimum can have, a user is warned. Measured on
-two data sets (epsilon 0.03 and 0.1): from there on accuracy is 0.06 to 0.4 below that with the ``C`` advised, up to 0.1
-it is near the best. In between it depends on the data, and nobody is warned."""
+"""Users are warned from this noise on, in units of the largest score that the noiseless optimum can have. Measured on
+two data sets (epsilon 0.03 and 0.1): from there on accuracy is 0.06 to 0.4 below that with the advised ``C``; up to 0.1
+it is near the best. In between it depends on the data, and there is no warning."""
 GOOD = 0.25
-"""At most so much noise has the ``C`` or ``alpha`` that a warning advises."""
+"""The most noise that the ``C`` or ``alpha`` advised by a warning may have."""
 NEAR_BEST = 0.05
-"""At most so much has the ``C`` that is advised, if there is one. Of 100 to 1000 records of five features AUC is 0.04
-to 0.2 lower at `GOOD`, and there hardly higher than with the noise that is warned of."""
+"""The most noise that the advised ``C`` may have, if there is such a ``C``. With 100 to 1000 records of five features,
+AUC is 0.04 to 0.2 lower at `GOOD`, and hardly higher there than with the noise that causes a warning."""
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise, best first."""
 
 SLOW = 10.0
-"""From so many seconds of learning on a user is warned."""
+"""Seconds of learning from which on users are warned."""
 
 
 @dataclass(frozen=True)
 class Strength:
-    """The parameter that says how strong the regulariser is.
+    """The parameter for the strength of the regulariser.
 
     Attributes:
         name: ``C`` or ``alpha``.
-        value: What it is.
+        value: Its value.
         candidates: Values that may be advised, best first.
-        per_record: What a value is beside the number of records, in words, such as ``C n = 30``.
-        noises: How much noise, at most, the value that is advised may leave, best first.
+        per_record: Describes a value relative to the number of records, such as ``C n = 30``.
+        noises: Upper limits of the noise that the advised value may leave, best first.
     """
 
     name: str
@@ -66,14 +66,14 @@ def warn_if_drowned(
     """Warn the caller of `fit` if the noise is larger than any score, and name a regulariser that would do.
 
     Args:
-        strength: Of the regulariser.
+        strength: The regulariser's parameter.
         epsilon: The target.
-        sigma: The noise that was asked for; None where it was planned.
-        plan: What is learned by.
+        sigma: The requested noise; None where it was planned.
+        plan: The plan of learning.
         planned: Returns the plan with a regulariser of another strength.
         noise_and_score: Returns a plan's standard deviation of the noise in a score, and the largest score that the
-            noiseless optimum can have, or as large as makes sense.
-        trouble: Both numbers, ``noise`` and ``score``, in words.
+            noiseless optimum can have, or the largest meaningful score.
+        trouble: A template with both numbers, ``noise`` and ``score``.
     """
     noise, score = noise_and_score(plan)
     if noise < DROWNED * score:
@@ -83,7 +83,7 @@ def warn_if_drowned(
         noise, score = noise_and_score(planned(value))
         return noise / score
 
-    # As they are printed.
+    # Rounded as they are printed.
     noises = {each: _noise_or_none(float(each), relative_noise) for each in (f"{c:.2g}" for c in strength.candidates)}
     advised = next(
         (each for most in strength.noises for each, left in noises.items() if left is not None and left <= most), None
@@ -102,14 +102,14 @@ def warn_if_drowned(
 
 
 def warn_of_a_drowning_column(largest: DominantColumn, *, ranges: Any, records: int) -> None:
-    """Warn the caller of `fit` of a column that drowns the others, and say what to give.
+    """Warn the caller of `fit` about a column that drowns the others, and propose parameters.
 
-    This one is computed from the records, without noise.
+    This warning is computed from the records, without noise.
 
     Args:
         largest: The column.
-        ranges: The ``feature_ranges`` that were given, if any.
-        records: From how many records its share is computed.
+        ranges: The given ``feature_ranges``, if any.
+        records: Number of records that its share is computed from.
     """
     if ranges is None:
         advice = "; give feature_ranges, a pair (low, high) for each column, known without these records"
@@ -127,14 +127,14 @@ def warn_of_a_drowning_column(largest: DominantColumn, *, ranges: Any, records: 
 
 
 def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str | None, instead: str) -> None:
-    """Warn the caller of `fit` if learning will take more than `SLOW` seconds, and say what takes less.
+    """Warn the caller of `fit` if learning will take more than `SLOW` seconds, and name faster choices.
 
     Args:
-        plan: What is learned by.
-        rows: The records: how long a step takes is measured with some of them.
-        given: The strength of the regulariser that was asked for, in words.
-        quicker: What takes few steps, in words; None if the strength that was asked for does.
-        instead: What else to take.
+        plan: The plan of learning.
+        rows: The records; the time of a step is measured with some of them.
+        given: The requested strength of the regulariser, in words.
+        quicker: A strength that takes few steps, in words; None if the requested one does.
+        instead: What else to use.
     """
     if is_quick(plan, SLOW):
         return
@@ -150,7 +150,7 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
 
 
 def callers_level() -> int:
-    """Return the stacklevel, of a warning in the function that calls this, of the caller of this package."""
+    """Return the stacklevel that attributes a warning of the calling function to the caller of this package."""
     frame, level, package = sys._getframe(1), 1, __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
@@ -158,7 +158,7 @@ def callers_level() -> int:
 
 
 def _noise_or_none(value: float, relative_noise: Callable[[float], float]) -> float | None:
-    """Return the noise that a strength would leave; None if nothing can be planned with it."""
+    """Return the noise that a strength would leave; None if no plan exists for it."""
     try:
         return relative_noise(value)
     except UnlearningError:

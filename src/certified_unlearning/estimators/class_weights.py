@@ -1,4 +1,4 @@
-"""Weights of classes, as scikit-learn's parameter names them: public constants."""
+"""Class weights, as in scikit-learn's parameter of that name: public constants."""
 
 from collections.abc import Mapping
 from numbers import Real
@@ -11,18 +11,18 @@ from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
-"""Larger weights, and smaller ones than its inverse, are no weights but mistakes, and may overflow."""
+"""Larger weights, and weights below its inverse, are mistakes and may overflow."""
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
     """Return the weights of some classes.
 
     Args:
-        class_weight: A dictionary from classes to numbers, classes that it does not name having 1; or None.
+        class_weight: A dictionary from classes to numbers; a class that is not named has weight 1. Or None.
         classes: The classes, sorted.
 
     Raises:
-        ParameterError: It is ``"balanced"`` or no such dictionary, or a number makes no sense.
+        ParameterError: It is ``"balanced"`` or not such a dictionary, or a number is invalid.
     """
     if class_weight is None:
         return ClassWeights()

@@ -1,4 +1,4 @@
-"""A classifier as scikit-learn knows it: classes, scores, probabilities, and a warning where noise drowns them."""
+"""Classifiers with scikit-learn's interface: classes, scores, probabilities, and a warning where noise drowns them."""
 
 import copy
 from abc import abstractmethod
@@ -46,19 +46,19 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
         return softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def _log_weights(self, scores: Array) -> Array:
-        """Return what three classes' probabilities or more are the exponentials of, but for a factor: the scores."""
+        """Return the logarithms of three or more classes' probabilities, up to a constant: the scores."""
         return scores
 
     @property
     def _outputs(self) -> int:
-        """How many scores a record has."""
+        """Number of scores of a record."""
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return records and the number of each one's class, and set the classes."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_classification_targets(y)
-        self._scaling()  # Whether its numbers make sense, before anything is done.
+        self._scaling()  # Its numbers must be valid before anything is done.
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
@@ -78,8 +78,8 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
 class LinearClassifier(Classifier, LinearModel):
     """Scores by weights, with or without a regularised intercept.
 
-    The result is scikit-learn's objective ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with the intercept in the
-    regulariser as in its solver ``liblinear`` (`LinearModel` says how).
+    The objective is scikit-learn's ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with a regularised intercept as in
+    the solver ``liblinear`` (see `LinearModel`).
     """
 
     def decision_function(self, X: Any) -> Array:
@@ -103,7 +103,7 @@ class LinearClassifier(Classifier, LinearModel):
     def quality(self, X: Any, y: Any) -> Quality:
         """Measure the predictions on records: accuracy, balanced accuracy, AUC, log loss, and the majority line.
 
-        The numbers tell of these records, and no certificate covers that.
+        The numbers depend on these records, and no certificate covers that.
 
         Args:
             X: Features, shape ``(records, features)``.
@@ -131,16 +131,16 @@ class LinearClassifier(Classifier, LinearModel):
         return self._weights.reshape(self._outputs, -1).astype(np.float64)  # type: ignore[no-any-return]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return records and labels: -1 and +1 of two classes, else the class' number."""
+        """Return records and labels: -1 and +1 for two classes, else the class' number."""
         X, numbers = super()._validated(X, y)
         return X, self._labels_of(numbers)
 
     def _labels_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return what learners call classes of these numbers."""
+        """Return the learners' labels of classes with these numbers."""
         return 2 * numbers - 1 if len(self.classes_) == 2 else numbers
 
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return how many of some labels are each class'."""
+        """Return how many of some labels belong to each class."""
         numbers = (labels > 0).astype(np.int64) if len(self.classes_) == 2 else labels
         return np.bincount(numbers, minlength=len(self.classes_))
 
@@ -152,8 +152,8 @@ class NoisyClassifier(LinearClassifier):
     Args:
         C: Inverse strength of the regulariser, as in scikit-learn.
         class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; 1 where a class is
-            not named. The largest multiplies ``C``, with all that follows from it. ``"balanced"`` is refused: it is
-            counted from the labels, which tells of removed records.
+            not named. The largest weight multiplies ``C``, with all consequences. ``"balanced"`` is refused: it is
+            counted from the labels, so it depends on removed records.
     """
 
     C: float = 1.0
@@ -165,7 +165,7 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:
-        """Return the plan for ``C`` times the largest weight, ``n`` records, and what else `_planned` tells."""
+        """Return the plan for ``C`` times the largest weight, ``n`` records, and the other arguments of `_planned`."""
 
     def _planned(self, n: int) -> Any:
         require_positive(C=self.C)

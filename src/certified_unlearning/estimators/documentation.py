@@ -1,18 +1,20 @@
-"""Docstrings of estimators: a class describes the parameters that it declares, and its subclasses inherit the words."""
+"""Docstrings of estimators: each class describes the parameters that it declares; subclasses inherit the text."""
 
 import inspect
 import re
 
 
 def complete(cls: type) -> None:
-    """Complete ``Args`` and ``Attributes`` of a class's docstring by what its bases say of theirs.
+    """Complete ``Args`` and ``Attributes`` of a class's docstring with the entries of its bases.
 
-    What the class itself describes stays as it is.
+    The class's own entries take precedence.
     """
     if not vars(cls).get("__doc__"):
         return  # Python's option -OO leaves docstrings out.
     described = {each: inspect.cleandoc(_own_docstring(each)) for each in cls.__mro__}
-    cls._own_docstring = text = described[cls]  # type: ignore[attr-defined]
+    cls._own_docstring = described[cls]  # type: ignore[attr-defined]
+    # The class's own *See Also* and *Examples* come last.
+    text, *last = re.split(r"^(?=See Also:\n|Examples:\n)", described[cls], maxsplit=1, flags=re.MULTILINE)
     for title in ("Args", "Attributes"):
         entries: dict[str, str] = {}
         for docstring in described.values():
@@ -21,7 +23,7 @@ def complete(cls: type) -> None:
         text = _section(title).sub("", text).rstrip()
         if entries:
             text = "\n".join([f"{text}\n\n{title}:", *entries.values()])
-    cls.__doc__ = text + "\n"
+    cls.__doc__ = "\n\n".join([text, *last]) + "\n"
 
 
 def _own_docstring(cls: type) -> str:
@@ -35,7 +37,7 @@ def _section(title: str) -> re.Pattern[str]:
 
 
 def _entries(docstring: str, title: str) -> dict[str, str]:
-    """Return what a docstring says under a title, by name."""
+    """Return the entries of a docstring's section, by name."""
     found = _section(title).search(docstring)
     entries = re.split(r"^(?=    \w+: )", found[1], flags=re.MULTILINE) if found else []
     return {each.partition(":")[0].strip(): each.rstrip() for each in entries if each}

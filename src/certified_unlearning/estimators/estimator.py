@@ -1,4 +1,4 @@
-"""What all estimators share: one template of fit, requests, public scaling, the seed, files."""
+"""What all estimators share: a template of `fit`, requests, public scaling, the seed and files."""
 
 import secrets
 from abc import abstractmethod
@@ -30,8 +30,8 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def without_sample_weight(fit: Fit) -> Fit:
     """Let a ``fit`` refuse ``sample_weight`` with the reason.
 
-    The signature stays that of ``fit``, for scikit-learn takes an estimator that names ``sample_weight`` there for one
-    that supports it: its checks would demand that, and its searches would pass weights on.
+    The signature stays that of ``fit``. scikit-learn concludes from a parameter ``sample_weight`` that an estimator
+    supports weights: its checks would demand that, and its searches would pass weights on.
     """
 
     @wraps(fit)
@@ -48,25 +48,26 @@ def without_sample_weight(fit: Fit) -> Fit:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
-    """What all estimators share: it owns a `RecordStore`, and what is done to features is public.
+    """Base of all estimators: it owns a `RecordStore`, and its scaling of features is public.
 
-    Subclasses are data classes whose fields are scikit-learn's parameters; a parameter is described once, in the
+    Subclasses are data classes whose fields are scikit-learn's parameters. Each parameter is described once, in the
     docstring of the class that declares it (`documentation`). An estimator must not be used by several threads at once.
 
     Args:
-        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
-            of the next two makes it shorter.
+        normalize: Whether every row is divided by its own norm. Otherwise a row of norm above 1 is an error, unless one
+            of the next two parameters shortens it.
         feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
             ``(features, 2)``. Values outside are clipped, the ranges are mapped to [-1, 1], and rows are then divided
-            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. What is known of such
-            data in general, *not* the smallest and largest values of these: that would tell of removed records, which
-            the certificate excludes.
-        data_norm: A public number, not taken from the data either: rows longer than it are scaled down to it, then all
-            are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
+            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. Give what is known about
+            such data in general, *not* the smallest and largest values of these records: those would reveal something
+            about removed records, which the certificate excludes.
+        data_norm: A public number, not taken from the data either. Rows of a larger norm are scaled down to it, then
+            all rows are divided by it. With ``feature_ranges``, it applies to the rows after that mapping. It cannot be
+            combined with ``normalize``.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
             that were fitted with the same number have the same noise, and it cancels in their difference, which then
-            shows the record in which their data differ; nobody needs to know the number for that.
+            shows the record in which their data differ; this needs no knowledge of the number.
 
     Attributes:
         n_features_in_: Number of features.
@@ -84,41 +85,41 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return dense records and their labels or targets as the model takes them, and set what is known of these."""
+        """Return dense records and labels or targets in the model's form, and set the attributes known from these."""
 
     @abstractmethod
     def _planned(self, n: int) -> Any:
-        """Return the plan of learning from so many records; their columns and classes are known by now."""
+        """Return the plan of learning from ``n`` records; their columns and classes are already known."""
 
     @abstractmethod
     def _learn_from(self, plan: Any, X: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Learn by a plan, and keep the records."""
+        """Learn according to a plan, and keep the records."""
 
     @abstractmethod
     def _remove(self, named: NDArray[Any]) -> bool:
-        """Remove records and their labels, all or none, whenever it is interrupted.
+        """Remove records and their labels: all or none, even if interrupted.
 
         Returns:
-            Whether a class has lost all of its own.
+            Whether a class has lost all its records.
         """
 
     @abstractmethod
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        """Return what a file's header and arrays say besides parameters, columns and the frame's index."""
+        """Return the file's header and arrays, except parameters, columns and the frame's index."""
 
     def _require_law(self) -> None:
-        """Raise `AssumptionError` unless something is certified of the law of what the model publishes."""
+        """Raise `AssumptionError` unless the certificate covers the law of what the model publishes."""
         raise AssumptionError(
             f"{type(self).__name__} certifies answers, which are bounded and have no law to compare with; an audit "
             "needs a certificate of the model's law"
         )
 
     def _range(self) -> tuple[float, float] | None:
-        """Return the range that targets are clipped to; None of classes."""
+        """Return the range that targets are clipped to; None for classes."""
         return None
 
     def _long_rows(self, directions: Array) -> Array:
-        """Return features that the model sees in these directions, as long as its guarantee allows.
+        """Return features that the model sees in these directions, with the largest norm that its guarantee allows.
 
         Args:
             directions: Rows of norm 1.
@@ -132,31 +133,32 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
-        """Warn the caller of `fit` of what a plan means for usefulness and time."""
+        """Warn the caller of `fit` about a plan's usefulness and time."""
 
     def _require_short(self, features: Array) -> None:
-        """Raise an error if a row is longer than the model allows and nothing makes it shorter."""
+        """Raise an error if a row's norm is larger than the model allows and nothing scales it down."""
 
     @without_sample_weight
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from records.
 
-        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+        There is no ``sample_weight``: an individual weight would change how much a record can move the model.
 
         Args:
             X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense
-                but in `CertifiedLogisticRegression` and `CertifiedRidge`.
-                Rows of linear models have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see
-                to it; those of private models must be bounded by one of these.
+                except in `CertifiedLogisticRegression` and `CertifiedRidge`. Rows of linear models must have norm at
+                most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures it; rows of private models
+                must be bounded by one of these.
             y: Classes, shape ``(n,)``, of any type; for regression, targets in the units of ``target_range``.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records,
-                or more classes than the model can have, or sparse rows must become dense and do not fit in memory then.
-            ParameterError: A parameter makes no sense.
+            DataError: A row's norm is above 1 (the message names the longest row), or there are too few classes or
+                records, or more classes than the model can have, or sparse rows must become dense and do not fit in
+                memory.
+            ParameterError: A parameter is invalid.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser, or a batch or a budget does not fit the number of records.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.
@@ -174,24 +176,24 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
-        """Remove records from the model, and from what it keeps of its training data.
+        """Remove records from the model and from the training data that it keeps.
 
-        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline there
-        is `certified_unlearning.unlearn`.
+        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline use
+        `certified_unlearning.unlearn`.
 
         Args:
-            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
-                mask with one truth value for each of them.
-            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
-                one of them, as in pandas' ``drop``.
+            indices: Positions of the records in the fitted ``X``, all different, none removed before; or a mask with
+                one truth value for each record of ``X``.
+            index: Labels in the index of the fitted data frame, instead of ``indices``. All records with one of these
+                labels are removed, as by pandas' ``drop``.
 
         Returns:
-            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
-            warning that a class has lost its last record: then the removal is done.
+            The estimator, with a new ``certificate_``. If an error is raised, the estimator is unchanged. The exception
+            is the warning that a class has lost its last record, if warnings are errors: then the removal is done.
 
         Raises:
-            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
-                it is not clear which records are meant.
+            ParameterError: An index is not valid, or appears twice, or was removed before, or no record would remain,
+                or it is not clear which records are meant.
             DataError: The estimator was saved without its training data.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.
         """
@@ -203,19 +205,19 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def remaining_(self) -> Positions:
-        """Positions in the fitted ``X`` of the records that are left, in order; made anew every time."""
+        """Positions in the fitted ``X`` of the remaining records, in order; a new array each time."""
         self._require_fitted()
         return self._store.remaining
 
     @property
     def _rows_are_only_numbered(self) -> bool:
-        """Whether the fitted frame's index only numbers its rows, as it does where labels were lost before."""
+        """Whether the fitted frame's index only numbers its rows, as after a step that lost the labels."""
         index = self._store.index
         return index is not None and index.labels is None
 
     @property
     def _labels_are_of_y(self) -> bool:
-        """Whether ``index=`` names records by the labels of ``y``, for the rows that were fitted had none."""
+        """Whether ``index=`` names records by the labels of ``y``, because the fitted rows had none."""
         return self._store.index is not None and self._store.index.of_y
 
     def _remove_in_place(
@@ -224,19 +226,19 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         carry_on: Callable[[NDArray[Any], NDArray[Any]], dict[str, Any]],
         others: tuple[Any, Any] = (0, 0),
     ) -> None:
-        """Put zeros, or others, in the places of records, in place, and carry on without them.
+        """Replace records in place, by zeros or by other records, and continue without them.
 
-        A copy of all rows would take longer than all the rest. An interruption puts the records back.
+        Copying all rows would take longer than everything else. An interruption restores the records.
 
         Args:
-            gone: The records.
+            gone: The records to remove.
             carry_on: Returns the attributes of the estimator that change, given rows and labels of the records.
-            others: Rows and labels to put there.
+            others: Rows and labels to put in their places.
         """
         store, taken = self._store, self._store.take(gone)
         try:
             store.put(gone, *others)
-            # At once: whatever interrupts, what is kept of the records and what is said of them agree.
+            # In one step, so that the stored records and the statements about them agree even after an interruption.
             self.__dict__.update(carry_on(taken.rows, taken.labels), _store=store.shrunk(len(gone)))
         except BaseException:
             if self._store is store:
@@ -254,7 +256,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the map to ranges or to a norm; None where neither is given.
 
         Raises:
-            ParameterError: Their numbers make no sense.
+            ParameterError: Their numbers are invalid.
         """
         if self.feature_ranges is None and self.data_norm is None:
             return None
@@ -266,7 +268,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _scaling_in_words(self) -> list[str]:
-        """Return what a report says of public scaling, beside the certificate's assumptions."""
+        """Return the report's lines on public scaling, besides the certificate's assumptions."""
         given = [name for name in ("feature_ranges", "data_norm") if getattr(self, name) is not None]
         if not given:
             return []
@@ -278,10 +280,10 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def _warn_if_a_column_drowns(self, features: Array) -> None:
         """Warn the caller of `fit` if one column carries nearly all of a row's squared norm.
 
-        So much is computed from 2,500 of the records at most, the same ones every time.
+        This is computed from at most 2,500 records, the same ones every time.
 
         Args:
-            features: Checked features that are not refused for their length.
+            features: Checked features whose norms were accepted.
         """
         count = features.shape[1]
         some = self._seen(features[sampled(features.shape[0], count)].astype(np.float64))
@@ -297,7 +299,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return self._in_form(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
 
     def _in_form(self, X: Any) -> Any:
-        """Return checked features as the model works with them: as an array, unless a subclass keeps sparse ones."""
+        """Return checked features in the model's form: an array, unless a subclass keeps sparse ones."""
         return dense(X)
 
     def _noise_key(self) -> int:
@@ -318,15 +320,16 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return sum(word << 32 * place for place, word in enumerate(words))
 
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
-        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
+        """Write the estimator as one safetensors file, with its parameters as JSON in the header and no pickle.
 
-        Files of earlier states still hold what was removed since: delete them, or overwrite them.
+        Files of earlier states still hold records removed since: delete or overwrite them.
 
         Args:
             path: The file.
-            training_data: Whether everything goes along that the loaded estimator needs to unlearn: what it keeps of
-                the records and which are left, their labels in a data frame's index, a secret state, the seed. Such a
-                file is as secret as these. Without, it can predict and show its certificate: the file to hand out.
+            training_data: Whether the file includes everything that the loaded estimator needs to unlearn: the records
+                that it keeps and which of them remain, their labels in a data frame's index, a secret state, the seed.
+                Such a file is as secret as these. Without it, the loaded estimator can predict and show its
+                certificate; this is the file to hand out.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot hold.
@@ -355,7 +358,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             if isinstance(value, np.ndarray | range):
                 parameters[name] = np.asarray(value).tolist()
         if parameters.get("class_weight") is not None:
-            # As pairs: JSON's objects would make words of labels that are numbers.
+            # As pairs, because JSON objects would turn labels that are numbers into strings.
             parameters["class_weight"] = list(parameters["class_weight"].items())
         if not isinstance(parameters["random_state"], int | np.integer | None):
             raise ParameterError(
@@ -364,7 +367,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return parameters
 
     def _described(self) -> dict[str, Any]:
-        """Return what a file's header says of every model."""
+        """Return the header entries that all models share."""
         return {
             "class": type(self).__name__,
             "n_features_in": self.n_features_in_,
@@ -387,16 +390,16 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set what a file of `save` says besides parameters; what is missing or wrong may raise."""
+        """Set the attributes that a file of `save` holds besides parameters; missing or wrong entries may raise."""
         self.n_features_in_ = header["n_features_in"]
         if header["feature_names_in"]:
             self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-        # Files of before these were kept have neither.
+        # Files written before these were kept have neither.
         self._store = RecordStore(FrameIndex.unpacked(header.get("has_index", False), arrays.get("frame_index")))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back as it was when the block is interrupted or fails. No array is changed in place."""
+        """Restore all attributes if the block is interrupted or fails; the block must not change arrays in place."""
         before = self.__dict__.copy()
         try:
             yield
@@ -417,7 +420,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
 
     def _require_records(self, what: str = "and nothing else") -> None:
-        """Raise `DataError` unless there are the records, or what the model knows of them, that a request needs."""
+        """Raise `DataError` unless the records, or the model's knowledge of them, that a request needs are present."""
         self._require_fitted()
         if self._store.places is None:
             raise DataError(f"this estimator was saved without its training data: it can predict, {what}")

@@ -1,4 +1,4 @@
-"""A linear model: weights of rows of norm at most 1, which are made of features."""
+"""Linear models: weights for rows of norm at most 1, which are made from features."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.text import counted
 
 ROWS_AT_ONCE = 8192
-"""Rows that stay in a processor's cache."""
+"""Number of rows that fit in a processor's cache."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearModel(UnlearningEstimator):
-    """Scores by weights of rows of norm at most 1, with or without a regularised intercept.
+    """Scores rows of norm at most 1 by weights, with or without a regularised intercept.
 
-    The model of a record ``x`` is that of the row ``(x, 1) / sqrt(2)``, without an intercept: its norm is at most 1
-    where that of ``x`` is, and the weights are scikit-learn's times ``sqrt(2)``, so the regulariser's strength is
+    With an intercept, a record ``x`` is modelled as the row ``(x, 1) / sqrt(2)`` without an intercept. The row's norm
+    is at most 1 if that of ``x`` is. The weights are scikit-learn's times ``sqrt(2)``, so the regulariser's strength is
     halved.
 
-    Subclasses set ``_weights``, of the rows. ``coef_`` and ``intercept_`` are of the features as the model sees them:
-    after ``feature_ranges``, ``data_norm`` or ``normalize``.
+    Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to the features as the model
+    sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Args:
         fit_intercept: Whether there is an intercept, which is regularised.
@@ -42,13 +42,13 @@ class LinearModel(UnlearningEstimator):
 
     @property
     def _dtype(self) -> str:
-        """The type of rows."""
+        """The dtype of rows."""
         return "float64"
 
     @property
     @abstractmethod
     def certificate_(self) -> Any:
-        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
+        """The certificate of the current model; `certificate.write` makes a file for ``unlearn verify``."""
 
     @abstractmethod
     def quality(self, X: Any, y: Any) -> Any:
@@ -56,13 +56,13 @@ class LinearModel(UnlearningEstimator):
 
     @abstractmethod
     def _guaranteed_in_words(self, stated: Any) -> list[str]:
-        """Return what a report says of what a certificate states, besides what it assumes."""
+        """Return the report's lines on what a certificate states, besides its assumptions."""
 
     def privacy_report(self, X: Any = None, y: Any = None) -> str:
-        """Return in words what the guarantee means, what it is, compared with what, and what was not checked.
+        """Return in words what the guarantee means, its numbers, its comparator, and what was not checked.
 
         Args:
-            X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
+            X: Records to measure the predictions on; no guarantee covers the results. None: nothing is measured.
             y: Their true classes or targets.
         """
         stated = self.certificate_
@@ -76,34 +76,34 @@ class LinearModel(UnlearningEstimator):
         return "\n".join([*opening, *said, "Assumed, not checked:", *assumed, *self._scaling_in_words(), *measured])
 
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return how many of some labels are each class'; of targets nothing."""
+        """Return how many of some labels belong to each class; nothing for targets."""
         return np.empty(0, dtype=np.int64)
 
     def _require_law(self) -> None:
         pass
 
     def _stated_of_removed(self) -> Stated:
-        """Return what is certified of the model's law, beside that of a model without all records removed so far."""
+        """Return what is certified for the model's law, against that of a model without all records removed so far."""
         stated: Stated = self.certificate_.stated()
         return stated
 
     def _noise_of_weights(self) -> tuple[float, bool] | None:
-        """Return the noise of weights of rows, and whether it is by curvature (`PublicObjective`); None if unknown."""
+        """Return the noise on weights, and whether it follows the curvature (`PublicObjective`); None if unknown."""
         return None
 
     def _public_objective(self) -> PublicObjective | None:
-        """Return the objective of a fitted model; None where scores are several, or descent stops before a minimum."""
+        """Return the objective of a fitted model; None with several scores, or if descent stops before a minimum."""
         return None
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
-        """Draw weights of models as this one was fitted, after a removal, and of the comparator; it stays as it is.
+        """Draw weights of models fitted like this one, after a removal, and of the comparator; this one is unchanged.
 
         Args:
             gone: The only records that are removed.
-            trials: How many of each.
+            trials: Number of models of each kind.
 
         Raises:
-            AssumptionError: What the certificate compares with cannot be drawn.
+            AssumptionError: The certificate's comparator cannot be drawn.
         """
         raise AssumptionError(
             f"what the certificate of {type(self).__name__} compares with cannot be drawn: LangevinLogisticRegression "
@@ -112,10 +112,10 @@ class LinearModel(UnlearningEstimator):
         )
 
     def _secret(self) -> Self:
-        """Return this model with its secret weights in the place of the published ones, for audits alone.
+        """Return this model with its secret weights instead of the published ones, for audits only.
 
         Raises:
-            AssumptionError: There are none: noise is added elsewhere.
+            AssumptionError: There are no secret weights: noise is added elsewhere.
         """
         raise AssumptionError(
             f"{type(self).__name__} has no secret weights to which noise is added on publication alone: "
@@ -123,34 +123,34 @@ class LinearModel(UnlearningEstimator):
         )
 
     def _noise_of_coefficients(self) -> dict[str, Any]:
-        """Return the noise of the coefficients as `PublicObjective` has it; empty where it is unknown."""
+        """Return the noise of the coefficients as fields of `PublicObjective`; empty where it is unknown."""
         found = self._noise_of_weights()
         if found is None:
             return {}
         noise, by_curvature = found
-        # With an intercept, weights of rows are longer by sqrt(2). The Hessian of such weights is half as large.
+        # With an intercept, weights of rows are longer by sqrt(2), and their Hessian is half as large.
         shorter = self.fit_intercept and not by_curvature
         return {"noise": noise / np.sqrt(2) if shorter else noise, "by_curvature": by_curvature}
 
     @property
     def _columns(self) -> int:
-        """Columns of a row."""
+        """Number of columns of a row."""
         columns: int = self.n_features_in_ + self.fit_intercept
         return columns
 
     def _require_short(self, features: Array) -> None:
-        """Raise `DataError` if a row is longer than 1 and nothing makes it shorter."""
+        """Raise `DataError` if a row's norm is above 1 and nothing scales it down."""
         if not self.normalize and self._scaling() is None:
             require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
     def _rows(self, features: Any) -> Any:
-        """Return features that were checked for their length as rows, in an array that nobody else has."""
+        """Return features whose norms were checked as rows, in a new array."""
         if self.normalize or self._scaling() is not None:
-            features = self._seen(features.astype(np.float64, copy=False))  # float32 would leave some too long.
+            features = self._seen(features.astype(np.float64, copy=False))  # float32 would leave some rows too long.
         return self._with_intercept(features)
 
     def _with_intercept(self, features: Any) -> Any:
-        """Return features as the model sees them as rows, in an array that nobody else has, or in sparse ones."""
+        """Return features as the model sees them as rows, in a new array or new sparse rows."""
         if issparse(features):
             if self.fit_intercept:
                 return sparse.with_constant(features, factor=1 / np.sqrt(2), constant=1 / np.sqrt(2))
@@ -160,12 +160,12 @@ class LinearModel(UnlearningEstimator):
             np.divide(features, np.sqrt(2), out=rows[:, :-1])
             rows[:, -1] = 1 / np.sqrt(2)
             return rows.astype(self._dtype, copy=False)
-        # A copy in any case: what the caller does to X later must not reach the training records.
+        # Always a copy: later changes to the caller's X must not reach the training records.
         return np.array(features, dtype=self._dtype, order="C")
 
 
 def require_short_rows(features: Any, why: str, name: str = "X") -> None:
-    """Raise `DataError` if a row is longer than 1: the message names the longest, and says why it must not be."""
+    """Raise `DataError` if a row's norm is above 1; the message names the longest row and the reason."""
     norms = sparse.norms(features) if issparse(features) else _norms(features)
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
@@ -181,6 +181,6 @@ def _norms(features: Array) -> Array:
     norms = np.empty(len(features))
     for start in range(0, len(features), ROWS_AT_ONCE):
         some = features[start : start + ROWS_AT_ONCE].astype(np.float64, copy=False)
-        # A sum that overflows is infinite, and longer than 1.
+        # A sum that overflows is infinite, hence above 1.
         np.einsum("ij,ij->i", some, some, out=norms[start : start + len(some)])
     return np.sqrt(norms, out=norms)

@@ -1,4 +1,4 @@
-"""What audits of a linear model look at: the objective that it minimises, its noise, and its weights' laws."""
+"""What audits of a linear model use: the objective that it minimises, its noise, and its weights' laws."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ class Laws(NamedTuple):
     """Weights of independent trials, each of shape ``(trials, d)``.
 
     Attributes:
-        before: Of models that learned.
-        unlearned: Of these after a removal.
-        comparator: Of what the certificate compares with.
+        before: Weights of models that learned.
+        unlearned: Their weights after a removal.
+        comparator: Weights of the certificate's comparator.
     """
 
     before: Array
@@ -28,18 +28,18 @@ class PublicObjective:
     """``sum_i c_i loss(x_i.w + b, t_i) + strength (|w|^2 + b^2) / 2``, and the noise on published ``w`` and ``b``.
 
     Attributes:
-        loss: Of a score and a target: ``log(1 + exp(-t score))``, or half of the squared difference.
-        strength: Of the regulariser.
+        loss: Loss of a score and a target: ``log(1 + exp(-t score))``, or half of the squared difference.
+        strength: Strength of the regulariser.
         targets: Returns -1 and 1 for the labels of two classes; for regression, targets in [-1, 1].
         seen: Returns features as the model sees them.
-        intercept: Whether there is one.
-        intercept_regularised: Whether it is in the regulariser.
-        class_weights: ``c`` of the targets -1 and 1.
-        noise: Standard deviation of each weight; or, ``by_curvature``, what the covariance ``noise^2 n H^-1`` has, with
-            ``H`` the Hessian of the objective.
-        by_curvature: Whether noise was in every step, and weights vary most where the objective is flat.
-        unit: What published weights of a regression are multiples of.
-        middle: What is added to their intercept.
+        intercept: Whether there is an intercept.
+        intercept_regularised: Whether it is regularised.
+        class_weights: ``c`` for the targets -1 and 1.
+        noise: Standard deviation of each weight; or, with ``by_curvature``, the factor in the covariance
+            ``noise^2 n H^-1``, where ``H`` is the Hessian of the objective.
+        by_curvature: Whether every step added noise, so that weights vary most where the objective is flat.
+        unit: Factor of a regression's published weights.
+        middle: Offset of their intercept.
     """
 
     loss: Literal["logistic", "squared"]

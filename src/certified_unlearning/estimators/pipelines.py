@@ -1,4 +1,4 @@
-"""Removal from a whole scikit-learn pipeline, with a report of what its earlier steps keep of the removed records."""
+"""Removal from a whole scikit-learn pipeline, with a report on what its earlier steps keep of the removed records."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,10 +26,10 @@ class StepReport:
     """What one step before the last one learned from the records.
 
     Attributes:
-        name: The step's name; that of a step within another one as in ``set_params``, with two underscores between.
+        name: The step's name; nested steps are named as in ``set_params``, with two underscores.
         transformer: Its class.
-        learned: ``nothing``; ``unchecked``, which is nothing if what `said` says is true; ``learned``, where something
-            of the removed records stays; ``unknown``, where nobody can tell.
+        learned: ``nothing``; ``unchecked``: nothing, if the condition in `said` is true; ``learned``: something of the
+            removed records stays; ``unknown``.
         said: The same in words, as the end of a sentence.
     """
 
@@ -45,14 +45,14 @@ class StepReport:
 
 @dataclass(frozen=True, repr=False)
 class PipelineReport:
-    """What the steps of a pipeline before its last one learned from the records, removed ones among them.
+    """What the steps of a pipeline before its last one learned from the records, including removed ones.
 
     Attributes:
         last: The class of the last step, which unlearns.
-        steps: The other steps, those within a ``ColumnTransformer``, a ``FeatureUnion`` and a nested pipeline one by
-            one. A search for parameters and the cache of ``Pipeline(memory=...)`` stand among them.
-        labels_of_y: Whether ``index=`` names records by the labels of ``y``, for rows reached the last step without
-            any. Whether those of ``X`` were the same is not known.
+        steps: The other steps; those within a ``ColumnTransformer``, a ``FeatureUnion`` or a nested pipeline are listed
+            one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are listed, too.
+        labels_of_y: Whether ``index=`` names records by the labels of ``y``, because rows reached the last step without
+            labels. It is not known whether the labels of ``X`` were the same.
     """
 
     last: str
@@ -72,7 +72,7 @@ class PipelineReport:
 
     @property
     def kept(self) -> tuple[StepReport, ...]:
-        """The steps that keep something of removed records, and those of which that is not known."""
+        """The steps that keep something of removed records, and those for which this is unknown."""
         return tuple(step for step in self.steps if step.learned in ("learned", "unknown"))
 
     def __repr__(self) -> str:
@@ -104,25 +104,25 @@ class PipelineReport:
 
 
 def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) -> PipelineReport:
-    """Remove records from the last step of a fitted scikit-learn pipeline, and say what the other steps keep of them.
+    """Remove records from the last step of a fitted scikit-learn pipeline, and report what other steps keep of them.
 
-    The last step unlearns in place, as by its own ``unlearn``. The other steps stay as they are. A warning names those
-    that keep what they learned from the removed records, for the certificate of the last step does not cover that.
+    The last step unlearns in place, as by its own ``unlearn``. The other steps are not changed. A warning names those
+    that keep what they learned from the removed records, because the certificate of the last step does not cover that.
 
     Args:
-        model: A fitted ``Pipeline`` whose last step is an estimator of this package; or such an estimator alone; or a
-            search such as ``GridSearchCV`` over one of both, of which ``best_estimator_`` unlearns.
+        model: A fitted ``Pipeline`` whose last step is an estimator of this package, or such an estimator alone, or a
+            search such as ``GridSearchCV`` over either, whose ``best_estimator_`` unlearns.
         indices: Positions of the records in the ``X`` that the pipeline was fitted on, or a mask.
-        index: Labels of the records in the index of the data frame, instead. The last step knows them from its ``X``,
-            after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series, whose labels
-            decide then, whatever those of the ``X`` that the pipeline was fitted on.
+        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows them
+            from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series.
+            In the latter case the labels of ``y`` decide, whatever labels the pipeline's ``X`` has.
 
     Returns:
-        A report of every earlier step. It prints as text.
+        A report on every earlier step, which prints as text.
 
     Raises:
-        ParameterError: The last step cannot unlearn, or a step changes which records there are, or the request is one
-            that the last step refuses. Nothing was removed then.
+        ParameterError: The last step cannot unlearn, or a step changes which records there are, or the last step
+            refuses the request. Nothing was removed in these cases.
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
@@ -149,7 +149,7 @@ def _named(step: StepReport) -> str:
 
 
 def _is_behind_steps(model: Any) -> bool:
-    """Return whether a step of a pipeline, which may lose labels, comes before the estimator that unlearns."""
+    """Return whether a pipeline step, which may lose labels, comes before the estimator that unlearns."""
     if isinstance(model, Pipeline):
         return not all(_does_nothing(step) for _, step in model.steps[:-1]) or _is_behind_steps(model.steps[-1][1])
     return hasattr(model, "best_estimator_") and _is_behind_steps(model.best_estimator_)
@@ -160,11 +160,11 @@ def _labels_are_of_y(model: Any, last: Any) -> bool:
 
 
 def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
-    """Return the estimator at the end of a fitted model, and reports of all that comes before it.
+    """Return the estimator at the end of a fitted model, and reports on everything before it.
 
     Args:
         model: The model, or the last step of one.
-        prefix: What stands before the names of its steps.
+        prefix: Prefix of its steps' names.
     """
     name = type(model).__name__
     if isinstance(model, FrozenEstimator):
@@ -177,7 +177,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     while isinstance(end, Pipeline) and end.steps:
         end = end.steps[-1][1]
     if isinstance(end, type):
-        model = end  # Whether a class, or a pipeline that ends with one, is fitted, scikit-learn cannot say.
+        model = end  # scikit-learn cannot tell whether a class, or a pipeline that ends with one, is fitted.
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise ParameterError(
             f"unlearn takes a fitted Pipeline whose last step is an estimator of certified_unlearning, got {model!r}"
@@ -203,7 +203,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
 
 
 def _transformers(name: str, step: Any) -> Iterator[StepReport]:
-    """Yield a report of each transformer that a step is made of."""
+    """Yield a report on each transformer within a step."""
     if _does_nothing(step):
         return
     if hasattr(step, "fit_resample"):
@@ -231,7 +231,7 @@ def _transformers(name: str, step: Any) -> Iterator[StepReport]:
 
 
 def _cached(pipeline: Pipeline, prefix: str) -> Iterator[StepReport]:
-    """Yield a report of a pipeline's cache on disk, if it has one."""
+    """Yield a report on a pipeline's disk cache, if it has one."""
     location = check_memory(pipeline.memory).location
     if location is not None:
         said = f"keeps the transformed records in {str(location)!r}, removed ones among them, until it is cleared"
@@ -239,7 +239,7 @@ def _cached(pipeline: Pipeline, prefix: str) -> Iterator[StepReport]:
 
 
 def _learned_by(step: Any) -> tuple[Learned, str]:
-    """Return what a transformer learned from the records, and the same in words."""
+    """Return what a transformer learned from the records, as a keyword and in words."""
     name = type(step).__name__
     of_scikit_learn = type(step).__module__.startswith("sklearn.")
     if of_scikit_learn and name == "FrozenEstimator":
@@ -259,23 +259,23 @@ def _learned_by(step: Any) -> tuple[Learned, str]:
     try:
         check_is_fitted(step)
     except NotFittedError:
-        return "nothing", "learned nothing: it was not fitted"  # Of a ColumnTransformer, for no column.
+        return "nothing", "learned nothing: it was not fitted"  # In a ColumnTransformer, without columns.
     return "learned", f"keeps what it learned from all records{f': {attributes}' if attributes else ''}"
 
 
 def _is_known_ufunc(function: Any) -> bool:
-    """Return whether it is NumPy's or SciPy's own; ``np.frompyfunc`` makes a ufunc of any function."""
+    """Return whether it is NumPy's or SciPy's own ufunc; ``np.frompyfunc`` turns any function into one."""
     return isinstance(function, np.ufunc) and any(
         getattr(module, function.__name__, None) is function for module in (np, scipy.special)
     )
 
 
 def _fitted_attributes(step: Any, *, flags: bool) -> str:
-    """Return the names of what was learned, as scikit-learn marks it: with an underscore at the end.
+    """Return the names of fitted attributes, which end with an underscore in scikit-learn.
 
     Args:
         step: A fitted transformer.
-        flags: Whether truth values are listed, too: those of scikit-learn follow from parameters.
+        flags: Whether to list truth values, too; those of scikit-learn follow from parameters.
     """
     names = (name for name in dir(step) if name.endswith("_") and not name.startswith("_"))
     values = {name: getattr(step, name, None) for name in names}
@@ -286,7 +286,7 @@ def _fitted_attributes(step: Any, *, flags: bool) -> str:
 
 
 def _does_nothing(step: Any) -> bool:
-    """Return whether it is "passthrough" or "drop", or what a fitted ``ColumnTransformer`` has for the former."""
+    """Return whether it is "passthrough" or "drop", or the fitted form of the former in a ``ColumnTransformer``."""
     return step is None or isinstance(step, str) or (isinstance(step, FunctionTransformer) and step.func is None)
 
 
@@ -316,4 +316,4 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
         "its vocabulary was given, and it does not weight words by how many records have them",
     ),
 }
-"""Transformers of scikit-learn that learn nothing with some of their parameters; with others, and all others, do."""
+"""Transformers of scikit-learn that learn nothing with some parameters; all other transformers do."""

@@ -1,4 +1,4 @@
-"""A linear regressor as scikit-learn knows it: targets of a public range, predictions in their units."""
+"""Linear regressors with scikit-learn's interface: targets of a public range, predictions in their units."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from certified_unlearning.estimators.scaling import Array
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
-    """Predictions by weights, with or without a regularised intercept, of targets that were mapped to [-1, 1].
+    """Predicts targets that were mapped to [-1, 1] by weights, with or without a regularised intercept.
 
     Args:
-        target_range: The pair ``(low, high)`` between which targets lie: known without these records. Others are
-            clipped. Needed.
+        target_range: The range ``(low, high)`` of targets, known without these records. Targets outside are clipped.
+            Required.
     """
 
     target_range: tuple[float, float] | None = None
@@ -36,9 +36,9 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return predicted
 
     def quality(self, X: Any, y: Any) -> TargetQuality:
-        """Measure the predictions on records: R^2 and errors, beside those of the mean of these targets.
+        """Measure the predictions on records: R^2 and errors, compared with those of the mean of these targets.
 
-        The numbers tell of these records, and no certificate covers that.
+        The numbers depend on these records, and no certificate covers that.
 
         Args:
             X: Features, shape ``(records, features)``.
@@ -67,12 +67,12 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return weights
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
-        """Return records and their targets in units of the range, whose middle and half become known."""
+        """Return records and their targets in units of the range, and set its middle and half-width."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
             raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
         scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
-        self._scaling()  # Whether its numbers make sense, before anything is done.
+        self._scaling()  # Its numbers must be valid before anything is done.
         self._middle, self._half = scale.middle, scale.half
         return self._in_form(X), scale.scaled(y)
 
@@ -80,7 +80,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         """Return the range that targets are clipped to.
 
         Raises:
-            ParameterError: There is none, or it makes no sense.
+            ParameterError: The range is missing or invalid.
         """
         scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
         return scale.low, scale.high
@@ -92,7 +92,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         super()._restore(header, arrays)
         if self.target_range is not None:
             low, high = self.target_range
-            self.target_range = (low, high)  # JSON knows lists only.
+            self.target_range = (low, high)  # JSON has lists only.
         self._middle, self._half = header["targets"]
 
 
@@ -100,13 +100,13 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
 class RidgeRegressor(LinearRegressor):
     """Ridge regression.
 
-    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept
-    is in the regulariser, which draws it to the middle of ``target_range``. Divided by ``2 n``, its strong convexity is
-    ``m = alpha / n``, half of it with an intercept (`LinearModel` says why).
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
+    intercept is regularised, which draws it to the middle of ``target_range``. Divided by ``2 n``, its strong convexity
+    is ``m = alpha / n``, half of it with an intercept (see `LinearModel`).
 
     Args:
         alpha: Strength of the regulariser, as in scikit-learn; above 0.
-        fit_intercept: Whether there is an intercept, which is regularised. Without, 0 is mapped to 0.
+        fit_intercept: Whether there is an intercept, which is regularised. Without it, 0 is mapped to 0.
     """
 
     alpha: float = 1.0
@@ -128,7 +128,7 @@ class RidgeRegressor(LinearRegressor):
         """Return ``m / n`` for ``n`` records.
 
         Raises:
-            ParameterError: ``alpha`` is no number above 0.
+            ParameterError: ``alpha`` is not a number above 0.
         """
         known = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
         if not known or not 0 < self.alpha < np.inf:

@@ -18,9 +18,9 @@ class FrameIndex:
     """The index of the data frame that was fitted.
 
     Attributes:
-        labels: One for each record, and None for a record that was removed: a label may be a name. None for an index
-            that only numbers the records, ``0`` to ``n - 1``.
-        of_y: Whether they are those of classes or targets, fitted with rows that had none.
+        labels: One label for each record; None for a removed record, because a label may be a person's name. None for
+            an index that only numbers the records, ``0`` to ``n - 1``.
+        of_y: Whether the labels come from the classes or targets, because the rows had none.
     """
 
     labels: NDArray[Any] | None
@@ -28,16 +28,16 @@ class FrameIndex:
 
     @classmethod
     def of(cls, X: Any, y: Any = None) -> Self | None:
-        """Return the index of a pandas data frame, or of what is fitted with it.
+        """Return the index of a pandas data frame, or of the classes or targets fitted with it.
 
         Args:
             X: The data frame, or anything else.
-            y: Classes or targets. The labels of a series count where ``X`` is no data frame, as behind a scaler, which
-                makes an array of one.
+            y: Classes or targets. The labels of a series are used if ``X`` is not a data frame, as after a scaler that
+                returns an array.
 
         Returns:
-            None where there is no index, or where ``X`` has only numbers and ``y`` has labels: a number may then mean
-            two records.
+            None if there is no index, or if ``X`` has only numbers and ``y`` has labels: a number could then mean two
+            records.
         """
         of_x, of_y = cls._of_one(X), cls._of_one(y)
         labelled = of_y is not None and of_y.labels is not None
@@ -55,10 +55,10 @@ class FrameIndex:
         return cls(np.array(index.to_numpy(dtype=object)))
 
     def positions_of(self, named: Any) -> NDArray[Any]:
-        """Return the positions of all records that have one of the labels named.
+        """Return the positions of all records that have one of the named labels.
 
         Raises:
-            ParameterError: A label is named twice, no record has it, or none has it any longer.
+            ParameterError: A label is named twice, or no record has it, or no record has it any longer.
         """
         wanted = _as_labels(named)
         if self.labels is None:
@@ -76,7 +76,7 @@ class FrameIndex:
         return np.array([place for places in found.values() for place in places], dtype=np.int64)
 
     def agrees_with(self, other: "FrameIndex | None") -> bool:
-        """Return whether another index labels the same records, as far as their labels are still known."""
+        """Return whether another index has the same labels for the same records, as far as they are still known."""
         if other is None or self.labels is None or other.labels is None:
             return other is not None and self.labels is other.labels is None
         if len(self.labels) != len(other.labels):
@@ -84,14 +84,14 @@ class FrameIndex:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
     def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
-        """Return the index with the labels of so many more records; None for each that comes without labels."""
+        """Return the index extended by the labels of more records; None for records without labels."""
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
         return replace(self, labels=np.concatenate([self.labels, labels]))
 
     def without(self, positions: NDArray[Any]) -> "FrameIndex":
-        """Return an index that has forgotten the labels of removed records, in an array of its own."""
+        """Return an index without the labels of removed records, in a new array."""
         if self.labels is None:
             return self
         labels = self.labels.copy()
@@ -99,7 +99,7 @@ class FrameIndex:
         return replace(self, labels=labels)
 
     def packed(self) -> NDArray[np.uint8] | None:
-        """Return the labels for a file, as JSON; None where there are none, or where JSON cannot hold them."""
+        """Return the labels for a file, as JSON; None if there are none, or if JSON cannot hold them."""
         if self.labels is None:
             return None
         try:
@@ -117,7 +117,7 @@ class FrameIndex:
         """Return the index that a file holds.
 
         Args:
-            known: Whether there was one.
+            known: Whether there was an index.
             packed: What `packed` returned.
         """
         if not known:
@@ -132,16 +132,16 @@ class FrameIndex:
 
 
 def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex | None) -> NDArray[Any]:
-    """Return the positions that a request names among ``n`` fitted records, as they were given; none for an empty one.
+    """Return the positions that a request names among ``n`` fitted records, as given; empty for an empty request.
 
     Args:
         indices: Positions, or a mask of ``n`` truth values.
-        index: Labels of the fitted frame's index, instead.
-        n: Number of records that were fitted.
-        frame_index: That index; None if ``X`` was no data frame.
+        index: Labels of the fitted frame's index, instead of ``indices``.
+        n: Number of fitted records.
+        frame_index: That index; None if ``X`` was not a data frame.
 
     Raises:
-        ParameterError: Both are given, or none, or it is not clear which records are meant.
+        ParameterError: Both are given, or neither, or it is not clear which records are meant.
     """
     if (indices is None) == (index is None):
         raise ParameterError(
@@ -163,7 +163,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if wanted.ndim != 1:
         raise _no_positions(indices)
     if wanted.dtype == object and all(isinstance(each, bool) for each in wanted):
-        wanted = wanted.astype(bool)  # What pandas' own truth values become.
+        wanted = wanted.astype(bool)  # pandas' own truth values become objects.
     if wanted.dtype == np.bool_ and len(wanted):
         if len(wanted) != n:
             raise ParameterError(
@@ -184,10 +184,10 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
 
 
 def distinct(indices: Any, n: int) -> NDArray[np.int64]:
-    """Return row numbers in order.
+    """Return row numbers in ascending order.
 
     Raises:
-        ParameterError: ``indices`` are no row numbers of ``n`` records, or one appears twice.
+        ParameterError: ``indices`` are not row numbers of ``n`` records, or one appears twice.
     """
     wanted = np.atleast_1d(np.asarray(indices))
     if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
@@ -203,7 +203,7 @@ def distinct(indices: Any, n: int) -> NDArray[np.int64]:
 
 
 def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, left: int) -> None:
-    """Raise `ParameterError` if a wanted record was removed before, or if none of those ``left`` would remain."""
+    """Raise `ParameterError` if a record was removed before, or if none of the ``left`` records would remain."""
     if gone.any():
         raise ParameterError(f"record {wanted[gone][0]} was removed before")
     if len(wanted) == left:
@@ -211,7 +211,7 @@ def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, lef
 
 
 def warn_of_an_empty_class() -> None:
-    """Warn whoever called `unlearn` that a class has lost all its records."""
+    """Warn the caller of `unlearn` that a class has lost all its records."""
     warnings.warn(
         "a class has no record left, but its name stays in classes_, and so does what it tells",
         stacklevel=callers_level(),
@@ -226,7 +226,7 @@ def _no_positions(indices: Any) -> ParameterError:
 
 
 def _is_pandas(X: Any) -> bool:
-    """Whether it is a data frame or a series, without an import of pandas."""
+    """Return whether it is a data frame or a series, without importing pandas."""
     return hasattr(X, "iloc") and hasattr(X, "index")
 
 
@@ -235,10 +235,10 @@ def _came_from_pandas(values: Any) -> bool:
 
 
 def _as_labels(named: Any) -> list[Any]:
-    """Return labels as a list, of Python's types where pandas has an own name for them.
+    """Return labels as a list, with Python's types where pandas has its own.
 
     Raises:
-        ParameterError: A truth value is among them, or one label appears twice.
+        ParameterError: One of them is a truth value, or a label appears twice.
     """
     import pandas as pd
 
@@ -260,7 +260,7 @@ def _whole(labels: Sequence[Any]) -> bool:
 
 
 def _packed(label: Any) -> Any:
-    """Return a label as JSON has it; a time and a tuple by their names.
+    """Return a label as a JSON value; times and tuples are tagged by name.
 
     Raises:
         TypeError: JSON cannot hold it.

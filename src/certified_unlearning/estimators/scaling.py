@@ -1,7 +1,7 @@
-"""Sparse records made dense; public scaling, of sparse rows too: features clipped to ranges, rows scaled to a norm.
+"""Dense rows from sparse ones, and public scaling of either: features clipped to ranges, rows scaled to a norm.
 
-Nothing here is taken from the records. What is done to a record depends on this record and on the numbers given, so a
-removed record leaves nothing in how the others are scaled.
+Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers, so
+a removed record leaves no trace in how the others are scaled.
 """
 
 import math
@@ -18,13 +18,13 @@ from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
-"""The array of features, and the rows that are made of it."""
+"""The array of features, and the rows made from it."""
 FITS = 0.25
-"""Share of the memory that the rows may take which an error proposes."""
+"""Share of the memory that rows of the width proposed by an error may take."""
 
 
 def dense(X: Any) -> NDArray[Any]:
-    """Return records as an array, those of a sparse matrix as dense rows with the same numbers.
+    """Return records as an array; those of a sparse matrix become dense rows with the same numbers.
 
     Raises:
         DataError: X is sparse, and its dense rows would not fit in memory.
@@ -42,11 +42,11 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 class PublicScaling:
-    """A map of records to rows of norm at most 1, by public numbers.
+    """A map from records to rows of norm at most 1, by public numbers.
 
     Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then rows are divided by their
     own norm (``normalize``); or rows longer than ``data_norm`` are scaled down to it, and all are divided by it; or,
-    with ranges alone, all are divided by ``sqrt(features)``, the largest norm that there is.
+    with ranges alone, all are divided by ``sqrt(features)``, the largest possible norm.
     """
 
     def __init__(self, *, features: int, ranges: ArrayLike | None, data_norm: float | None, normalize: bool) -> None:
@@ -54,12 +54,12 @@ class PublicScaling:
 
         Args:
             features: Number of features.
-            ranges: A pair for all features, or one for each.
-            data_norm: A norm.
+            ranges: A pair ``(low, high)`` for all features, or one for each.
+            data_norm: The largest norm of a row.
             normalize: Whether rows are divided by their own norm.
 
         Raises:
-            ParameterError: A number makes no sense.
+            ParameterError: A number is invalid.
         """
         self._ranges = None if ranges is None else _checked_ranges(ranges, features)
         self._norm = None if data_norm is None else _checked_norm(data_norm, normalize)
@@ -68,27 +68,28 @@ class PublicScaling:
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether zeros stay zeros, so that sparse rows stay sparse: they do in ranges from ``-a`` to ``a``."""
+        """Whether zeros stay zeros, so that sparse rows stay sparse, as with ranges from ``-a`` to ``a``."""
         if self._ranges is None:
             return True
         low, high = self._ranges
         return bool((low == -high).all())
 
     def __call__(self, X: Any) -> Any:
-        """Return records as rows of norm at most 1, up to rounding in float64; sparse ones only if it `keeps_zeros`."""
+        """Return records as rows of norm at most 1, up to rounding in float64; sparse records need `keeps_zeros`."""
         if issparse(X):
             return self._of_sparse(X)
         scaled: Array = X.astype(np.float64, copy=False)
         if self._ranges is not None:
             low, high = self._ranges
-            # At most 1 whatever is rounded, for a quotient of x by something not smaller is.
+            # At most 1 however it is rounded, because the quotient of x by something not smaller is.
             scaled = 2 * ((np.clip(scaled, low, high) - low) / (high - low)) - 1
         if self._normalize:
             return unit(scaled)
         if self._norm is None:
             return scaled / self._largest
         with np.errstate(over="ignore"):
-            # After the division, for squares of very small numbers are 0; what overflows is infinite, and so longer.
+            # After the division, because squares of very small numbers are 0; what overflows is infinite, and so
+            # longer.
             divided = scaled / self._norm
             longer = np.linalg.norm(divided, axis=1, keepdims=True) > 1
         rows: Array = np.where(longer, unit(scaled), divided)
@@ -118,7 +119,7 @@ def unit(features: Any) -> Any:
         norms = sparse.norms(rows)
         return sparse.divided(rows, np.where(norms > 0, norms, 1))
     largest = np.abs(features).max(axis=1, keepdims=True)
-    # First by the largest value: squares of very large and very small ones are no numbers any more.
+    # First by the largest value, because squares of very large and very small values overflow or vanish.
     features = features / np.where(largest > 0, largest, 1)
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return features / np.where(norms > 0, norms, 1)

@@ -1,4 +1,4 @@
-"""Estimators as files: safetensors with JSON in the header, written atomically, read without running any code."""
+"""Estimators as files: safetensors with JSON in the header, written atomically and read without running code."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from certified_unlearning.files import atomic_path
 
 
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | None]) -> None:
-    """Write a header and arrays; those that are None are left out.
+    """Write a header and arrays; arrays that are None are left out.
 
     Raises:
         StorageError: The file cannot be written.
@@ -33,7 +33,7 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray
 
     Args:
         path: The file.
-        kind: The ``class`` that its header must have.
+        kind: The required ``class`` in its header.
 
     Raises:
         DataError: The file is missing, damaged, or holds something else.
@@ -55,12 +55,12 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray
 
 
 def no_estimator(path: str | Path, error: Exception) -> DataError:
-    """Return the error for a file whose header is not an estimator's."""
+    """Return the error for a file whose header is not that of an estimator."""
     return DataError(f"{path} holds no estimator of this package: {error}")
 
 
 def _plain_number(value: Any) -> Any:
-    """Return a NumPy number, as parameter searches set them, as Python's; and a range, of budgets, as a list."""
+    """Return a NumPy number, as parameter searches set them, as a Python number; and a range of budgets as a list."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, range):

@@ -35,7 +35,7 @@ from certified_unlearning.ledger.state import Addition, Batch, State, Version, r
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.training.copies import Asked, Waiting
 from certified_unlearning.ledger.training.forms import copy_of
-from certified_unlearning.ledger.verification import check_data
+from certified_unlearning.ledger.verification import check_data, spoilt_certificate
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Applied:
         head: The head of the log.
         source: What is to be said of the file that the data came from, if anything.
         interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
+        certificate: What is to be said of a certificate that is missing or was changed, if one was. It holds up no
+            removal: nobody may have to wait because an old certificate is lost.
     """
 
     versions: tuple[Version, ...]
@@ -56,6 +58,7 @@ class Applied:
     head: str
     source: str | None
     interruption: str | None
+    certificate: str | None
 
 
 def apply(path: Path, *, device: str | None = None) -> Applied:
@@ -73,7 +76,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
     """
     made = []
     with opened_for_work(path) as (directory, ledger, state, model):
-        place = pick_device(device or model.device)
+        place, certificate = pick_device(device or model.device), spoilt_certificate(directory, state)
         plan = functools.partial(_plan, directory, ledger, model)
         if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
             raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
@@ -89,7 +92,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                     state = read_state(ledger)
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
-        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption)
+        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption, certificate)
 
 
 @contextmanager

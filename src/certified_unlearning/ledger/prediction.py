@@ -16,7 +16,9 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.table import Records, count_features, feature_names, read_records
 from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.ledger.copies.reading import CopiedModel, is_copy, read_copy
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -97,7 +99,7 @@ class LoadedModel:
         weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
     """
 
-    def __init__(self, model: StoredModel, version: int, weights: NDArray[Any]) -> None:
+    def __init__(self, model: StoredModel | CopiedModel, version: int, weights: NDArray[Any]) -> None:
         self.version = version
         self.table = model.table
         self.classes = np.array(model.table.classes or ())
@@ -263,7 +265,7 @@ class LoadedModel:
 class LoadedRegression(LoadedModel):
     """A version of a model that predicts numbers, in the unit of its label."""
 
-    def __init__(self, model: StoredModel, version: int, weights: NDArray[Any]) -> None:
+    def __init__(self, model: StoredModel | CopiedModel, version: int, weights: NDArray[Any]) -> None:
         super().__init__(model, version, weights)
         self._scale = TargetScale.of(model.table.target_range, "target_range", intercept=model.intercept)
 
@@ -360,14 +362,24 @@ class LoadedEnsemble(LoadedModel):
 
 
 def load_model(path: str | Path) -> LoadedModel:
-    """Load the current version of a model.
+    """Load the current version of a model, or a copy that `unlearn export` or `unlearn track` made of one.
+
+    Nothing says of a copy whether records were removed since: `unlearn status` of the model directory does.
+
+    Args:
+        path: The model directory, or the directory of a copy, such as one that was fetched from MLflow.
 
     Raises:
         DataError: There is no model, or a file cannot be read.
-        LedgerError: A file is not what the ledger recorded.
+        LedgerError: A file is not what the ledger recorded, or the directory was restored from a backup, and its log in
+            the second place knows a newer version.
     """
     directory = ModelDirectory(Path(path))
+    if is_copy(directory.path):
+        copied, weights = read_copy(directory.path)
+        return _with_weights(copied, copied.version, weights)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        require_present(ledger, version=True)
         state = read_state(ledger)
         model = read_stored(directory, state)
         while True:
@@ -384,8 +396,11 @@ def load_model(path: str | Path) -> LoadedModel:
 def _loaded(directory: ModelDirectory, model: StoredModel, version: Version) -> LoadedModel:
     """Return a version in memory."""
     weights, method = read_weights(directory, version), method_of(directory, model)
-    if model.table.is_regression:
-        return LoadedRegression(model, version.version, weights)
     if weights.size:
-        return LoadedModel(model, version.version, weights)
+        return _with_weights(model, version.version, weights)
     return LoadedEnsemble(model, version.version, method.shards(read_secret(directory, version)))
+
+
+def _with_weights(model: StoredModel | CopiedModel, version: int, weights: NDArray[Any]) -> LoadedModel:
+    kind = LoadedRegression if model.table.is_regression else LoadedModel
+    return kind(model, version, weights)

@@ -17,7 +17,7 @@ from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
 from certified_unlearning.ledger.log.second_place import Standing, problem_of
-from certified_unlearning.ledger.log.setting import standing_settled, why_behind
+from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
@@ -246,16 +246,6 @@ class Status:
     log: Standing | None
 
 
-def warning_of_the_log(path: Path) -> str | None:
-    """Return what to say where the log in the second place knows more than a directory; None where it does not.
-
-    Raises:
-        DataError: There is no model, or its ledger is damaged.
-    """
-    with Ledger.opened(ModelDirectory(path).ledger, read_only=True) as ledger:
-        return why_behind(ledger, path)
-
-
 def status(path: Path) -> Status:
     """Return where a model stands; changes nothing.
 
@@ -273,7 +263,7 @@ def status(path: Path) -> Status:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
-    if log is not None and log.ahead:
+    if log is not None and log.has_newer_version:
         meaning = f"note: {problem_of(log, path)}; until then nothing that is guaranteed is repeated here"
     return Status(
         state,

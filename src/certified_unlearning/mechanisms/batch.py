@@ -14,22 +14,22 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class TrialBatch(ABC):
-    """Runs of one mechanism and the number of trials that each has.
+    """Runs of one mechanism, and their number of trials.
 
     Attributes:
         runs: The runs, which all go through the same data sets.
-        trials: Trials of each run; 1 where a run is deterministic.
+        trials: Number of trials of each run; 1 if a run is deterministic.
     """
 
     runs: Sequence[Run]
     trials: int
 
     def spread(self, values: Sequence[Number]) -> list[Number]:
-        """Return one value a run as one value a trial."""
+        """Return one value per run as one value per trial."""
         return [value for value in values for _ in range(self.trials)]
 
     def with_trials(self, trials: int) -> Self:
-        """Return the same runs with another number of trials each."""
+        """Return the same runs with another number of trials."""
         return replace(self, trials=trials)
 
     @abstractmethod
@@ -46,7 +46,7 @@ class PlannedBatch(TrialBatch):
     """Runs of a plan: an address follows from the seed and the run, so that a trial can be run again.
 
     Attributes:
-        settings: Of the plan: seed and data set name.
+        settings: The plan's seed and data set name.
     """
 
     settings: Settings
@@ -62,7 +62,7 @@ class PlannedBatch(TrialBatch):
                 run.variant,
                 run.epsilon_target,
                 run.sigma,
-                cast(int, run.records_per_request),  # of a plan: all requests are of one size
+                cast(int, run.records_per_request),  # in a plan all requests have one size
                 run.requests[-1].records_removed,
                 run.requests[0].unlearning_steps,
                 trial,
@@ -83,10 +83,10 @@ class PlannedBatch(TrialBatch):
 
 @dataclass(frozen=True)
 class OwnBatch(TrialBatch):
-    """One run on one's own data: addresses follow from keys that are drawn for each call and kept nowhere.
+    """One run on a user's own data: addresses follow from keys that are drawn for each call and not kept.
 
     Attributes:
-        secrets: A key for each trial; whoever knows it can subtract the noise. Empty where no noise is drawn.
+        secrets: A key for each trial, with which its noise can be subtracted. Empty where no noise is drawn.
     """
 
     secrets: Sequence[int] = ()
@@ -98,13 +98,13 @@ class OwnBatch(TrialBatch):
         return [own_key(key, phase) for key in self.secrets]
 
     def learning_keys(self, phase: str) -> list[int]:
-        """Return `keys`: no other run shares what was learned."""
+        """Return `keys`, because no other run shares the learned model."""
         return self.keys(phase)
 
 
 def own_key(secret: int, phase: str) -> int:
-    """Return the address of the noise in a phase of one trial on one's own data, from the trial's key."""
-    # Names of their own since the first version: with one seed every version makes the same model.
+    """Return the address of the noise in a phase of one trial on a user's own data, from the trial's key."""
+    # These names are unchanged since the first version, so every version makes the same model from a seed.
     return address(str(secret), _own_name(phase))
 
 

@@ -1,12 +1,13 @@
-"""Certified refit: any solver, until the evaluated gradient, its rounding added, is within a public budget.
+"""Certified refit: any solver, until the evaluated gradient plus its rounding is within a public budget.
 
-A model is planned from counts alone: what is published is ``w + N(0, sigma^2 I)``, compared with ``w*_R + N(0, sigma^2
-I)``, the exact minimiser on the remaining records with the same noise (`accounting.residual.release`). Every request
-reads the data ten to twenty times. Rows of more than `refit_plan.LARGEST_FACTOR` columns, and sparse ones, have no
-other way here; two classes have `newton_removal`, and more classes have passes (`refits.softmax`).
+A model is planned from counts alone. The published model is ``w + N(0, sigma^2 I)``, compared with
+``w*_R + N(0, sigma^2 I)``, the exact minimiser on the remaining records with the same noise
+(`accounting.residual.release`). Every request reads the data ten to twenty times. For rows of more than
+`refit_plan.LARGEST_FACTOR` columns, and for sparse ones, this is the only way here. Two classes also have
+`newton_removal`, and more classes have passes (`refits.softmax`).
 
-A refit starts from nothing. A start from the old weights reads less, but those may be within the budget as they are:
-then the secret weights stay the ones that were learned with the removed records.
+A refit starts from scratch. A start from the old weights reads less, but these may already be within the budget: then
+the secret weights would stay those learned with the removed records.
 """
 
 import math
@@ -34,29 +35,29 @@ SOLVER_SHARE = 0.5
 LOOSEST = 0.3
 """Share of a gradient that a Newton step may leave."""
 LAST_SHARE = 0.3
-"""Share of what is enough that the last Newton step may leave."""
+"""Share of the sufficient gradient that the last Newton step may leave."""
 SAMPLE_SHARE = 1e-3
-"""Share of the first gradient at which solutions on a sample stop: other records make more of a difference."""
+"""Share of the first gradient at which solutions on a sample stop, because other records make a larger difference."""
 SAMPLED = 16
-"""Fits start from the solution for every so-many-th record."""
+"""Fits start from the solution on a sample, of which this is the reciprocal share."""
 LEAST_SAMPLE = 2000
-"""Fewer records are not worth a solution of their own."""
+"""With fewer records, a separate solution is not worthwhile."""
 FINEST = 1e-4
-"""Share of the budget at which an exact minimiser is near enough to tell laws apart."""
+"""Share of the budget at which a minimiser is exact enough to distinguish laws."""
 LOSS_ROUNDING = 1e-13
-"""What a loss may seem to rise by, relative to itself, where float64 cannot tell it from another one."""
+"""Apparent relative increase of a loss that float64 cannot distinguish from none."""
 _ROUNDS = 60
 _QUICK = 15
-"""Steps that may be taken because the gradient falls alone; later the loss, which costs a pass, must not rise."""
+"""Number of steps accepted because the gradient falls; after them the loss, which costs a pass, must not rise."""
 
 
 class Fitted(NamedTuple):
-    """A model without a Newton step: all of it is secret, for it depends on the records.
+    """A model without a Newton step; all of it is secret, because it depends on the records.
 
     Attributes:
         weights: ``w``, without noise.
         residual: A bound on the gradient's norm there.
-        guide: What the next request starts from; None where every request learns anew.
+        guide: Starting information of the next request; None if every request learns anew.
     """
 
     weights: Array
@@ -65,17 +66,17 @@ class Fitted(NamedTuple):
 
 
 def refit(plan: RefitPlan, objective: Objective) -> Fitted:
-    """Fit from nothing until the certified gradient is within `SOLVER_SHARE` of the budget, without any matrix.
+    """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget, without any matrix.
 
-    Newton's method with conjugate gradients, first on a sample of many records. L-BFGS reads the data four times as
-    often to get there.
+    Newton's method with conjugate gradients, first on a sample of many records. L-BFGS would read the data four times
+    as often.
 
     Args:
         plan: The plan.
         objective: `objective_of` the rows.
 
     Raises:
-        InfeasibleError: The solver did not get there.
+        InfeasibleError: The solver did not converge.
     """
     target = SOLVER_SHARE * plan.budget
     weights, every = np.zeros(objective.dimension), sampled(*objective.rows.shape)
@@ -105,7 +106,7 @@ def minimiser(plan: RefitPlan, objective: Objective, weights: Array) -> Array:
     Args:
         plan: The plan.
         objective: `objective_of` the rows.
-        weights: Where to start: a model that was fitted.
+        weights: Starting weights of a fitted model.
     """
     gradient = objective.gradient(weights)
     for number in range(_ROUNDS):
@@ -120,7 +121,7 @@ def minimiser(plan: RefitPlan, objective: Objective, weights: Array) -> Array:
 
 
 def _stepped(objective: Objective, weights: Array, gradient: Array, target: float, number: int) -> tuple[Array, Array]:
-    """Return weights and gradient after the ``number``-th Newton step, solved for as far as it is worth it."""
+    """Return weights and gradient after the ``number``-th Newton step, solved as accurately as is worthwhile."""
     size = float(np.linalg.norm(gradient))
     tolerance = max(min(LOOSEST, math.sqrt(size)), LAST_SHARE * target / size)
     step = conjugate_gradients(objective.hessian_at(weights), gradient, tolerance=min(tolerance, LOOSEST))
@@ -136,7 +137,7 @@ def objective_of(
         plan: The plan.
         rows: Rows.
         labels: Labels.
-        positive: The class that stands against the rest, by a plan `RefitPlan.of_one_class`; None for plans without.
+        positive: The class against the rest, for a plan `RefitPlan.of_one_class`; None for other plans.
     """
     if positive is not None:
         return LogisticRegression64(
@@ -148,18 +149,18 @@ def objective_of(
 
 
 def sampled(records: int, features: int) -> int:
-    """Return which records a first solution is made of: every so-many-th; 1 where that is not worth it."""
+    """Return the spacing of the records for a first solution; 1 if a sample is not worthwhile."""
     every = records // max(LEAST_SAMPLE, 2 * features, records // SAMPLED)
     return every if every >= 3 else 1
 
 
 def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None = None) -> float:
-    """Return how far an evaluated gradient over all rows may be from the exact one.
+    """Return the largest distance of an evaluated gradient over all rows from the exact one.
 
     Args:
         plan: The plan.
-        weights: Where it was evaluated.
-        terms: How many numbers were added for it; None for those of dense rows, or more.
+        weights: Weights where it was evaluated.
+        terms: Number of terms of its sums; None: as for dense rows, or more.
     """
     return rounding.gradient_error(
         records=plan.n,
@@ -182,8 +183,8 @@ def damped(
         weights: Where the step begins.
         gradient: The gradient there.
         step: The step.
-        by_loss: Whether a smaller gradient is enough only where the loss does not rise. Otherwise steps by the one and
-            by the other may go back and forth for good.
+        by_loss: Whether a smaller gradient is accepted only if the loss does not rise. Otherwise steps by the two
+            criteria may alternate forever.
     """
     size, slope, before = float(np.linalg.norm(gradient)), float(gradient @ step), None
     for halvings in range(40):
@@ -201,7 +202,7 @@ def damped(
 
 
 def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tolerance: float) -> Array:
-    """Return about ``H^-1 right``: the remainder is at most a share ``tolerance`` of ``right``.
+    """Return an approximation of ``H^-1 right`` whose remainder is at most a share ``tolerance`` of ``right``.
 
     Args:
         product: ``H`` times a vector; positive definite.

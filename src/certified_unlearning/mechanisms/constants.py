@@ -18,9 +18,9 @@ def constants_and_problem(
     """Return a preset's constants and, for the accountants of Langevin unlearning, its problem.
 
     Args:
-        settings: What the preset's experiments share.
+        settings: Settings that the preset's experiments share.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
-        records: The most records that are removed (smoothness ``spectral-with-margin`` makes room for them).
+        records: Largest number of removed records (``spectral-with-margin`` smoothness allows for them).
     """
     n = int(data["n"])
     classes = len(data["classes"]["train"])
@@ -52,5 +52,5 @@ def constants_and_problem(
 
 
 def _features_of_own(data: Mapping[str, Any]) -> str:
-    """Return what certificates call the features of somebody's own data set."""
+    """Return the name in certificates of the features of a user's own data set."""
     return CLASSES_FROM_RECORDS if data.get("classes_from") == "records" else DECLARED

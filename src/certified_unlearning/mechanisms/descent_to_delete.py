@@ -1,7 +1,7 @@
 """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021): plain gradient descent, Gaussian noise on publication.
 
-``secret-state`` (their Theorem 9) keeps the noiseless weights and goes on from them; ``published-state`` (their
-Theorem 28) keeps nothing but what it published.
+``secret-state`` (their Theorem 9) keeps the noiseless weights and continues from them; ``published-state`` (their
+Theorem 28) keeps only the published weights.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return learning (``number`` 0) or the phase that answers a request (counted from 1), and what is published.
+    """Return the phase of learning (``number`` 0) or of a request (counted from 1), and what it publishes.
 
     Args:
         batch: Runs of one variant with the same ``records_removed`` request by request.
-        number: Which phase.
+        number: Number of the phase.
         publications: The same runs, with as many trials as independent publications.
         measure_at: Steps at which the (noiseless) weights are measured.
     """
@@ -42,8 +42,8 @@ def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
     """Return learning and one phase for each request; the runs share variant and removed records.
 
-    Learning is deterministic, so it takes one trial a run. With secret state so do the requests, and the trials are
-    independent publications; without, each trial goes on from its own publication.
+    Learning is deterministic, so it takes one trial per run. So do requests with secret state, where the trials are
+    independent publications; without it, each trial continues from its own publication.
 
     Args:
         batch: Runs of one variant with the same ``records_removed`` request by request.

@@ -1,4 +1,4 @@
-"""Langevin unlearning: learn with projected noisy gradient descent, unlearn by going on with it on the new data.
+"""Langevin unlearning: learn with projected noisy gradient descent, unlearn by continuing it on the new data.
 
 Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), eq. 1 and 2. Only the noisy weights are kept:
 there is no secret state.
@@ -50,7 +50,7 @@ def starting_weights_of(batch: TrialBatch, keys: Sequence[int], like: "Tensor") 
 
 
 def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
-    """Draw where every trial begins to learn."""
+    """Draw the start of every trial."""
     return starting_weights_of(batch, batch.learning_keys("start"), like)
 
 
@@ -72,7 +72,7 @@ def request_phase(
 
     Args:
         batch: The runs.
-        number: Of the request.
+        number: Number of the request.
         measure_at: Steps at which trials are measured on the way.
         place: Where in a cycle of mini-batches it begins.
     """

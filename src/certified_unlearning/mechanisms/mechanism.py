@@ -1,4 +1,4 @@
-"""What a mechanism is: how its runs become phases of descent, or another library's fits; declared in its module."""
+"""The declaration of a mechanism: how its runs become phases of descent, or another library's fits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,17 +21,17 @@ class Mechanism:
     """A mechanism for many trials of many runs at once: all runs that pass through the same data sets are one batch.
 
     Attributes:
-        name: Its name, as rows and paths have it.
-        title: What labels call it.
-        states: Its variants that keep a state, each with what labels say of that.
-        starting_weights: Where a batch of runs starts that has not learned before: from the batch, and a tensor
-            ``(anything, d)`` whose type and device the weights take.
-        phases: What a batch of runs passes through, and the steps at which trials are measured (a list for each
-            request; of phases without requests the first).
-        learning: The phase that learns once for all runs of one noise scale, in a job of its own; None where `phases`
-            begins with learning.
-        parts: Names for the parts of a learning curve: the part before, and the part after, the learning steps.
-        answers: How many phases come before the first that answers a request.
+        name: Name in rows and paths.
+        title: Name in labels.
+        states: Its variants that keep a state, each with a description for labels.
+        starting_weights: Returns the start of a batch of runs that has not learned before, from the batch and a tensor
+            ``(anything, d)`` with the type and device of the weights.
+        phases: Returns the phases of a batch of runs, from the batch and the steps at which trials are measured (a list
+            for each request; for phases without requests the first).
+        learning: The phase that learns once for all runs of one noise scale, in a separate job; None if `phases` begins
+            with learning.
+        parts: Names for the parts of a learning curve: before and after the learning steps.
+        answers: Number of phases before the first that answers a request.
     """
 
     name: str
@@ -44,24 +44,24 @@ class Mechanism:
     states: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, accountant_form: str) -> str:
-        """Return what labels call it beside an accountant, such as ``Langevin (lsi)``."""
+        """Return its name in labels with an accountant, such as ``Langevin (lsi)``."""
         return f"{self.title} ({accountant_form})"
 
     def line(self, method: str, member: str, variant: str) -> str:
-        """Return the name of a line: the method, what tells apart its lines, and what is kept."""
+        """Return the name of a line: the method, what distinguishes its lines, and what is kept."""
         return ", ".join(part for part in (method, member, self.states.get(variant, "")) if part)
 
     def carried_out(self, descend: "Callable[[Mechanism], None]", fit_again: "Callable[[Refit], None]") -> None:
-        """Do the job that is meant for mechanisms that descend."""
+        """Run the job for mechanisms that descend."""
         descend(self)
 
 
 class Refitted(NamedTuple):
-    """Answers to requests, one after another.
+    """Answers to successive requests.
 
     Attributes:
-        judged: What `engine.quality.MEASURES` are on the test part, after each: an array of one row.
-        seconds: What the requests took, without what was learned before them.
+        judged: `engine.quality.MEASURES` on the test part, after each request: an array of one row.
+        seconds: Time of the requests, without that of learning before them.
     """
 
     judged: "list[NDArray[np.float64]]"
@@ -70,13 +70,13 @@ class Refitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Refit:
-    """A mechanism that fits again with another library's solver: no noise, no steps of ours.
+    """A mechanism that fits again with another library's solver, without noise or own steps.
 
     Attributes:
-        name: Its name, as rows and paths have it.
-        title: What labels call it.
-        answer: Answers requests: of the data set, the records that go and what replaces them, how many are gone after
-            each request, scikit-learn's ``C``, and a run's variant.
+        name: Name in rows and paths.
+        title: Name in labels.
+        answer: Answers requests, given the data set, the removed records and their replacements, the numbers of removed
+            records after each request, scikit-learn's ``C``, and a run's variant.
     """
 
     name: str
@@ -86,5 +86,5 @@ class Refit:
     """There is no job that learns for all runs."""
 
     def carried_out(self, descend: Callable[[Mechanism], None], fit_again: "Callable[[Refit], None]") -> None:
-        """Do the job that is meant for mechanisms that fit again."""
+        """Run the job for mechanisms that fit again."""
         fit_again(self)

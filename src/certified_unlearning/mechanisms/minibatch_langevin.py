@@ -1,7 +1,7 @@
 """Mini-batch Langevin unlearning: noisy gradient descent on one mini-batch after another, in learning and unlearning.
 
-Records are dealt into batches once (`engine.minibatch`); a removed record's loss becomes 0, or another's, in its place,
-and unlearning carries on with the cycle. Only the noisy weights are kept: there is no secret state.
+Records are dealt into batches once (`engine.minibatch`); a removed record's loss becomes 0, or that of another record
+in its place, and unlearning continues the cycle. Only the noisy weights are kept: there is no secret state.
 
 Source: the dynamics are those of Chien, Wang, Chen, Li, *Certified machine unlearning via noisy stochastic gradient
 descent* (NeurIPS 2024); the accounting is `accounting.cyclic`.
@@ -38,7 +38,7 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Descent
 
 
 def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that answers a request, counted from 0, of runs that are all at one place of the cycle."""
+    """Return the phase that answers a request, counted from 0, for runs at the same place of the cycle."""
     (place,) = {
         run.learning_steps + sum(request.unlearning_steps for request in run.requests[:number]) for run in batch.runs
     }
@@ -67,21 +67,21 @@ def planned_run(
     records: int,
     epochs: int,
 ) -> Run:
-    """Return a run that removes records at once, wherever they lie, by the least steps that meet the target.
+    """Return a run that removes records at once, at any places, by the least steps that meet the target.
 
     Args:
-        constants: Of the problem.
+        constants: Constants of the problem.
         experiment: The experiment's name.
         batch_size: ``b``, at most ``n``.
         step_size: ``eta``.
         sigma: Noise scale.
-        epsilon: The target.
-        records: How many records go.
-        epochs: Passes over the data in learning.
+        epsilon: Target epsilon.
+        records: Number of removed records.
+        epochs: Number of passes over the data in learning.
 
     Raises:
-        AssumptionError: The step size is too large, the rule for ``L`` says nothing of batches, or the noise would
-            drown in rounding.
+        AssumptionError: The step size is too large, the rule for ``L`` does not cover batches, or the noise would drown
+            in rounding.
         InfeasibleError: The target cannot be met.
     """
     if batch_size > constants.n:
@@ -106,7 +106,7 @@ def planned_run(
         radius=None,
         start=0.0,
         records_per_request=records,
-        # One type for all runs: rounding counts for more, the smaller the noise is.
+        # One type for all runs: rounding matters more if the noise is smaller.
         dtype="float64",
         cycle=cycle,
         requests=(),

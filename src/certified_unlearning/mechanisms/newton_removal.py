@@ -1,21 +1,22 @@
-"""Newton removal: requests answered in time ``O(S d + d^2)``, whatever the number of records that stay.
+"""Newton removal: requests answered in time ``O(S d + d^2)``, whatever the number of remaining records.
 
-Logistic regression of two classes, and ridge regression, of which a step is exact but for rounding. A step against what
-the removed records contributed, by a factor made when data were last read, and a bound on what is left of the gradient
-(`accounting.residual.newton`): if it stays within the budget, no row is read. Otherwise, and when more records were
-removed than the plan allows, data are read: the model is fitted anew.
+This is for logistic regression of two classes, and for ridge regression, where a step is exact up to rounding. A
+request takes a step against the removed records' contribution, by a factor made when data were last read, and bounds
+the remaining gradient (`accounting.residual.newton`). If the bound stays within the budget, no row is read. Otherwise,
+and when more records were removed than the plan allows, data are read and the model is fitted anew.
 
-All of a model is secret: until data are read again it is a function of removed records. With downdates the matrix is,
-up to rounding, one of the remaining rows, at weights ``w_B`` that are not; the factor only guides the solution, whose
-remainder is evaluated with the matrix. A reading starts from nothing, so nothing of removed records stays.
+All of a model is secret: until data are read again it is a function of removed records. With downdates the matrix
+depends, up to rounding, on the remaining rows only, but its weights ``w_B`` depend on removed ones; the factor only
+guides the solution, whose remainder is evaluated with the matrix. A reading starts from scratch, so nothing of removed
+records stays.
 
-Where a reading is dear (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first: the
-gradient over the remaining rows is evaluated, and one more step taken against all of it, with the matrix that is there.
-What was left of the gradient before counts no more. The pass also finds how far any remaining row's score moved since
-``w_B``: often many times less than ``|w - w_B|``, which would count otherwise. A pass keeps ``w_B``, matrix and factor,
-so it washes nothing out of the secret state: readings do, by counts of records as before, and where a pass no longer
-helps. Such plans certify the distance to the minimiser, by the least of three bounds (`accounting.residual.distance`),
-not by the gradient's norm alone.
+If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first: the
+gradient over the remaining rows is evaluated, and one more step is taken against all of it, with the existing matrix.
+The earlier bound on the gradient is then obsolete. The pass also finds how far any remaining row's score moved since
+``w_B``: often many times less than ``|w - w_B|``, which would be used otherwise. A pass keeps ``w_B``, matrix and
+factor, so it washes nothing out of the secret state. Readings do, by counts of records as before, and when a pass no
+longer helps. Such plans certify the distance to the minimiser, by the least of three bounds
+(`accounting.residual.distance`), not by the gradient's norm alone.
 """
 
 import functools
@@ -57,13 +58,14 @@ Objective = LogisticRegression64 | RidgeRegression64
 Labels = NDArray[np.float64] | NDArray[np.int64]
 _ROUNDS = 60
 SAMPLE_SHARE = 0.01
-"""What the gradient over a sample may be of that at the start: the sample's own error is larger."""
+"""Share of the first gradient that is sufficient over a sample, whose own error is larger."""
 LEAST_NARROW = 256
-"""Columns from which on products are most of what a Hessian takes."""
+"""Number of columns from which on products dominate the time of a Hessian."""
 NARROW_SHARE = 0.01
 """With passes, the share of the budget that float32 products of the Hessian may cost the step for one record."""
 NEAR = 0.1
-"""Up to this ``|w - w_B|`` bounds gain little from how far scores moved, which makes a pass a fifth dearer."""
+"""Up to this ``|w - w_B|``, bounds gain little from evaluating how far scores moved, which makes a pass a fifth
+slower."""
 SHARE_OF_A_STEP = 0.02
 """With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
 
@@ -74,9 +76,9 @@ class NewtonRemoval:
 
     Attributes:
         plan: The plan, of two classes, of ridge regression, or of one class against the rest.
-        largest_eigenvalue: ``rho``, a certified bound on the largest eigenvalue of ``X'X / n``; None for that which
-            rows of norm 1 have.
-        positive: The class that stands against the rest, where labels are numbers of classes; None where they are not.
+        largest_eigenvalue: Certified bound ``rho`` on the largest eigenvalue of ``X'X / n``; None: the bound for rows
+            of norm 1.
+        positive: The class against the rest, if labels are numbers of classes; None if they are not.
     """
 
     plan: RefitPlan
@@ -84,11 +86,11 @@ class NewtonRemoval:
     positive: int | None = field(default=None)
 
     def fit(self, rows: Array, labels: Labels) -> Model:
-        """Fit from nothing: read the data until the gradient is small, make the Hessian there, and take a last step.
+        """Fit from scratch: read the data until the gradient is small, make the Hessian there, and take a last step.
 
         Args:
             rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
-            labels: -1.0 or 1.0, or targets from -1 to 1, or classes' numbers where one stands against the rest; shape
+            labels: -1.0 or 1.0, or targets from -1 to 1, or classes' numbers for one class against the rest; shape
                 ``(n,)``.
 
         Raises:
@@ -126,12 +128,12 @@ class NewtonRemoval:
         """Return the model without some records; time ``O(S d + d^2)`` unless data are read.
 
         Args:
-            model: The model. It stays as it is, but its curvature becomes the new model's unless data are read.
-            gone: Rows of the removed records, shape ``(S, d)``; float32 numbers are taken as they are.
+            model: The model. It is not changed, except that its curvature becomes the new model's unless data are read.
+            gone: Rows of the removed records, shape ``(S, d)``; float32 is not converted.
             gone_labels: Their labels.
-            rows: All rows, those of all removed records zero by now; looked at only if data are read.
+            rows: All rows, with those of all removed records already zero; used only if data are read.
             labels: All labels.
-            since_read: Records removed since data were read, without these.
+            since_read: Number of records removed since data were read, without these.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -151,9 +153,9 @@ class NewtonRemoval:
         return Answer(self.fit(rows, labels), "unscheduled")
 
     def certified(self, model: Model) -> float:
-        """Return a bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less by a bound that knows curvature.
+        """Return a bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less by a bound that uses curvature.
 
-        This is what the budget is for. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
+        The budget bounds this. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
         if not self.plan.by_passes:
             return model.residual
@@ -163,14 +165,14 @@ class NewtonRemoval:
         return min(model.residual, self.plan.least_curvature * away * rounding.OUTWARD)
 
     def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
-        """Return the model after passes, as long as each halves what is certified; None if none is enough.
+        """Return the model after passes, as long as each halves the certified bound; None if none suffices.
 
         Args:
             model: The model after the step of a request.
             rows: All rows, zero where removed.
             labels: All labels.
-            of_request: What that step added to what is certified. Where one request takes all of the budget, the next
-                one reads the rows in any case, and being within the budget is enough.
+            of_request: The addition of that step to the certified bound. If one request uses all of the budget, the
+                next one reads the rows in any case, and being within the budget is sufficient.
         """
         plan, objective = self.plan, self._objective(rows, labels)
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
@@ -184,7 +186,7 @@ class NewtonRemoval:
             before = after
 
     def _read(self, objective: Objective, weights: Array, at: Array) -> tuple[Array, float]:
-        """Return the gradient, and how far any row's score is from what it was at ``at``; infinite if not evaluated."""
+        """Return the gradient, and the largest change of a row's score since ``at``; infinite if not evaluated."""
         if norm_above(weights - at) <= NEAR:
             return objective.gradient(weights), math.inf
         # Ridge regression takes no passes.
@@ -199,7 +201,7 @@ class NewtonRemoval:
         return self.after(model, Removed(ghat, curved))
 
     def after(self, model: Model, removed: Removed) -> Model:
-        """Return the model after the step that some records' leaving asks for; its curvature is changed in place."""
+        """Return the model after the step for some records' removal; its curvature is changed in place."""
         plan, (weights, left, curvature), (ghat, curved) = self.plan, model, removed
         records = len(curved)
         ghat_error = rounding.gradient_error(
@@ -219,7 +221,7 @@ class NewtonRemoval:
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
-        # With passes there is no telling how many records leave until what is left counts no more.
+        # With passes it is unknown how many records leave before the remaining gradient is evaluated again.
         share = SHARE_OF_A_STEP if plan.by_passes else records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
         before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
@@ -232,7 +234,7 @@ class NewtonRemoval:
             weights: ``w``.
             gradient: The gradient over all rows.
             curvature: ``B``.
-            farthest: The largest ``|a.(w - w_B)|`` over all rows, evaluated; infinite where it was not.
+            farthest: The largest evaluated ``|a.(w - w_B)|`` over all rows; infinite if not evaluated.
         """
         plan = self.plan
         rounded = Left.of_residual(gradient_error(plan, weights), strong_convexity=plan.strong_convexity)
@@ -242,7 +244,7 @@ class NewtonRemoval:
         return self._step(weights, rounded, gradient, curvature, enough)
 
     def _changed(self, left: Left, curved: Array, curvature: Curvature) -> Left:
-        """Return what was left before some records are taken out of the Hessian: its metric is one with them."""
+        """Return the bounds before some records are taken out of the Hessian, whose metric still includes them."""
         plan, records = self.plan, len(curved)
         change = change_of(
             curved / math.sqrt(plan.n),
@@ -257,14 +259,14 @@ class NewtonRemoval:
         return replace(left, change=min((left.change + change) * rounding.OUTWARD, by_counts), records=removed)
 
     def _step(self, weights: Array, before: Left, gradient: Array, curvature: Curvature, enough: float) -> Model:
-        """Return the model after the step ``v`` with ``B v = -gradient``, and a bound on what is left.
+        """Return the model after the step ``v`` with ``B v = -gradient``, with a bound on the remaining gradient.
 
         Args:
             weights: ``w``.
-            before: Bounds on the gradient there without ``gradient``, rounding of that one included.
-            gradient: ``ghat``, or all of the gradient when data were read.
+            before: Bounds on the gradient there without ``gradient``, including the rounding of the latter.
+            gradient: ``ghat``, or the whole gradient when data were read.
             curvature: ``B``.
-            enough: How large ``|gradient + B v|`` may be.
+            enough: Sufficient bound on ``|gradient + B v|``.
         """
         plan = self.plan
         step, image, left = solved(curvature, gradient, enough)
@@ -305,7 +307,7 @@ class NewtonRemoval:
         return Model(there, after, curvature)
 
     def _seminorm(self, vector: Array, image: Array, length: float, error: float) -> float:
-        """Return a bound on ``|x|_H``, of ``x`` and the evaluated ``B x``, which is ``error |x|`` off at most."""
+        """Return a bound on ``|x|_H``, from ``x`` and the evaluated ``B x``, whose error is at most ``error |x|``."""
         data_part = float(vector @ image) - self.plan.strong_convexity * float(vector @ vector)
         rounded = rounding.gamma(len(vector) + 4) * rounding.hessian_norm(
             features=self.plan.features, strong_convexity=self.plan.strong_convexity, classes=self.plan.classes
@@ -322,7 +324,7 @@ class NewtonRemoval:
                 break
             there = weights - secants.solved(gradient)
             if before < math.inf and size * size / before <= enough / 10:
-                return there  # `_newton` is going to find it small enough, and makes the Hessian on the way.
+                return there  # `_newton` will find it small enough, and makes the Hessian in doing so.
             found = objective.gradient(there)
             if not float(np.linalg.norm(found)) <= 2 * size:
                 break
@@ -338,8 +340,8 @@ class NewtonRemoval:
         Args:
             objective: The loss.
             weights: Where to start.
-            share: Of the first gradient, that is enough; what the last step of a reading needs always is.
-            narrow: Whether Hessians are made of float32 products.
+            share: Share of the first gradient that suffices; what the last step of a reading needs always suffices.
+            narrow: Whether Hessians are made from float32 products.
         """
         enough = self._start_gradient
         for attempt in range(_ROUNDS):
@@ -350,7 +352,7 @@ class NewtonRemoval:
                 return weights, gradient, hessian
             step, before = -solve(factor_of(hessian), gradient), objective.value(weights)
             length, slope = 1.0, float(gradient @ step)
-            # Near the minimum the loss no longer tells two weights apart, and whole steps are right.
+            # Near the minimum the loss cannot distinguish weights, and whole steps are correct.
             while length > 1e-9 and objective.value(weights + length * step) > before + 1e-4 * length * slope + 1e-14:
                 length /= 2
             weights = weights + length * step
@@ -358,7 +360,7 @@ class NewtonRemoval:
 
     @property
     def _product_error(self) -> float:
-        """How far the matrix times a vector of norm 1 may be off by rounding."""
+        """Rounding error of the matrix times a vector of norm 1."""
         plan = self.plan
         return rounding.product_error(
             features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0, classes=plan.classes
@@ -370,13 +372,13 @@ class NewtonRemoval:
 
     @property
     def _narrow_guides(self) -> bool:
-        """Whether a Hessian of float32 products guides as well: it is positive definite, and takes half the time."""
+        """Whether a Hessian from float32 products suffices as a guide: positive definite, and twice as fast."""
         plan = self.plan
         return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
 
     @property
     def _narrow(self) -> bool:
-        """Whether such a Hessian is near enough for requests: their bounds count its error times the step."""
+        """Whether such a Hessian is accurate enough for requests, whose bounds count its error times the step."""
         plan = self.plan
         longest = rounding.ROW_NORM / (plan.n * plan.strong_convexity)
         return self._narrow_guides and self._narrow_error * longest <= NARROW_SHARE * plan.budget
@@ -398,10 +400,10 @@ class NewtonRemoval:
         )
 
     def _objective(self, rows: Array, labels: Labels) -> Objective:
-        # Plans of more classes take no Newton steps.
+        # Plans for more classes take no Newton steps.
         return cast(Objective, objective_of(self.plan, rows, labels, self.positive))
 
     @property
     def _is_quadratic(self) -> bool:
-        """Whether a Newton step is exact: one pass is enough to fit, and no curvature changes on the way."""
+        """Whether a Newton step is exact: one pass suffices for a fit, and curvature does not change along the way."""
         return self.plan.classes == 1

@@ -1,4 +1,4 @@
-"""Plans of Langevin unlearning, Descent-to-Delete and retraining: all that is known before a single step is taken."""
+"""Plans of Langevin unlearning, Descent-to-Delete and retraining: everything that is known before the first step."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -36,19 +36,19 @@ from certified_unlearning.vocabulary import DType
 class Planner:
     """Plans the runs of one experiment.
 
-    A job's runs are one batch in one type: the settings' type, or float64 where in any of the runs rounding would take
-    too much of epsilon. Learning serves all runs alike, so it is as long as the largest epsilon asks for.
+    A job's runs are one batch in one type: the settings' type, or float64 if rounding would cost too much of epsilon in
+    any run. Learning is common to all runs, so it is as long as the largest epsilon requires.
 
     Attributes:
-        settings: What the preset's experiments share.
+        settings: Settings that the preset's experiments share.
         experiment: The experiment's name.
-        constants: Of the problem.
+        constants: Constants of the problem.
         exact: The problem in exact arithmetic.
-        epsilons: Every epsilon that is asked for.
-        langevin_noise: Pairs of a noise scale of Langevin unlearning and an epsilon, as exact arithmetic has them.
+        epsilons: All requested epsilons.
+        langevin_noise: Pairs of a noise scale of Langevin unlearning and an epsilon, in exact arithmetic.
         descent_variant: The variant of Descent-to-Delete that the experiment runs; empty for none.
         descent_noise: Such pairs of its published noise.
-        exact_arithmetic: Whether rounding counts for nothing, as in the papers: for plans that are not carried out.
+        exact_arithmetic: Whether rounding is ignored, as in the papers, for plans that are not carried out.
     """
 
     settings: Settings
@@ -63,26 +63,26 @@ class Planner:
 
     @property
     def accountants(self) -> Sequence[str]:
-        """Those of Langevin unlearning that are compared."""
+        """The accountants of Langevin unlearning that are compared."""
         return self.settings.accountants
 
     @cached_property
     def told(self) -> ProblemConstants:
-        """The constants as certificates tell them."""
+        """The constants as stated in certificates."""
         if built_in(self.constants.dataset) is not None:
             return self.constants
-        # Of a table of one's own a digest or an eigenvalue would let whoever has the other records guess a removed one.
+        # For a user's own table, a digest or an eigenvalue would allow guessing a removed record from the others.
         eigenvalue = None if self.constants.smoothness == "bound" else self.constants.largest_eigenvalue
         return self.constants.model_copy(update={"largest_eigenvalue": eigenvalue, "data_sha256": None})
 
     @cached_property
     def langevin_problem(self) -> accounting.Problem:
-        """The problem as Langevin unlearning computes it."""
+        """The problem as computed by Langevin unlearning."""
         return self._computed(self.exact, "least-sigma", self.langevin_dtype)
 
     @cached_property
     def langevin_dtype(self) -> DType:
-        """The type in which rounding takes little of every target."""
+        """The type in which rounding costs little of every target."""
         known = [langevin_accountants.ACCOUNTANTS[name] for name in self.accountants]
         if any(each.stationary for each in known):
             for sigma, _ in self.langevin_noise:
@@ -93,7 +93,7 @@ class Planner:
 
     @cached_property
     def descent(self) -> tuple[accounting.Problem, DType]:
-        """The problem as the experiment's variant of Descent-to-Delete computes it, and in which type."""
+        """The problem as computed by the experiment's variant of Descent-to-Delete, and the type."""
         exact, variant = accounting.descent_problem(self.exact), self.descent_variant
         floor_of = triangle_floor(descent_floor) if variant == "published-state" else descent_floor
         dtype = self._finest(exact, floor_of, variant, self.descent_noise)
@@ -106,7 +106,7 @@ class Planner:
         variant: str,
         noise: Sequence[tuple[float, float]],
     ) -> DType:
-        """Return the one type for all pairs of sigma and epsilon."""
+        """Return the common type for all pairs of sigma and epsilon."""
         candidates = {
             dtype: self._computed(exact, variant, dtype)
             for dtype in get_args(DType)
@@ -135,14 +135,14 @@ class Planner:
         )
 
     def least_sigma(self, accountant: str, epsilon: float, steps: int) -> Run:
-        """One record removed by so many steps, with the least noise that meets the target."""
+        """Plan the removal of one record by a number of steps, with the least noise that meets the target."""
         sigma = least_sigma(self.langevin_problem, self.constants.delta, accountant, epsilon, steps)
         return self._langevin(accountant, "least-sigma", sigma, epsilon, 1, [steps], member=f"K = {steps}")
 
     def least_steps(
         self, accountant: str, sigma: float, epsilon: float, records: int, *, member: str | None = None
     ) -> Run:
-        """A group removed at once by the least steps that meet the target."""
+        """Plan the removal of a group at once, by the least steps that meet the target."""
         steps = accounting.least_steps(
             self.langevin_problem,
             sigma=sigma,
@@ -156,7 +156,7 @@ class Planner:
         return self._langevin(accountant, "least-steps", sigma, epsilon, records, [steps], member=member)
 
     def stream(self, accountant: str, sigma: float, epsilon: float, size: int, requests: int) -> Run:
-        """Requests of one size after another, each with the least steps that meet the target."""
+        """Plan successive requests of one size, each with the least steps that meet the target."""
         planned = accounting.least_stream_steps(
             self.langevin_problem,
             sigma=sigma,
@@ -225,7 +225,7 @@ class Planner:
         return self._named(self._guaranteed(run, self.langevin_problem), LANGEVIN, member)
 
     def _guaranteed(self, run: Run, problem: accounting.Problem) -> Run:
-        """Return a run with what its certificate adds to delta; of plans that are not carried out, exactly computed."""
+        """Return a run with its certificate's addition to delta; in exact arithmetic if plans are not carried out."""
         guaranteed = guarantee_of(
             problem,
             run.schedule,
@@ -258,14 +258,14 @@ class Planner:
         )
 
     def secret_state(self, epsilon: float, steps: int) -> Run:
-        """Descent-to-Delete as published: one record removed, the noise of Theorem N.1."""
+        """Plan Descent-to-Delete as published: one record removed, with the noise of Theorem N.1."""
         problem, _ = self.descent
         sigma = accounting.secret_state_sigma(problem, epsilon=epsilon, delta=self.constants.delta, steps=steps)
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon, mu=None)
         return self._descent("descent-to-delete N.1", sigma, epsilon, [request], member=f"I = {steps}")
 
     def tightened_secret_state(self, epsilon: float, steps: int) -> Run:
-        """The same mechanism with the least noise that its distance after one request needs."""
+        """Plan the same mechanism with the least noise that its distance after one request needs."""
         mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
         problem, _ = self.descent
         sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)
@@ -274,7 +274,7 @@ class Planner:
         return self._descent("descent-to-delete shifted", sigma, epsilon, [request], member=f"I = {steps}")
 
     def published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
-        """Descent-to-Delete without secret state, one record a request, with the steps of Theorem N.2."""
+        """Plan Descent-to-Delete without secret state, one record per request, with the steps of Theorem N.2."""
         certified = accounting.published_state_epsilon(
             self.descent[0],
             sigma=printed.sigma,
@@ -289,7 +289,7 @@ class Planner:
         return self._descent("descent-to-delete N.2", printed.sigma, epsilon, requests, member="S = 1")
 
     def tightened_published_state(self, printed: accounting.PublishedStatePlan, epsilon: float, requested: int) -> Run:
-        """The same mechanism with the published theorem's noise and the least steps a request that it really needs."""
+        """Plan the same mechanism with the published theorem's noise and the least steps per request that suffice."""
         delta = self.constants.delta
         target = accounting.mu_from_epsilon(epsilon, delta)
         problem, _ = self.descent
@@ -339,27 +339,27 @@ class Planner:
         return self._named(self._guaranteed(run, problem), DESCENT_TO_DELETE, member)
 
     def retraining(self, langevin: Sequence[Run]) -> Iterable[Run]:
-        """Retrain with each noise scale of the runs, and once without noise."""
+        """Plan retraining with each noise scale of the runs, and once without noise."""
         first = {run.sigma: run for run in reversed(langevin)}
         for sigma in sorted(first):
             yield self._retrained(first[sigma], "noisy", NO_ACCOUNTANT, sigma, first[sigma].learning_steps)
         yield self.noiseless_retraining(langevin)
 
     def retraining_of_each(self, langevin: Sequence[Run]) -> Iterable[Run]:
-        """Retrain with the noise of each run, which accountants differ in, and once without noise."""
+        """Plan retraining with the noise of each run, in which accountants differ, and once without noise."""
         for run in langevin:
             yield self._retrained(run, "noisy", run.accountant, run.sigma, run.learning_steps)
         yield self.noiseless_retraining(langevin)
 
     def noiseless_retraining(self, langevin: Sequence[Run]) -> Run:
-        """Retrain without noise, for as long as the longest of the runs."""
+        """Plan retraining without noise, for as long as the longest run."""
         longest = max(run.learning_steps for run in langevin)
         largest = max(run.epsilon_target for run in langevin)
         retrained = self._retrained(langevin[0], "noiseless", NO_ACCOUNTANT, 0.0, longest)
         return retrained.model_copy(update={"epsilon_target": largest})
 
     def scikit_learn(self, langevin: Sequence[Run]) -> Iterable[Run]:
-        """Fit again with scikit-learn, as a user would: from zero, which is retraining, and from the old weights."""
+        """Plan fits with scikit-learn, as a user would: from zero, which is retraining, and from the old weights."""
         for variant in (FROM_ZERO, WARM_START):
             run = self.noiseless_retraining(langevin)
             method = f"{SCIKIT_LEARN.title}, {variant}"
@@ -406,12 +406,12 @@ class Planner:
 
 
 def at(run: Run, swept: str) -> Run:
-    """Return a run whose point is named after its line and the value of what the experiment sweeps."""
+    """Return a run whose point is named after its line and the value of the experiment's sweep."""
     return run.model_copy(update={"point": f"{run.line}, {swept}"})
 
 
 def least_sigma(problem: accounting.Problem, delta: float, accountant: str, epsilon: float, steps: int) -> float:
-    """Return the least noise with which so many steps remove one record."""
+    """Return the least noise with which a number of steps removes one record."""
     return accounting.least_sigma(problem, steps=steps, epsilon=epsilon, delta=delta, records=1, accountant=accountant)
 
 

@@ -1,4 +1,4 @@
-"""The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
+"""The plan of certified refits and Newton removal, made before anything is learned, and the counts of events."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -20,66 +20,66 @@ from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP,
 from certified_unlearning.vocabulary import Delta, Reading
 
 USUAL_SIGMA = 1e-3
-"""Standard deviation of the noise on published weights in the ledger, if nothing else is asked for."""
+"""Default standard deviation of the noise on published weights in the ledger."""
 LARGEST_FACTOR = 5000
-"""Most columns of a row for which a Hessian is made and factored; of sparse rows `NARROW`."""
+"""Largest number of columns for which a Hessian is made and factored; for sparse rows `NARROW`."""
 LARGEST_FACTORS = 10**8
-"""Most numbers of the factors of all classes' models together; with the matrices they take 1.6 GB then."""
+"""Largest number of entries of the factors of all classes' models; with the matrices they then take 1.6 GB."""
 STRONGEST = 1e50
-"""Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
+"""Largest strong convexity; its inverse is the least. Beyond these nothing is learned, and numbers may overflow."""
 SHARE_LEFT = 10
-"""Where the budget asks for no reading, data are read again when one in so many records has left."""
+"""If the budget does not require a reading, data are read again when one in this many records has left."""
 DEAR = 1e7
-"""Models are corrected by passes where learning anew reads so many numbers or more, which takes ten milliseconds."""
+"""Models are corrected by passes if learning anew reads at least this many entries, which takes ten milliseconds."""
 SELDOM = 10
-"""A Hessian of sparse rows is made where so many records leave before the next one, for it costs many passes."""
+"""A Hessian of sparse rows is made if this many records leave before the next one, because it costs many passes."""
 LARGEST_DOWNDATE = 1000
-"""Most columns for which taking records out of the Hessian costs less than what it saves."""
+"""Largest number of columns for which taking records out of the Hessian costs less than it saves."""
 _NEWTON_STEPS = 8
 _CORRECTED_STEPS = 30
-"""Passes of the solver that takes a guide, with what the guide itself takes."""
+"""Number of passes of the solver with a guide, including those of the guide."""
 _REFIT_STEPS = 500
-"""As many as such solvers take, more or less, in passes of single precision."""
+"""Approximate number for such solvers, in passes of single precision."""
 _SPARSE_REFIT_STEPS = 60
-"""The same of sparse rows."""
+"""The same for sparse rows."""
 
 
 class RefitPlan(BaseModel):
-    """What is fixed before anything is learned; nothing in it depends on the records but their number.
+    """What is fixed before anything is learned; it depends on the records only through their number.
 
     Attributes:
-        n: Number of records at the start, public rows included; it stays what the loss is divided by (adjacency
+        n: Number of records at the start, including public rows; the loss is always divided by it (adjacency
             ``zero-out``).
-        features: Columns of a row.
+        features: Number of columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
         strong_convexity: ``m``.
-        epsilon: The target for the model published last.
-        delta: Of the target.
+        epsilon: Target epsilon for the last published model.
+        delta: Target delta.
         sigma: Standard deviation of the noise on published weights.
-        budget: ``tau``: what the certified gradient's norm, or ``m`` times the certified distance to the minimiser, is
-            never above when a model is published.
+        budget: Upper bound ``tau`` on the certified gradient's norm, or on ``m`` times the certified distance to the
+            minimiser, whenever a model is published.
         downdate: Whether Newton removal takes each record's part out of its matrix.
-        strict: Whether a bound that holds for all data says when data are read again.
-        records_between_reads: Data are read again for the request with which more records than this were removed since
-            they were read last; 0 where every request reads them, whatever number was given.
-        by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
-            enough, instead of learning anew. With three classes or more every request does. Plans of earlier releases
+        strict: Whether a bound that holds for all data determines when data are read again.
+        records_between_reads: The data are read again at the request after which more records than this were removed
+            since the last reading; 0 where every request reads them, whatever number was given.
+        by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, if that
+            suffices, instead of learning anew. With three classes or more every request does. Plans of earlier releases
             have no passes.
-        public_records: How many of the rows are public: they are in the objective, and never leave.
-        public_curvature: ``k``, what these add to ``m`` between the exact minimiser and the weights, whatever the other
-            records are (`accounting.residual.public`); 0 where it was not found to be worth anything.
-        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        public_records: Number of public rows: they are in the objective, and never leave.
+        public_curvature: Addition ``k`` of these to ``m`` between the exact minimiser and the weights, whatever the
+            other records are (`accounting.residual.public`); 0 if not worthwhile.
+        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
         sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
-            would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
-            planned for as dense ones.
-        one_vs_rest: Whether each of three classes or more has a model of its own, against the rest; all of them are
-            released as one, and the budget is that of all together.
+            would be made for fewer than `SELDOM` records. Rounding is then counted by their entries. Other sparse rows
+            are planned for like dense ones.
+        one_vs_rest: Whether each of three classes or more has its own model, against the rest; all of them are released
+            as one, and the budget is for all together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     mechanism: ClassVar[str] = "newton-removal"
-    """What the ledger calls it, whatever the number of classes."""
+    """Its name in the ledger, for any number of classes."""
     n: int
     features: int
     classes: int
@@ -101,8 +101,8 @@ class RefitPlan(BaseModel):
     @field_validator("records_between_reads")
     @classmethod
     def _without_newton_and_passes_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
-        """Return 0 where there is no Newton step and no pass; stored plans may have the number that was asked for."""
-        # What is missing here was refused.
+        """Return 0 if there is no Newton step and no pass; stored plans may have the requested number."""
+        # Missing values were refused.
         known = info.data
         newton = takes_newton_steps(
             known.get("classes", 1),
@@ -136,26 +136,26 @@ class RefitPlan(BaseModel):
         """Return the plan for a target.
 
         Args:
-            n: Number of records, public rows included.
-            features: Columns of a row.
+            n: Number of records, including public rows.
+            features: Number of columns of a row.
             classes: Number of classes; 1 for ridge regression.
             strong_convexity: ``m``.
             epsilon: The target.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Standard deviation of the published noise.
-            strict: Whether the time of reading shall depend on counts alone.
+            strict: Whether the time of reading must depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`, and
                 with passes at least one in `SHARE_LEFT`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes. It says
-                nothing where there is no Newton step.
-            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
-            sparse: Whether rows are sparse. How many entries they have is known later (`require_representable`).
-            by_passes: None: where learning anew is dear (`DEAR`), rows are dense, and the plan is not ``strict``; of
-                three classes or more in one softmax regression, where there are as many records as columns.
-            one_vs_rest: Whether each class gets a model against the rest. Of two classes one model is enough, and the
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes. It has no
+                effect without a Newton step.
+            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
+            sparse: Whether rows are sparse. Their number of entries is known later (`require_representable`).
+            by_passes: None: if learning anew is expensive (`DEAR`), rows are dense, and the plan is not ``strict``; for
+                three classes or more in one softmax regression, if there are at least as many records as columns.
+            one_vs_rest: Whether each class gets a model against the rest. For two classes one model suffices, and the
                 plan is the same as without.
-            public_records: How many of the rows are public.
-            public_curvature: What `mechanisms.newton.public` found these to guarantee.
+            public_records: Number of public rows.
+            public_curvature: The curvature of these, by `mechanisms.newton.public`.
 
         Raises:
             AssumptionError: float64 cannot keep to the budget.
@@ -194,7 +194,7 @@ class RefitPlan(BaseModel):
             one_vs_rest=one_vs_rest,
             public_curvature=public_curvature,
         )
-        # Learning anew from sparse rows takes a few passes more than a correction, and washes out what was removed.
+        # Learning anew from sparse rows takes a few more passes than a correction, and washes out removed records.
         can_pass = (
             may_pass(classes, features, sparse=sparse or narrow, one_vs_rest=one_vs_rest)
             and not strict
@@ -213,7 +213,7 @@ class RefitPlan(BaseModel):
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
         newton = takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=one_vs_rest)
         private = n - public_records
-        # What every model keeps to by itself, all of them keep to together.
+        # A share that every model keeps to guarantees the budget for all together.
         of_each = release.share_of_each(budget, models)
         sizes = {"n": n, "strong_convexity": strong_convexity, "budget": of_each, "public_curvature": public_curvature}
         most = cls._most_records(features, classes, downdate, strict, **sizes) if newton else 0
@@ -259,16 +259,16 @@ class RefitPlan(BaseModel):
         return schedule.usual_records(features=features, downdate=downdate, **sizes)
 
     def with_more(self, records: int) -> Self:
-        """Return the plan of the same model with so many more records: ``n`` grows, ``C`` and the target stay.
+        """Return the plan of the same model with more records: ``n`` grows, ``C`` and the target stay.
 
-        The strong convexity falls as ``n`` grows, and the budget with it: ``mu`` stays what it was, and so does the
-        number of records after which data must be read again where counts alone say when.
+        The strong convexity falls as ``n`` grows, and the budget with it: ``mu`` is unchanged, and so is the number of
+        records after which data must be read again, if counts alone determine this.
 
         Args:
-            records: How many records were added.
+            records: Number of added records.
 
         Raises:
-            AssumptionError: float64 cannot keep to the budget for so many records.
+            AssumptionError: float64 cannot keep to the budget for this number of records.
             ParameterError: Some rows are public.
         """
         if not records:
@@ -294,35 +294,35 @@ class RefitPlan(BaseModel):
         )
 
     def of_one_class(self) -> Self:
-        """Return the plan of one class' model against the rest, with the budget that each has if all have the same."""
+        """Return the plan of one class' model against the rest, with an equal share of the budget."""
         budget = release.share_of_each(self.budget, self.classes)
         return self.model_copy(update={"classes": 2, "one_vs_rest": False, "budget": budget})
 
     @property
     def work(self) -> Work:
-        """What learning takes."""
+        """The work of learning."""
         if self.one_vs_rest:
             of_one = self.of_one_class().work
             return Work(self.classes * of_one.seconds, self.classes * of_one.passes)
         if self.removes_by_newton:
-            # Matrices are made of a sample where there are many records, by products that use a processor well.
+            # With many records, matrices are made from a sample, by products that use a processor well.
             return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
         steps = _SPARSE_REFIT_STEPS if self.sparse else _CORRECTED_STEPS if self.by_passes else _REFIT_STEPS
         return Work(steps * SECONDS_OF_A_STEP, steps)
 
     @property
     def dimension(self) -> int:
-        """``d``, the number of weights."""
+        """Number of weights, ``d``."""
         return self.features * scores_per_record(self.classes)
 
     @property
     def least_curvature(self) -> float:
-        """``m + k``: ``budget`` over it is how far the weights may be from the minimiser."""
+        """``m + k``: ``budget`` over it is the largest distance of the weights from the minimiser."""
         return public.least_curvature(self.strong_convexity, self.public_curvature)
 
     @property
     def private_records(self) -> int:
-        """How many of the rows may be removed."""
+        """Number of rows that may be removed."""
         return self.n - self.public_records
 
     @property
@@ -336,7 +336,7 @@ class RefitPlan(BaseModel):
         return self.by_passes and not self.removes_by_newton
 
     def require_representable(self, terms: Terms | None) -> None:
-        """Raise `AssumptionError` where float64 cannot keep to the budget; None: as for dense rows."""
+        """Raise `AssumptionError` if float64 cannot keep to the budget; None: as for dense rows."""
         release.require_representable(
             n=self.n,
             features=self.features,
@@ -352,11 +352,11 @@ class RefitPlan(BaseModel):
 
 
 def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether Hessians are made and factored: of models with one score a record, and not too many columns.
+    """Return whether Hessians are made and factored: for models with one score per record, and not too many columns.
 
     Args:
-        classes: At least 2; 1 for ridge regression.
-        features: Columns of a row.
+        classes: Number of classes, at least 2; 1 for ridge regression.
+        features: Number of columns of a row.
         sparse: `RefitPlan.sparse`.
         one_vs_rest: `RefitPlan.one_vs_rest`.
     """
@@ -365,11 +365,11 @@ def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest
 
 
 def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether passes can correct weights: of classes, with a matrix of dense rows' columns that guides them.
+    """Return whether passes can correct weights: for classes, with a matrix of dense rows' columns as a guide.
 
     Args:
-        classes: At least 2; 1 for ridge regression.
-        features: Columns of a row.
+        classes: Number of classes, at least 2; 1 for ridge regression.
+        features: Number of columns of a row.
         sparse: Whether rows are sparse.
         one_vs_rest: `RefitPlan.one_vs_rest`. Then every class must have a matrix.
     """
@@ -380,17 +380,17 @@ def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = F
 
 @dataclass(frozen=True)
 class Counts:
-    """What happened so far, for certificates.
+    """Counts of events so far, for certificates.
 
     Attributes:
-        removed: Records removed.
-        requests: Requests answered, and additions of records: as many releases, and the first one.
-        since_read: Records removed since data were read, passes not counted.
-        scheduled: Requests for which data were read as planned.
-        unscheduled: Requests for which they were read because the budget would have been exceeded.
-        additions: How often records were added; data were read each time.
-        added: Records added.
-        passes: Requests for which rows were read to correct the weights, without learning anew.
+        removed: Number of removed records.
+        requests: Number of answered requests and additions of records; releases are one more.
+        since_read: Number of records removed since data were read, except by passes.
+        scheduled: Number of requests for which data were read as planned.
+        unscheduled: Number of requests for which data were read because the budget would have been exceeded.
+        additions: Number of additions of records; data were read each time.
+        added: Number of added records.
+        passes: Number of requests for which rows were read to correct the weights, without learning anew.
     """
 
     removed: int = 0
@@ -403,7 +403,7 @@ class Counts:
     passes: int = 0
 
     def after(self, records: int, reading: Reading, *, added: int = 0) -> "Counts":
-        """Return them after one more release: so many records were removed, and so many added."""
+        """Return the counts after one more release with removed and added records."""
         return Counts(
             self.removed + records,
             self.requests + 1,

@@ -1,4 +1,4 @@
-"""Retraining from scratch on the data without the removed records: what unlearning is measured against."""
+"""Retraining from scratch on the data without the removed records, which unlearning is compared with."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ def _start(batch: TrialBatch, like: "Tensor") -> "Tensor":
 
 
 def _distinct(batch: TrialBatch) -> TrialBatch:
-    # Without noise every trial is the same: one will do.
+    # Without noise all trials are equal, so one suffices.
     return batch if batch.runs[0].variant == "noisy" else batch.with_trials(1)
 
 

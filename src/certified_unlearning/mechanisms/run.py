@@ -1,4 +1,4 @@
-"""A run: one mechanism with all its constants, and what it answers; a plan: all runs of an experiment."""
+"""Runs, which are one mechanism with all its constants and requests, and plans, which are all runs of an experiment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,19 +25,20 @@ class ProblemConstants(_Model):
 
     Attributes:
         n: Number of training records.
-        d: Number of parameters: of features, times the classes where there are more than two.
+        d: Number of parameters: the number of features, times that of classes if there are more than two.
         classes: Number of classes: 2 for the logistic loss, more for softmax, 1 for the squared loss of targets.
-        largest_eigenvalue: Of ``X'X / n``: what the spectral rules for ``L`` start from; None where it is not told.
-        strong_convexity: ``m``, the l2 coefficient lambda.
+        largest_eigenvalue: Largest eigenvalue of ``X'X / n``, which the spectral rules for ``L`` use; None if not
+            stated.
+        strong_convexity: Strong convexity ``m``, the l2 coefficient lambda.
         smoothness_constant: ``L`` of each record's loss, regulariser included.
         lipschitz: ``M``, a bound on the norm of each record's data-loss gradient.
         delta: The target delta.
-        adjacency: What the data after a removal are.
+        adjacency: The data after a removal.
         smoothness: The rule that gave ``L``.
         dataset: The data set's name.
-        features: What a certificate calls its features; None for the only or usual ones.
-        data_sha256: Digest of the prepared data set; None where it is not told.
-        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        features: Name of its features in certificates; None for the only or usual ones.
+        data_sha256: Digest of the prepared data set; None if not stated.
+        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
         target_range: The public range that the targets of ridge regression were clipped to; None for classes.
     """
 
@@ -58,7 +59,7 @@ class ProblemConstants(_Model):
     target_range: tuple[float, float] | None = Field(default=None, exclude_if=lambda range_: range_ is None)
 
     def problem(self, step_size: float, cycle: Cycle | None = None) -> accounting.Problem:
-        """Return what accountants take, with exact arithmetic: of all records, or of a batch of a cycle."""
+        """Return the accountants' problem in exact arithmetic, for all records or for a batch of a cycle."""
         return accounting.Problem(
             n=self.n if cycle is None else cycle.batch_size,
             strong_convexity=self.strong_convexity,
@@ -70,14 +71,14 @@ class ProblemConstants(_Model):
 
 
 class Request(_Model):
-    """One removal request of a run, and what answering it takes.
+    """One removal request of a run, and the work of answering it.
 
     Attributes:
-        records_removed: Records removed so far, this request included.
-        unlearning_steps: Steps run for this request (``K``, or Descent-to-Delete's iterations).
-        epsilon: Epsilon certified after this request at the plan's delta; None where nobody asked.
+        records_removed: Number of records removed so far, including this request.
+        unlearning_steps: Number of steps for this request (``K``, or Descent-to-Delete's iterations).
+        epsilon: Epsilon certified after this request at the plan's delta; None if not requested.
         mu: The same guarantee as Gaussian differential privacy, at every delta; None where the accountant gives none.
-        places: Where in a cycle of mini-batches its records lie; None where that is not told.
+        places: Places of its records in a cycle of mini-batches; None if not stated.
     """
 
     records_removed: int
@@ -88,33 +89,35 @@ class Request(_Model):
 
 
 class Run(_Model):
-    """One sweep point: a mechanism with all its constants. Certificates, rows and MLflow's entries are made of it.
+    """One sweep point: a mechanism with all its constants. Certificates, rows and MLflow entries are made from it.
 
     Attributes:
-        experiment: What it belongs to; empty for a model of one's own.
+        experiment: The experiment that it belongs to; empty for a user's own model.
         mechanism: The mechanism's name.
-        variant: Which form of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``,
-            ``published-state``, ``noisy``, ``noiseless``).
-        accountant: Which analysis gave ``epsilon`` (of a noisy retraining: the noise, where accountants differ in it).
-        guarantee: What ``epsilon`` is: an upper bound, exact, as published (the theorem is applied outside its
+        variant: Variant of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``, ``published-state``,
+            ``noisy``, ``noiseless``).
+        accountant: The accountant that gave ``epsilon`` (for a noisy retraining: the noise, if accountants differ in
+            it).
+        guarantee: The kind of ``epsilon``: an upper bound, exact, as published (the theorem is applied outside its
             statement), or a heuristic.
-        method: How people call mechanism and accountant, such as ``Langevin (lsi)``.
-        member: What tells apart the lines of one method, such as ``K = 1``; empty where there is one line.
+        method: Name of mechanism and accountant for people, such as ``Langevin (lsi)``.
+        member: What distinguishes the lines of one method, such as ``K = 1``; empty if there is one line.
         line: The line that the run belongs to: method, member and what is kept.
-        point: Its name: the line, and the value of what the experiment sweeps.
-        constants: Of the problem.
-        epsilon_target: The epsilon asked for.
+        point: Its name: the line, and the value of the experiment's sweep.
+        constants: Constants of the problem.
+        epsilon_target: The requested epsilon.
         initial_epsilon: Epsilon before any unlearning step, at the plan's delta; None where it has no meaning.
         sigma: The noise scale. Langevin and noisy retraining: per-step standard deviation ``sqrt(2 step_size) sigma``.
             Descent-to-Delete: the standard deviation of the noise added on publication.
-        step_size: ``eta``.
-        learning_steps: ``T``.
-        radius: Radius of the ball that every step projects on; None for no projection.
+        step_size: Step size ``eta``.
+        learning_steps: Number of learning steps ``T``.
+        radius: Radius of the ball that every step projects onto; None for no projection.
         start: Mean of every coordinate of the start.
         extra_delta: Added to delta: for finite learning (`accounting.langevin.stationarity`), rounding and noise.
-        rounding_error: How far a computed step may end from the exact one; None where nothing is guaranteed.
-        records_per_request: Size of each request; where they differ, each one's.
-        dtype: The type of its weights: the plan's, or float64 where the noise on publication needs it.
+        rounding_error: Largest distance of the end of a computed step from that of the exact one; None if nothing is
+            guaranteed.
+        records_per_request: Size of each request; if sizes differ, a list of them.
+        dtype: The type of its weights: the plan's, or float64 if the noise on publication needs it.
         cycle: The mini-batches of a step; None where every step uses all records.
         requests: The requests in order.
     """
@@ -170,10 +173,10 @@ class Run(_Model):
         )
 
     def guaranteed(self, stream: Stream | None = None) -> Guaranteed:
-        """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`.
+        """Return the guarantee after all requests; errors as for `accounting.guarantees.guarantee_of`.
 
         Args:
-            stream: The requests and what they came to, where that was kept.
+            stream: The requests and their stored effect, if it was kept.
         """
         return guarantee_of(
             self.computed_problem if stream is None else stream.problem,
@@ -192,12 +195,12 @@ class ExperimentPlan(_Model):
 
     Attributes:
         preset: The preset's name, for the rows.
-        settings: What the preset's experiments share.
-        sweep: What the experiment sweeps, as it stands in `params.yaml`.
-        features: What the features are, in words.
-        constants: Of the problem that all runs share.
-        runs: In the order in which tables and legends show them.
-        left_out: Why there are no runs, in a sentence; None where there are.
+        settings: Settings that the preset's experiments share.
+        sweep: The experiment's sweep, as in `params.yaml`.
+        features: Description of the features.
+        constants: Constants of the problem that all runs share.
+        runs: The runs, in the order of tables and legends.
+        left_out: Why there are no runs, in a sentence; None if there are runs.
     """
 
     preset: str
@@ -226,6 +229,6 @@ class ExperimentPlan(_Model):
         """Read a plan.
 
         Raises:
-            DataError: The file is missing or is no plan.
+            DataError: The file is missing or is not a plan.
         """
         return read_model(path, cls, "a plan")

@@ -1,7 +1,7 @@
-"""scikit-learn fitted again: what a user would do instead, and so a line in every comparison.
+"""scikit-learn fitted again: the usual alternative, and so a line in every comparison.
 
-From zero it is retraining, exactly. A warm start begins at weights that the removed records formed and stops at a
-tolerance: nothing is guaranteed of it. Both minimise what everything here does, ``C sum_i loss_i + |w|^2 / 2`` with
+From zero it is retraining, exactly. A warm start begins at weights that depend on the removed records and stops at a
+tolerance: it has no guarantee. Both minimise the common objective, ``C sum_i loss_i + |w|^2 / 2`` with
 ``C = 1 / (n strong_convexity)`` fixed when learning began, at scikit-learn's own tolerance.
 """
 
@@ -27,8 +27,8 @@ def answer(data: "PreparedData", removals: "Removals", removed: Sequence[int], C
 
     Args:
         data: The data set.
-        removals: The records that go, and what replaces them.
-        removed: How many are gone after each request.
+        removals: The removed records, and their replacements.
+        removed: Number of removed records after each request.
         C: Inverse strength of the regulariser.
         variant: `FROM_ZERO` or `WARM_START`.
     """
@@ -60,7 +60,7 @@ SCIKIT_LEARN = Refit("scikit-learn", "scikit-learn", answer)
 
 
 def _left(data: "PreparedData", removals: "Removals", removed: int) -> "tuple[np.ndarray, np.ndarray]":
-    """Return the training part after removals: others in the places of records, or without them."""
+    """Return the training part after removals: with replacements, or without the records."""
     import numpy as np
 
     if removals.adjacency == "replace":

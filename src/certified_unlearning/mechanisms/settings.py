@@ -1,4 +1,4 @@
-"""What all runs of a preset share: data, trials, the problem's constants, where and how it is computed."""
+"""Settings that all runs of a preset share: data, trials, the problem's constants, device and precision."""
 
 from collections.abc import Collection
 from typing import Annotated, Literal, TypeVar
@@ -16,9 +16,9 @@ Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
 MOST_TRIAL_RECORDS = 50_000
-"""Trials times records times scores of a record, at most, of fitted settings: minutes for a first run."""
+"""Largest product of trials, records and scores per record in fitted settings: minutes for a first run."""
 LEAST_TRIALS = 2
-"""With one there is no spread."""
+"""With one trial there is no spread."""
 AccountantName = Annotated[
     str, AfterValidator(lambda name: accountant_called(name).name), Field(json_schema_extra={"enum": [*ACCOUNTANTS]})
 ]
@@ -69,13 +69,13 @@ class Settings(BaseModel):
     )
 
     def fitted(self, defaults: Collection[str], *, n: int, classes: int) -> "Settings":
-        """Return the settings with those that nobody chose made to fit the data's size.
+        """Return the settings with default ones adapted to the data's size.
 
-        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; trials are fewer where there are
-        many records.
+        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; with many records there are fewer
+        trials.
 
         Args:
-            defaults: The keys that nobody chose; others stay as they are.
+            defaults: The keys with default values; others are unchanged.
             n: Number of training records.
             classes: Number of classes.
         """

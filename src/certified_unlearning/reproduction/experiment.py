@@ -26,6 +26,11 @@ class Sweep(BaseModel):
 
     counts_records: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that its experiment reads beside the preset's data set: a change of one makes its rows again."""
+        return ()
+
     def check(self) -> str | None:
         """Return what is wrong with the values together, in a sentence that begins with the key; None if nothing is."""
         return None
@@ -125,6 +130,8 @@ class Experiment:
         draw: Draws its rows, as ``module:function``, imported when drawn; None where a table is all there is.
         page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are. With a
             figure, the report shows the table as well.
+        setting: Says in sentences of which data and sizes its rows are, as ``module:function``; the report adds them to
+            the caption. Empty for nothing.
         uses: Experiments of the same paper whose plans it reads.
         needs_data: Whether it depends on the preset's data set.
         shown: Whether its rows are shown at all, not only judged.
@@ -143,6 +150,7 @@ class Experiment:
     mechanisms: tuple[str, ...] = ()
     draw: str | None = None
     page: str | None = None
+    setting: str = ""
     uses: tuple[str, ...] = ()
     needs_data: bool = True
     shown: bool = True

@@ -1,6 +1,7 @@
 """Boxes of poisoned batches: the vectors, and poisoned retrainings, which lie in them bit for bit."""
 
 import itertools
+from fractions import Fraction
 
 import pytest
 import torch
@@ -8,9 +9,9 @@ import torch
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.poisoning import Poisoning
 from certified_unlearning.engine.abstract_training.training import Batch, Trained, train
-from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.network import Dense, Network
 from certified_unlearning.errors import ParameterError
-from tests.support.retraining import SMALL, inside, retrained, small_problem
+from tests.support.retraining import SMALL, exact_line, inside, retrained, small_problem
 
 LINE = Network.dense(1, 1)
 THREE = Batch(torch.tensor([[-1.0], [0.5], [2.0]]).double(), torch.tensor([0, 1, 1]))
@@ -86,10 +87,120 @@ def test_poisoned_retrainings_lie_in_the_box(clipping: str) -> None:
     assert not bool(inside(few, found).all())
 
 
+SLOPE = Network((Dense(1, 1, bias=False),))
+SQUARES = Descent(loss="squared", step_size=0.125)
+
+
+def test_shifted_numbers_of_the_squared_loss_in_exact_fractions() -> None:
+    """The attacker moves two of three labels, by up to 1/4 and otherwise in every update; the box holds all of it."""
+    points = [(Fraction(1), Fraction(1, 2)), (Fraction(-3, 2), Fraction(2)), (Fraction(1, 3), Fraction(-1))]
+    batch = Batch(
+        torch.tensor([[float(x)] for x, _ in points], dtype=torch.float64), torch.tensor([float(y) for _, y in points])
+    )
+    points = [(Fraction(float(x)), Fraction(float(y))) for x, y in points]  # As the trainer is given them.
+    batch = Batch(batch.rows, batch.labels.double())
+    poisoning, origin = Poisoning(relabelled=2, shift=0.25), (torch.zeros(1, 1, 1).double(),)
+    (box,) = train(SLOPE, SQUARES, origin, [batch] * 2, k=[0], poisoning=poisoning).box
+    shifts = [each for each in itertools.product((-1, 0, 1), repeat=3) if sum(map(abs, each)) <= 2]
+    reached = [
+        exact_line(
+            [[(x, y + Fraction(move, 4)) for (x, y), move in zip(points, moves, strict=True)] for moves in both],
+            step_size=0.125,
+        )
+        for both in itertools.product(shifts, repeat=2)
+    ]
+    low, high = (Fraction(float(each)) for each in box)
+    assert low <= min(reached) < max(reached) <= high
+    # No more than rounding: of one weight and records whose sides are known the first update's bound is attained.
+    (first,) = train(SLOPE, SQUARES, origin, [batch], k=[0], poisoning=poisoning).box
+    once = [exact_line([each], step_size=0.125) for each in [
+        [(x, y + Fraction(move, 4)) for (x, y), move in zip(points, moves, strict=True)] for moves in shifts
+    ]]  # fmt: skip
+    assert [float(first.lower), float(first.upper)] == pytest.approx([float(min(once)), float(max(once))], rel=1e-12)
+    # The planted fault: one label fewer than move leaves the box.
+    (narrow,) = train(SLOPE, SQUARES, origin, [batch] * 2, k=[0], poisoning=Poisoning(relabelled=1, shift=0.25)).box
+    assert min(reached) < Fraction(float(narrow.lower))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_labels_shifted_by_numbers_that_floats_round(dtype: torch.dtype) -> None:
+    """What is cast to float32 moves by half a unit in the last place, which the box must hold, too."""
+    generator = torch.Generator().manual_seed(2)
+    network = Network.dense(2, 3, 1)
+    start = tuple(torch.randn(1, *shape, generator=generator).to(dtype) for shape in network.shapes)
+    rows = torch.randn(6, 2, generator=generator).to(dtype)
+    labels = torch.randn(6, generator=generator, dtype=torch.float64)
+    descent = Descent(loss="squared", step_size=0.05)
+    trained = train(network, descent, start, [Batch(rows, labels)], k=[0], poisoning=Poisoning(relabelled=6, shift=0.1))
+    moved = labels + 0.1 * torch.tensor([*itertools.product((-1.0, 1.0), repeat=6)], dtype=torch.float64)
+    present = torch.tensor([[False] * 6 + [True] * 6]).expand(len(moved), -1)
+    found = retrained(
+        network, descent, start, [Batch(rows, labels)], [present], [(rows.expand(len(moved), -1, -1), moved)]
+    )
+    assert bool(inside(trained, found).all())
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_flips_to_one_class_are_fewer_than_flips_to_any(outputs: int) -> None:
+    generator = torch.Generator().manual_seed(4)
+    network, classes = Network.dense(2, 4, outputs), max(2, outputs)
+    start = tuple(0.5 * torch.randn(1, *shape, generator=generator).double() for shape in network.shapes)
+    batch = Batch(torch.randn(8, 2, generator=generator).double(), torch.arange(8) % classes)
+    loss = "binary-cross-entropy" if outputs == 1 else "cross-entropy"
+    descent = Descent(loss=loss, step_size=0.3, clipping="clamp", bound=0.2)
+    boxes = {
+        to: train(network, descent, start, [batch] * 2, k=[0], poisoning=Poisoning(relabelled=2, to=to))
+        for to in (None, 0, 1)
+    }
+
+    def flipped(to: int) -> tuple[torch.Tensor, ...]:
+        labels = []
+        for which in itertools.combinations(range(8), 2):
+            other = batch.labels.clone()
+            other[[*which]] = to
+            labels.append(other)
+        present = torch.tensor([[False] * 8 + [True] * 8]).expand(len(labels), -1)
+        rows = batch.rows.expand(len(labels), -1, -1)
+        return retrained(network, descent, start, [batch] * 2, [present] * 2, [(rows, torch.stack(labels))] * 2)
+
+    for to in (0, 1):
+        assert bool(inside(boxes[to], flipped(to)).all())
+        assert bool(inside(boxes[None], flipped(to)).all())
+        for one, every in zip(boxes[to].box, boxes[None].box, strict=True):
+            assert bool((every.lower <= one.lower + 1e-12).all() and (one.upper <= every.upper + 1e-12).all())
+    # The planted fault: flips to another class leave the box.
+    assert not bool(inside(boxes[0], flipped(1)).all())
+
+
+def test_rounding_costs_poisoning_about_what_it_costs_removals() -> None:
+    """Nothing is poisoned and nothing removed: what boxes are wide is slack, which was 19 times as much."""
+    generator = torch.Generator().manual_seed(5)
+    network = Network.dense(20, 16, 2)
+    start = tuple(0.3 * torch.randn(1, *shape, generator=generator).double() for shape in network.shapes)
+    batch = Batch(torch.randn(2000, 20, generator=generator).double(), torch.arange(2000) % 2)
+    descent = Descent(step_size=0.5, clipping="clamp", bound=0.1)
+    widths = [
+        sum(
+            float((each.upper - each.lower).sum()) for each in train(network, descent, start, [batch], k=[0], **how).box
+        )
+        for how in ({}, {"poisoning": Poisoning()}, {"poisoning": Poisoning(1, 0.0, 1, together=True)})
+    ]
+    assert widths[1] < 3 * widths[0]
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ParameterError, match="at least 0"):
         Poisoning(-1)
     with pytest.raises(ParameterError, match="k must be 0"):
         train(LINE, DESCENT, ORIGIN, [THREE], k=[1], poisoning=Poisoning(1, 0.1))
-    with pytest.raises(ParameterError, match="squared loss"):
-        train(LINE, Descent(loss="squared"), ORIGIN, [THREE], k=[0], poisoning=Poisoning(relabelled=1))
+    for wrong in ({"to": 0}, {"shift": 0.1}):
+        with pytest.raises(ParameterError, match="relabelled must be at least 1"):
+            Poisoning(1, 0.1, **wrong)
+    for descent, poisoning, said in (
+        (Descent(loss="squared"), Poisoning(relabelled=1), "say by shift, above 0, how far they move"),
+        (Descent(loss="squared"), Poisoning(relabelled=1, shift=0.1, to=1), "name no class"),
+        (DESCENT, Poisoning(relabelled=1, shift=0.1), "shift must be 0 with the loss binary-cross-entropy"),
+        (DESCENT, Poisoning(relabelled=1, to=2), "to must be one of 2 classes, counted from 0, got 2"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            train(LINE, descent, ORIGIN, [THREE], k=[0], poisoning=poisoning)

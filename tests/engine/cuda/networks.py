@@ -40,6 +40,7 @@ LOOKS = (
     "engine.abstract_training.neighbourhoods:_sum_of_first",
     "engine.abstract_training.neighbourhoods:_upper",
     "engine.abstract_training.training:_directions",
+    "engine.abstract_training.training:_noise_of",
     # Records that may not be removed are counted; terms whose signs are all alike are left out; and so on.
     "engine.abstract_training.extremes:_extremes",
     "engine.abstract_training.extremes:_selected",
@@ -79,6 +80,7 @@ def trained_on(
     poisoning: Poisoning | None = None,
     public: bool = False,
     everyone: bool = False,
+    shares_noise: bool = False,
     **descent: Any,
 ) -> list[Tensor]:
     """Train for as many updates as there are rounds."""
@@ -98,6 +100,7 @@ def trained_on(
         divisor=divisor,
         poisoning=poisoning,
         everyone=records if everyone else None,
+        noise=[start] * rounds if shares_noise else None,
     )
     return tensors_of(found)
 
@@ -167,7 +170,11 @@ CASES = [
     _training("a divisor", neighbourhood=FIXED, divisor=RECORDS, clipping="clamp", bound=0.1, k=(0, 2)),
     _training("newcomers", neighbourhood=Neighbourhood("additions and removals"), clipping="l2", bound=0.1, k=(1, 3)),
     _training("any order", neighbourhood=Neighbourhood(order_free=True), everyone=True),
+    _training("coupled decay", momentum=0.5, weight_decay=0.3, couples_decay=True),
+    _training("shared noise", shares_noise=True),
     _training("poisoned", poisoning=Poisoning(2, 0.01, 1), k=(0,), clipping="l2", bound=0.2),
+    _training("poisoned to one class", poisoning=Poisoning(relabelled=2, to=1), k=(0,), clipping="clamp", bound=0.2),
+    _training("shifted numbers", ONE_LOGIT, loss="squared", poisoning=Poisoning(relabelled=1, shift=0.1), k=(0,)),
     Case("predictions", partial(predictions, DENSE)),
     Case("predictions of one logit", partial(predictions, ONE_LOGIT)),
     Case("predictions of deep networks", partial(predictions, DEEP)),

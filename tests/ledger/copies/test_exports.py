@@ -4,18 +4,20 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import safetensors.numpy
 
 from certified_unlearning import certificate
 from certified_unlearning.errors import DataError, ParameterError, StorageError, UnlearningError
-from certified_unlearning.ledger import requests
+from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.copies import exports
 from certified_unlearning.ledger.copies.exports import export, withdraw
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.verification import verify
-from tests.ledger.conftest import Unlearn
+from tests.ledger.conftest import Original, Unlearn
+from tests.ledger.tables import make_regression, write_table
 
 
 def outdated(model: Path) -> dict[str, bool]:
@@ -38,6 +40,39 @@ def test_a_copy_holds_the_current_weights_certificate_and_columns(model: Path, t
     assert (columns["intercept"], columns["version"]) == (True, 1)
     assert safetensors.numpy.load_file(tmp_path / "served" / "weights.safetensors")["weights"].shape == (1, 4)
     verify(model)
+
+
+def test_a_copy_predicts_what_the_model_does(model: Path, original: Original, tmp_path: Path) -> None:
+    export(model, to=tmp_path / "served")
+    copied, stored = load_model(tmp_path / "served"), load_model(model)
+    rows = copied.rows(original.table)
+    assert copied.version == 1
+    assert np.array_equal(copied.predict_proba(rows), stored.predict_proba(stored.rows(original.table)))
+
+
+def test_a_copy_of_a_model_of_numbers_predicts_them(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "people.csv", numbers=True)
+    make_regression(tmp_path / "model", tmp_path / "people.csv")
+    export(tmp_path / "model", to=tmp_path / "served")
+    copied, stored = load_model(tmp_path / "served"), load_model(tmp_path / "model")
+    assert np.array_equal(copied.predict(copied.rows(table)), stored.predict(stored.rows(table)))
+
+
+def test_a_damaged_copy_is_one_sentence(model: Path, tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    export(model, to=served)
+    safetensors.numpy.save_file({"weights": np.zeros((1, 3))}, served / "weights.safetensors")
+    with pytest.raises(DataError, match=r"has weights of shape \(1, 3\), but columns.json declares 4 in a row"):
+        load_model(served)
+    (served / "weights.safetensors").write_bytes(b"others")
+    with pytest.raises(DataError, match=r"weights.safetensors does not hold a model's weights: "):
+        load_model(served)
+    (served / "weights.safetensors").unlink()
+    with pytest.raises(DataError, match=r"cannot read .*weights.safetensors: No such file"):
+        load_model(served)
+    (served / "columns.json").write_text('{"table": 1, "intercept": true, "version": 1}')
+    with pytest.raises(DataError, match=r"columns.json is not the declaration of a copy's columns: table: "):
+        load_model(served)
 
 
 def test_a_copy_tells_neither_where_the_data_lie_nor_whose_they_are_nor_random_numbers(

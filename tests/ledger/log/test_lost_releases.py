@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import CertificateError
+from certified_unlearning.certificate import CertificateError, ResidualCertificate
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import StorageError
@@ -119,6 +119,30 @@ def test_a_certificate_that_leaves_lost_releases_out_is_refused(lost: tuple[Path
         certificate.verify(hiding)
 
 
+@pytest.mark.parametrize("changed", [{"lost_releases": 5}, {"lost_releases": 3}, {"releases": 3}, {"removed": 0}])
+def test_lost_releases_that_do_not_fit_the_others_are_refused(
+    original: Original, tmp_path: Path, changed: dict[str, int]
+) -> None:
+    """Of four models two were lost: what was stated of two models must not be stated of four."""
+    model, log = tmp_path / "model", tmp_path / "log"
+    make_refit(model, original.data)
+    set_log(model, log)
+    backup = backed_up(model, "backup")
+    for person in ("p3", "p5"):
+        requests.request(model, [person])
+        apply(model)
+    alone = verify(model).current
+    restore(model, backup)
+    replay(model, log)
+    certified = verify(model).current
+    assert isinstance(alone, ResidualCertificate)
+    assert isinstance(certified, ResidualCertificate)
+    assert (alone.releases, certified.releases, certified.lost_releases) == (3, 4, 2)
+    assert certified.mu_all_releases == pytest.approx(2 * certified.mu)
+    with pytest.raises(CertificateError, match="states"):
+        certificate.verify(certified.model_copy(update=changed))
+
+
 def test_before_the_next_version_nothing_is_stated_of_all_versions(lost: tuple[Path, Path]) -> None:
     model, log = lost
     replayed_without_apply(model, log)
@@ -132,9 +156,8 @@ def test_before_the_next_version_nothing_is_stated_of_all_versions(lost: tuple[P
     verify(model)
 
 
+@pytest.mark.parametrize("made", ["langevin", "mini-batches"], indirect=True)
 def test_noisy_steps_state_a_number_for_all_versions_until_one_is_lost(made: Path, tmp_path: Path) -> None:
-    if made.name not in ("langevin", "mini-batches"):
-        pytest.skip("only noisy steps state it by a chain of models")
     model = Path(shutil.copytree(made, tmp_path / "model"))
     set_log(model, tmp_path / "log")
     requests.request(model, ["p3"])

@@ -162,6 +162,39 @@ def test_a_backup_that_was_made_while_a_batch_was_planned_is_finished_first(
     assert "applied" in make_receipt(model, "p3").events
 
 
+def test_a_backup_that_was_made_while_new_people_were_added_has_their_records(
+    model: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from certified_unlearning.ledger import application
+
+    write_new(tmp_path / "new.csv", people=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(application, "write_version", _fails)
+        with pytest.raises(StorageError):
+            add(model, tmp_path / "new.csv")
+    backup = backed_up(model, "backup")
+    add(model, tmp_path / "new.csv")
+    requests.request(model, [f"p{PEOPLE}"])
+    apply(model)
+    restore(model, backup)
+    done = replay(model, log)
+    assert (done.lost, done.additions) == ((2, 3), ())
+    assert [version.version for version in verify(model).state.versions] == [1, 2, 4]
+    added = {f"p{PEOPLE + number}" for number in range(4)}
+    assert added & people_left(model) == added - {f"p{PEOPLE}"}
+
+
+def test_a_backup_of_before_there_was_a_log_comes_to_the_present_too(model: Path, tmp_path: Path) -> None:
+    backup, log = backed_up(model, "backup"), tmp_path / "log"
+    set_log(model, log)
+    requests.request(model, ["p3"])
+    apply(model)
+    restore(model, backup)
+    assert replay(model, log).lost == (2,)
+    verify(model)
+    assert [row[2] for row in read_log(log).rows] == events_of(model)
+
+
 def _fails(*_: object) -> None:
     raise StorageError("cannot write")
 
@@ -314,6 +347,20 @@ def test_a_backup_whose_parts_do_not_belong_together_is_refused(model: Path, log
     with pytest.raises(LedgerError, match=r"neither those of now nor those of the backup's last event, 2 "):
         replay(model, log)
     assert events_of(model) == before
+
+
+def test_a_backup_without_a_certificate_is_brought_to_the_present_nevertheless(model: Path, log: Path) -> None:
+    requests.request(model, ["p3"])
+    apply(model)
+    backup = backed_up(model, "backup")
+    requests.request(model, ["p4"])
+    apply(model)
+    restore(model, backup)
+    ModelDirectory(model).certificate(2).unlink()
+    assert replay(model, log).lost == (3,)
+    assert not {"p3", "p4"} & people_left(model)
+    with pytest.raises(DataError, match=r"cannot read .*certificate-2\.json"):
+        verify(model)
 
 
 def test_the_log_lies_elsewhere_from_a_restore_on(model: Path, log: Path, tmp_path: Path) -> None:

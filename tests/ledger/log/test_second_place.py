@@ -3,13 +3,14 @@
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError, ParameterError, StorageError, UnlearningError
-from certified_unlearning.ledger import requests
+from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.copies.exports import export
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -19,7 +20,7 @@ from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.proofs.receipt import make_receipt
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original, Unlearn
 from tests.ledger.log.conftest import backed_up, events_of, restore
@@ -171,27 +172,23 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
         lambda: export(model, name="served"),
         lambda: set_log(model, tmp_path / "another"),
         lambda: verify(model),
-        # Of people who were removed since, both would say that nobody asked.
         lambda: report_on(model, "p3"),
-        lambda: make_receipt(model, "p3"),
+        lambda: make_receipt(model, None, since=requests.status(model).head),
     ):
         with pytest.raises(UnlearningError, match=sentence):
             record()
     standing = requests.status(model).log
     assert standing is not None
-    assert standing.ahead == 1
+    assert (standing.ahead, standing.has_newer_version) == (1, False)
     assert (rows_of(model), log.read_bytes()) == (before, content)
 
 
-def test_a_directory_that_is_behind_repeats_no_guarantee_and_warns_of_its_predictions(
-    original: Original, model: Path, log: Path, unlearn: Unlearn
-) -> None:
-    """What it states of all versions leaves out those that the log knows; of its predictions the same."""
+def test_a_directory_that_is_behind_repeats_no_guarantee(model: Path, log: Path, unlearn: Unlearn) -> None:
+    """What it states of all versions leaves out those that the log knows."""
     requests.request(model, ["p3"])
     apply(model)
     backup = backed_up(model, "backup")
     assert "for whoever kept all versions" in unlearn("status", model, "--no-quality").stdout
-    assert unlearn("predict", model, original.data).stderr == ""
     requests.request(model, ["p4"])
     apply(model)
     restore(model, backup)
@@ -201,10 +198,27 @@ def test_a_directory_that_is_behind_repeats_no_guarantee_and_warns_of_its_predic
     assert "epsilon" not in printed
     assert json.loads(unlearn("status", model, "--no-quality", "--json").stdout)["guarantee"] is None
     assert f"{log} has 3 events that {backup} lacks" in unlearn("log", backup, "--stop").stdout
-    for command in ("predict", "evaluate"):
-        warned = unlearn(command, model, original.data).stderr
-        assert f"warning: {model} is behind its log {log} by 3 events" in warned
-        assert "until then the model may know records that were removed since" in warned
+
+
+def test_an_old_version_that_a_backup_brought_back_answers_nothing(model: Path, log: Path) -> None:
+    requests.request(model, ["p3"])
+    backup = backed_up(model, "backup")
+    requests.request(model, ["p4"])
+    restore(model, backup)
+    assert load_model(model).version == 1  # The newest there is: only a request is missing.
+    replay(model, log)
+    restore(model, backup)
+    with pytest.raises(LedgerError, match=r"is behind its log .*: `unlearn replay"):
+        load_model(model)
+    replay(model, log)
+    assert load_model(model).version == 3
+
+
+def test_requests_at_the_same_time_are_all_in_both(model: Path, log: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda number: requests.request(model, [f"p{number}"]), range(20)))
+    assert requests.status(model).state.pending == 20
+    assert file.read_log(log) == (rows_of(model), False)
 
 
 def test_the_log_of_another_directory_is_refused(original: Original, model: Path, log: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_batches_have_a_line_for_each_depth_and_the_least_that_certifies_enough(
 def test_fine_tuning_has_a_line_for_each_level_and_accuracies_beside_those_before():
     rows = pd.DataFrame(
         [
-            {**SHARE, "data": "digits", "held_back": 9, "accuracy_before": 0.5, "mode": mode, "gamma": gamma, "k": k}
+            {**SHARE, "data": "digits", "new_class": "9", "accuracy_before": 0.5, "mode": mode, "gamma": gamma, "k": k}
             for mode, gamma, k in itertools.product(MODES, (0.1, 0.2, 0.4), (1, 2))
         ]
     )

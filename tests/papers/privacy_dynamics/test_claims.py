@@ -21,7 +21,12 @@ from certified_unlearning.papers.privacy_dynamics.theory.gaussian_pairs import (
     lemma_3_left,
     renyi_divergence,
 )
-from certified_unlearning.papers.privacy_dynamics.theory.quadrature import logistic_divergences, projected_risks
+from certified_unlearning.papers.privacy_dynamics.theory.log_sobolev import _MAPS, log_sobolev_quotient
+from certified_unlearning.papers.privacy_dynamics.theory.quadrature import (
+    field_difference,
+    logistic_divergences,
+    projected_risks,
+)
 from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
@@ -38,6 +43,7 @@ CONTRADICTED = {
     "dynamics-section-4-variance": "printed 1, computed 0.0003",
     "dynamics-section-4-objective": "entry 3 (K = 1000): printed 1, computed 0.505102",
     "dynamics-appendix-e-gap": "entry 2 (lambda = 1, K = inf): printed 2, computed 1.020304",
+    "dynamics-appendix-e-gamma-late": "gamma = 0.25: 1, expected below 0",
     "dynamics-lemma-6-unrolled": "K = 500: 49.99795, expected at most 1",
     "dynamics-table-1-gradient-gain-n": "entry 3 (n = 1e+15): printed 1, computed 0.1724138",
     "dynamics-equation-4": "printed 0, computed 1",
@@ -143,6 +149,25 @@ def test_the_variance_put_for_its_inverse_contradicts_lemma_3(monkeypatch):
     assert judged(names=names) == dict.fromkeys(names, "contradicted")
 
 
+def test_a_sensitivity_of_one_record_too_small_contradicts_lemma_4(monkeypatch):
+    """The bound with half the distance of the two data sets' gradients."""
+    monkeypatch.setattr(measures_lemmas, "field_difference", lambda **point: 2 * field_difference(**point))
+    assert judged(names=["dynamics-lemma-4"]) == {"dynamics-lemma-4": "contradicted"}
+
+
+@pytest.mark.parametrize(("lemma", "name"), [("lipschitz", "dynamics-lemma-8"), ("noise", "dynamics-lemma-9")])
+def test_a_constant_without_the_square_of_the_map_or_without_the_noise_is_contradicted(monkeypatch, lemma, name):
+    def faulty(*, map_name, noise_variance, function):
+        lipschitz = _MAPS[map_name].lipschitz
+        honest = lipschitz**2 + noise_variance
+        wrong = lipschitz**3 + noise_variance if lemma == "lipschitz" else lipschitz**2
+        quotient = log_sobolev_quotient(map_name=map_name, noise_variance=noise_variance, function=function)
+        return quotient * honest / wrong
+
+    monkeypatch.setattr(measures_lemmas, "log_sobolev_quotient", faulty)
+    assert judged(names=[name]) == {name: "contradicted"}
+
+
 def test_runs_with_half_the_noise_contradict_the_claims_of_runs(measured):
     faulty = measured.copy()
     runs = faulty["bound"] == "sampled"
@@ -246,3 +271,16 @@ def test_projected_risks_are_those_of_chains_that_are_projected():
         theta = np.clip(0.5 * theta + 0.5 * 0.3 + 0.3 * rng.standard_normal(len(theta)), -0.5, 0.5)
     (found,) = projected_risks(step_size=0.5, sigma=0.3, steps=[3], radius=0.5, minimiser=0.3)
     assert np.mean((theta - 0.3) ** 2 / 2) == pytest.approx(found, abs=0.0014)
+
+
+@pytest.mark.parametrize(("steps", "share"), [(0, 0.1), (5, 1.0)])
+def test_the_fields_of_lemma_4_are_nearly_as_far_apart_as_it_allows(steps, share):
+    """Given where the diffusions are, the start of the step is nearly known: the largest gap is nearly reached."""
+    assert 0.5 < field_difference(steps=steps, share=share) <= 1
+
+
+@pytest.mark.parametrize("name", list(_MAPS))
+def test_the_maps_of_lemma_8_have_the_slopes_that_they_state(name):
+    points = np.linspace(-9, 9, 100_001)
+    slopes = np.abs(np.diff(_MAPS[name].move(points)) / np.diff(points))
+    assert slopes.max() == pytest.approx(_MAPS[name].lipschitz, rel=1e-3)

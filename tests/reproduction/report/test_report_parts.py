@@ -11,8 +11,8 @@ from certified_unlearning.certificate import read
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json, write_json, write_model, write_text
 from certified_unlearning.papers.all import PAPERS
+from certified_unlearning.papers.langevin_unlearning.bounds.recuperation import RECUPERATION
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
 from certified_unlearning.papers.langevin_unlearning.tables import TABLE1, TABLE2
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.experiment import Caption

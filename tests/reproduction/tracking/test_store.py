@@ -12,7 +12,7 @@ import pytest
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
-from certified_unlearning.reproduction.tracking.store import display, why_unreachable
+from certified_unlearning.reproduction.tracking.store import display, first_line, why_unreachable
 from certified_unlearning.reproduction.tracking.view import address, experiment_tags
 from tests.reproduction.tracking.of_langevin import sync, track
 
@@ -266,3 +266,8 @@ def test_passwords_are_never_shown():
     assert display("sqlite:////data/user@host/mlflow.db") == "sqlite:////data/user@host/mlflow.db"
     uri = "http://user:secret@127.0.0.1:9"
     assert "secret" not in prepare_store("smoke", uri=uri).model_dump_json()
+
+
+def test_no_message_holds_the_password_of_an_address():
+    error = ValueError("API request to http://me:secret@there:5000/api failed.\nand more")
+    assert first_line(error) == "API request to http://there:5000/api failed"

@@ -1,8 +1,8 @@
 """Lower bounds on epsilon and mu from an event that is likely for a model and unlikely for the comparator.
 
 If a model is (epsilon, delta)-close to the comparator, an event of probability ``p`` under the comparator has at most
-``e^epsilon p + delta``; if it is ``mu``-Gaussian close, at most ``Phi(mu + Phi^-1(p))``. So a rate that the event has
-at least gives the least epsilon and the least mu. Both are rounded down.
+``e^epsilon p + delta``; if it is ``mu``-Gaussian close, at most ``Phi(mu + Phi^-1(p))``. So a lower bound on the
+event's rate gives the least epsilon and the least mu. Both are rounded down.
 """
 
 import math
@@ -10,17 +10,17 @@ import math
 from certified_unlearning.accounting.core.checks import require_non_negative
 
 ROUNDING = 1e-13
-"""Share of each term that is taken off."""
+"""Share of each term that is subtracted."""
 
 
 def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
     """Return the least epsilon, ``ln((rate - delta) / p)``; 0 if that is negative or ``rate`` is at most ``delta``.
 
     Args:
-        rate: What the event's probability under the model is at least. In an audit of one run it is the level
-            ``alpha``: if epsilon were smaller, so small a p-value would be rarer than that.
+        rate: Lower bound on the event's probability under the model. In an audit of one run it is the level ``alpha``:
+            if epsilon were smaller, a p-value this small would be rarer than that.
         log_p: Natural logarithm of the event's probability under the comparator, or an upper bound on that.
-        delta: Of the statement, all that is added to it included.
+        delta: Delta of the statement, including everything added to it.
     """
     require_non_negative(delta=delta)
     if rate <= delta:
@@ -35,7 +35,7 @@ def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float
     Args:
         rate: As for `epsilon_at_least`.
         log_p: As for `epsilon_at_least`.
-        extra_delta: What the statement adds to its Gaussian curve.
+        extra_delta: Added by the statement to its Gaussian curve.
     """
     require_non_negative(extra_delta=extra_delta)
     if rate <= extra_delta or log_p >= 0:
@@ -51,14 +51,14 @@ def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float
 def log_most_probability(
     log_p: float, *, epsilon: float, delta: float, mu: float | None = None, extra_delta: float = 0.0
 ) -> float:
-    """Return the logarithm of the largest probability that a statement allows an event, by `mu` where it has one.
+    """Return the logarithm of the largest probability that a statement allows for an event, by `mu` if stated.
 
     Args:
         log_p: Natural logarithm of the event's probability under the comparator.
-        epsilon: Of the statement.
-        delta: At which epsilon holds.
-        mu: Of the same statement, if it states one.
-        extra_delta: What is added to the Gaussian curve of ``mu``.
+        epsilon: Epsilon of the statement.
+        delta: Delta at which epsilon holds.
+        mu: ``mu`` of the same statement, if stated.
+        extra_delta: Added to the Gaussian curve of ``mu``.
     """
     if log_p >= 0:
         return 0.0

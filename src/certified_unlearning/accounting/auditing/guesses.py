@@ -1,4 +1,4 @@
-"""How likely so many right guesses of members are for a model that has seen no canary, as natural logarithms.
+"""How likely a number of right guesses of members is for a model that saw no canary, as natural logarithms.
 
 Some of the canaries, a fixed number drawn at random, are members: they were learned and removed. A guesser names
 canaries. If the model's law does not depend on which canaries were drawn, the number of right guesses is
@@ -13,17 +13,17 @@ import numpy as np
 from certified_unlearning.errors import ParameterError
 
 MOST_SPLITS = 20_000
-"""Ways to name canaries of several classes that are tried."""
+"""The largest number of ways to name canaries of several classes that is tried."""
 
 
 def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
     """Return ``ln P(V >= right)`` for ``V`` of ``named`` canaries that are members.
 
     Args:
-        canaries: How many there are, ``m``.
-        members: How many of them were drawn, ``s``.
-        named: How many the guesser names as members, ``k``.
-        right: How many of these are members, ``v``.
+        canaries: Number of canaries, ``m``.
+        members: Number of canaries drawn as members, ``s``.
+        named: Number of canaries that the guesser names as members, ``k``.
+        right: Number of these that are members, ``v``.
 
     Raises:
         ParameterError: The numbers do not fit each other.
@@ -35,10 +35,10 @@ def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
 
 
 def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: int, right: int) -> float:
-    """Return the same where the guesser also names canaries that are no members.
+    """Return the same where the guesser also names canaries as non-members.
 
     ``P(A + k' - B >= right)``: of ``k`` canaries that are named as members ``A`` are, and of ``k'`` that are named as
-    others ``B`` are members. This is no hypergeometric law of ``k + k'`` guesses: that one's tail is too small.
+    others ``B`` are members. This is not a hypergeometric law of ``k + k'`` guesses, whose tail would be too small.
 
     Args:
         canaries: ``m``.
@@ -56,7 +56,7 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
 
     marked = np.arange(max(0, named - (canaries - members)), min(named, members) + 1)
     first = hypergeom.logpmf(marked, canaries, members, named)
-    most = marked + named_others - right  # Members among the others that leave as many right.
+    most = marked + named_others - right  # Members among the named others that leave this many right guesses.
     rest = hypergeom.logcdf(np.maximum(most, 0), canaries - named, members - marked, named_others)
     return min(0.0, float(logsumexp(np.where(most < 0, -np.inf, first + rest))))
 
@@ -64,13 +64,13 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
 def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named: int, right: int) -> float:
     """Return the same where a fixed number of members is drawn from each class of canaries.
 
-    It is the largest over all ways to name so many, for a guesser may know what is likeliest to succeed.
+    It is the largest over all ways to name this many, because a guesser may know which is likeliest to succeed.
 
     Args:
-        canaries: How many there are of each class.
-        members: How many of each were drawn.
-        named: How many the guesser names, of all classes together.
-        right: How many of these are members.
+        canaries: Number of canaries of each class.
+        members: Number of members drawn from each class.
+        named: Number of canaries that the guesser names, over all classes.
+        right: Number of these that are members.
 
     Raises:
         ParameterError: The numbers do not fit each other, or there are too many ways to name canaries.
@@ -102,7 +102,7 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
 
 
 def _splits(named: int, canaries: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to take so many canaries from the classes."""
+    """Yield all ways to take a number of canaries from the classes."""
     if len(canaries) == 1:
         if named <= canaries[0]:
             yield (named,)

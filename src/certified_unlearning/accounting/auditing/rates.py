@@ -1,4 +1,4 @@
-"""Confidence bounds of a probability, of independent trials (Clopper and Pearson 1934)."""
+"""Confidence bounds on a probability from independent trials (Clopper and Pearson 1934)."""
 
 from certified_unlearning.errors import ParameterError
 
@@ -7,9 +7,9 @@ def least_rate(successes: int, trials: int, *, miss: float) -> float:
     """Return a lower bound on the probability of a success.
 
     Args:
-        successes: How many trials were successes.
-        trials: How many independent trials there were, at least 1.
-        miss: Probability with which the bound is above the truth, at most.
+        successes: Number of successful trials.
+        trials: Number of independent trials, at least 1.
+        miss: Upper bound on the probability that the bound is above the truth.
 
     Raises:
         ParameterError: There are more successes than trials, or no trials.
@@ -23,7 +23,7 @@ def least_rate(successes: int, trials: int, *, miss: float) -> float:
 
 
 def most_rate(successes: int, trials: int, *, miss: float) -> float:
-    """Return an upper bound on the probability of a success; arguments and errors as of `least_rate`."""
+    """Return an upper bound on the probability of a success; arguments and errors as for `least_rate`."""
     _require_counts(successes, trials)
     if successes == trials:
         return 1.0

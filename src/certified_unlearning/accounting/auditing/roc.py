@@ -1,7 +1,8 @@
-"""Receiver operating characteristics of scores, of which those of one model depend on each other.
+"""Receiver operating characteristics of scores, where the scores of one model depend on each other.
 
-Intervals count models, for these are independent of each other: of the area as Obuchowski (1997) does, of rates as Korn
-and Graubard (1998) do. Their coverage is approximate; where every model gives the same answer, only models are counted.
+Intervals count models, because models are independent of each other: for the area as in Obuchowski (1997), for rates as
+in Korn and Graubard (1998). Their coverage is approximate; where every model gives the same answer, only models are
+counted.
 """
 
 import math
@@ -33,7 +34,7 @@ class Roc:
     """Scores of two kinds of observations, and how well they tell the kinds apart.
 
     Attributes:
-        scores: Of observations, shape ``(models, records)``; the larger, the more likely positive.
+        scores: Scores of observations, shape ``(models, records)``; larger means more likely positive.
         positive: Which of them are positive, of the same shape.
     """
 
@@ -55,13 +56,13 @@ class Roc:
         return _models_with_either(positive) >= LEAST_MODELS
 
     def area(self, miss: float = 0.05) -> Measured:
-        """Return the area under the curve: how often a positive has the larger score; equal scores count half.
+        """Return the area under the curve: how often a positive has the larger score; ties count half.
 
         The interval is symmetric in the logarithm of the odds. Where the area is 0 or 1, its end is a lower bound
         (Clopper and Pearson) on the probability that the area of one model is.
 
         Args:
-            miss: Probability with which the interval misses the area, about.
+            miss: Approximate probability that the interval misses the area.
         """
         from scipy.special import stdtrit
         from scipy.stats import rankdata
@@ -70,7 +71,7 @@ class Roc:
         own = np.empty(positive.shape)
         for kind in (positive, ~positive):
             own[kind] = rankdata(self.scores[kind])
-        # Above how many of the other kind each observation lies.
+        # Number of observations of the other kind below each observation.
         above = rankdata(self.scores.ravel()).reshape(positive.shape) - own
         positives, negatives = int(positive.sum()), int((~positive).sum())
         value = float(above[positive].sum()) / positives / negatives
@@ -78,7 +79,7 @@ class Roc:
         if value in (0.0, 1.0):
             least = least_rate(models, models, miss=miss / 2)
             return Measured(value, min(value, least), max(value, 1 - least))
-        # What each model adds to the area more than its share: by its positives, and by its negatives.
+        # Each model's contribution to the area beyond its share: by its positives, and by its negatives.
         excess = np.where(positive, above / negatives - value, 1 - above / positives - value)
         excess = np.where(positive, excess / positives, excess / negatives).sum(axis=1)
         deviation = math.sqrt(models / (models - 1) * float(excess @ excess))
@@ -89,20 +90,20 @@ class Roc:
     def rate(self, false_positives: float, miss: float = 0.05) -> Measured | None:
         """Return the rate of true positives at a rate of false positives; None where there are too few negatives.
 
-        The interval covers both what the rate is and where the threshold lies: the threshold of its lower end has more
-        false positives than stated with probability ``miss / 4`` at most, that of its upper end fewer; and each rate
-        of true positives is bounded (Clopper and Pearson) at ``miss / 4``.
+        The interval covers both the uncertainty of the rate and that of the threshold. The threshold of its lower end
+        has more false positives than stated with probability at most ``miss / 4``, that of its upper end fewer. Each
+        rate of true positives is bounded (Clopper and Pearson) at ``miss / 4``.
 
         Args:
             false_positives: The rate, between 0 and 1.
-            miss: Probability with which the interval misses the rate, about.
+            miss: Approximate probability that the interval misses the rate.
         """
         negatives, count = len(self._negatives), int(false_positives * len(self._negatives))
         if not count:
             return None
         share = self._effective(~self.positive, self._negatives[count - 1], miss / 4) / negatives
         trials = negatives * share
-        # Bounds grow with the count: the first ones at which they are on the other side of the rate.
+        # Bounds grow with the count; take the first counts whose bounds are on the other side of the rate.
         strict = bisect_right(range(count + 1), false_positives, key=lambda k: _upper(k * share, trials, miss / 4)) - 1
         if strict < 0:
             return None
@@ -123,12 +124,12 @@ class Roc:
         return hits
 
     def _counted(self, threshold: float, miss: float) -> tuple[float, float]:
-        """Return how many positives reach a threshold, and of how many, as if they were independent."""
+        """Return how many positives reach a threshold, out of how many, as if they were independent."""
         effective = self._effective(self.positive, threshold, miss)
         return float(self._hits(threshold).mean()) * effective, effective
 
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
-        """Return how many independent observations would vary as the rate of these does between models."""
+        """Return the number of independent observations with the variance that this rate has between models."""
         from scipy.special import stdtrit
 
         sizes = kind.sum(axis=1)
@@ -143,19 +144,19 @@ class Roc:
 
 
 def _models_with_either(positive: NDArray[np.bool_]) -> int:
-    """Return how many models have observations of the kind that fewer have."""
+    """Return the number of models with observations of the rarer kind."""
     return int(min(positive.any(axis=1).sum(), (~positive).any(axis=1).sum()))
 
 
 def _lower(hits: float, trials: float, miss: float) -> float:
-    """Return Clopper and Pearson's lower bound of a rate, with numbers that need not be whole."""
+    """Return Clopper and Pearson's lower bound of a rate; the numbers need not be whole."""
     from scipy.special import betaincinv
 
     return float(betaincinv(hits, trials - hits + 1, miss)) if hits > 0 else 0.0
 
 
 def _upper(hits: float, trials: float, miss: float) -> float:
-    """Return the upper bound; arguments as of `_lower`."""
+    """Return the upper bound; arguments as for `_lower`."""
     from scipy.special import betainccinv
 
     return float(betainccinv(hits + 1, trials - hits, miss)) if hits < trials else 1.0

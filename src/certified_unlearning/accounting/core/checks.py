@@ -11,17 +11,17 @@ from certified_unlearning.vocabulary import Delta
 
 
 def require_positive(**values: float) -> None:
-    """Raise `ParameterError` unless every value is finite and above 0, and no narrow whole number of NumPy's."""
+    """Raise `ParameterError` unless every value is finite and above 0, and not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is float and 0 < value < math.inf:
-            continue  # Here and below: planners check often, and abstract types take time.
+            continue  # Here and below: planners check often, and abstract types are slow.
         _refuse_narrow(name, value)
         if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value > 0):
             raise ParameterError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def require_non_negative(**values: float) -> None:
-    """Raise `ParameterError` unless every value is finite and at least 0, and no narrow whole number of NumPy's."""
+    """Raise `ParameterError` unless every value is finite and at least 0, and not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is float and 0 <= value < math.inf:
             continue
@@ -31,9 +31,9 @@ def require_non_negative(**values: float) -> None:
 
 
 def _refuse_narrow(name: str, value: object) -> None:
-    """Raise `ParameterError` for a whole number of NumPy's that has fewer than 64 bits or no sign.
+    """Raise `ParameterError` for a NumPy integer that has fewer than 64 bits or no sign.
 
-    What is computed with it wraps around, and an epsilon may come out too small.
+    Arithmetic with it wraps around, and an epsilon may come out too small.
     """
     if isinstance(value, np.integer) and not (isinstance(value, np.signedinteger) and value.itemsize >= 8):
         raise ParameterError(
@@ -52,10 +52,10 @@ def require_probability(**values: float) -> None:
 
 
 def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
-    """Return delta as a number of Python's, for ``n`` records: ``min(1e-6, 1 / (10 n))`` for "auto", or ``1 / n``.
+    """Return delta as a Python number, for ``n`` records: ``min(1e-6, 1 / (10 n))`` for "auto", or ``1 / n``.
 
-    With a delta of ``1 / n`` an algorithm may publish one of its records, drawn at random, and keep the promise: "auto"
-    stays ten times below. "1/n" is what the papers take.
+    With a delta of ``1 / n`` an algorithm may publish a random record and still keep the guarantee: "auto" stays ten
+    times below. "1/n" is the papers' choice.
 
     Raises:
         ParameterError: It is neither of these nor a number strictly between 0 and 1.
@@ -70,7 +70,7 @@ def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
 
 
 def require_count(*, least: int, **values: float) -> None:
-    """Raise `ParameterError` unless every value is a whole number, at least ``least``, and no narrow one of NumPy's."""
+    """Raise `ParameterError` unless every value is a whole number from ``least`` on, and not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue
@@ -80,15 +80,16 @@ def require_count(*, least: int, **values: float) -> None:
 
 
 def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int, ...]:
-    """Return whole numbers as Python's own.
+    """Return whole numbers as Python integers.
 
     Raises:
-        ParameterError: There are none, or some are no whole numbers, at least ``least``, or narrow ones of NumPy's.
+        ParameterError: There are none, or some are not whole numbers of at least ``least``, or are narrow NumPy
+            integers.
     """
     if not values:
         raise ParameterError(f"{name} must hold at least one number, got none")
     if set(map(type, values)) == {int} and min(values) >= least:
-        # Planners check long schedules often; one by one would take them most of their time.
+        # Planners often check long schedules; checking one by one would dominate their time.
         return values if type(values) is tuple else tuple(values)
     for position, value in enumerate(values):
         require_count(least=least, **{f"{name}[{position}]": value})
@@ -96,9 +97,9 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
 
 
 def make_plain(constants: object, *names: str) -> None:
-    """Replace numbers of a frozen data class, which were checked, by Python's own where they are others.
+    """Replace checked numbers of a frozen data class by Python numbers where they are of other types.
 
-    NumPy's short floats would round what is computed with them.
+    NumPy's short floats would round the results.
     """
     for name in names:
         value = getattr(constants, name)

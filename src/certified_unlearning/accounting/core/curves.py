@@ -1,4 +1,4 @@
-"""Privacy curves, which accountants return, and schedules of noisy steps, which they hold for."""
+"""Privacy curves, which accountants return, and the schedules of noisy steps that they apply to."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class RenyiCurve:
     log_divergence: Callable[[Array], Array]
     orders: Array | None = None
     mu: ClassVar[None] = None
-    """Of Gaussian differential privacy: it is not told."""
+    """The ``mu`` of Gaussian differential privacy, which a Rényi curve does not give."""
 
     def __call__(self, alpha: Array) -> Array:
         """Return the bounds at an array of orders."""
@@ -53,7 +53,7 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Where in a cycle the records of one request lie: batches, counted from 0, and how many of the records each holds."""
+"""Places of one request's records in a cycle: batches, counted from 0, and the number of the records in each."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ class Cycle:
     """Mini-batches, one after another and over again: step ``t``, counted from 0, uses batch ``t mod l``.
 
     Attributes:
-        batches: ``l``.
-        batch_size: ``b``; ``l b`` is the number of records, with those of norm 0 that fill the last batch.
+        batches: Number of batches, ``l``.
+        batch_size: Batch size ``b``; ``l b`` is the number of records, including those of norm 0 that fill the last
+            batch.
     """
 
     batches: int
@@ -74,27 +75,27 @@ class Cycle:
 
     @classmethod
     def of(cls, records: int, *, batch_size: int) -> "Cycle":
-        """Return the mini-batches of so many records: as many as they fill, the last one with rows of zeros."""
+        """Return the mini-batches that a number of records fills, the last one padded with rows of zeros."""
         return cls(-(-records // batch_size), batch_size)
 
     @property
     def records(self) -> int:
-        """``l b``."""
+        """Number of records, ``l b``."""
         return self.batches * self.batch_size
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Noisy steps of learning, then of one removal request after another.
+    """Noisy steps of learning, then of successive removal requests.
 
     Attributes:
         sigma: Noise scale; a step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
-        records_per_request: Records that a request removes: one size for all, or one for each request; no two requests
-            share a record.
+        records_per_request: Number of records that a request removes: one number for all, or one for each request. No
+            two requests share a record.
         steps: ``K_1, K_2, ...``, the steps of each request; none, with sizes ``()``, before the first request.
         learning_steps: ``T``; infinite for learning to stationarity, which ``lsi`` and ``lsi-tight`` always assume.
-        cycle: The mini-batches of a step; None where every step uses all records.
-        places: Where in the cycle each request's records lie; None where they may lie anywhere.
+        cycle: The mini-batches of steps; None where every step uses all records.
+        places: Places of each request's records in the cycle; None where they may lie anywhere.
     """
 
     sigma: float
@@ -141,14 +142,14 @@ class Schedule:
 
     @property
     def records(self) -> tuple[int, ...]:
-        """How many records each request removes."""
+        """Number of records that each request removes."""
         sizes = self.records_per_request
         return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
 
     def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
-        """Return the schedule with one more request; ``places`` where those of the others are known too.
+        """Return the schedule with one more request; give ``places`` if those of the other requests are known, too.
 
-        Only that request is checked, so that it takes the same time however many were before it.
+        Only that request is checked, so the time does not depend on the number of earlier requests.
         """
         require_count(least=1, **{f"records_per_request[{len(self.steps)}]": records})
         if self.cycle is not None:
@@ -162,18 +163,18 @@ class Schedule:
         )
 
     def answered_by(self, steps: int) -> "Schedule":
-        """Return the schedule with so many steps in the place of the last request's."""
+        """Return the schedule with another number of steps for the last request."""
         return self._with(steps=(*self.steps[:-1], _steps_of(len(self.steps) - 1, steps)))
 
     def _with(self, **changes: Any) -> "Schedule":
-        """Return the schedule with other values, which were checked."""
+        """Return the schedule with other values, which were already checked."""
         changed = object.__new__(Schedule)
         changed.__dict__.update(self.__dict__, **changes)
         return changed
 
 
 def _steps_of(request: int, steps: int) -> int:
-    """Return the steps of a request, counted from 0, as a number of Python's."""
+    """Return the steps of a request, counted from 0, as a Python number."""
     require_count(least=0, **{f"steps[{request}]": steps})
     return int(steps)
 
@@ -184,7 +185,7 @@ def _require_so_many(records: int, cycle: Cycle) -> None:
 
 
 def plain_places(places: Places) -> Places:
-    """Return places as tuples of Python's own whole numbers: the very ones where they are."""
+    """Return places as tuples of Python integers: the same object if they already are."""
     usual = type(places) is tuple and all(
         type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
     )
@@ -195,7 +196,7 @@ def _checked_places(places: Places, records: int, cycle: Cycle) -> Places:
     """Return `plain_places` of a request of this size.
 
     Raises:
-        ParameterError: It cannot lie there.
+        ParameterError: The request cannot lie there.
     """
     if sum(count for _, count in places) != records:
         raise ParameterError(f"places must hold the request's {records} records, got {places}")

@@ -1,4 +1,4 @@
-"""Group privacy: what is indistinguishable after one edit is less so after several."""
+"""Group privacy: how indistinguishability under one edit weakens under several."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float, float]:
-    """Return what (epsilon, delta)-indistinguishability under one edit becomes under several.
+    """Return the (epsilon, delta)-indistinguishability under several edits that follows from one edit.
 
     It is ``(g epsilon, g e^((g - 1) epsilon) delta)`` for ``g`` edits.
 
@@ -30,13 +30,13 @@ def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float,
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBudget:
-    """How private a learner must be so that its model may stand for several edits (Ullah, 2024, Algorithm 25).
+    """How private a learner must be for its model to stay in use over several edits (Ullah, 2024, Algorithm 25).
 
     Attributes:
-        rho: Share of edits after which the model is computed anew: after every ``floor(1 / rho)``-th. Above 0, at
-            most 1.
-        epsilon: Of approximate unlearning, after any number of edits.
-        delta: Of approximate unlearning, between 0 and 1.
+        rho: Share of edits after which the model is computed anew: after every ``floor(1 / rho)``-th. Above 0, at most
+            1.
+        epsilon: Target epsilon of approximate unlearning, after any number of edits.
+        delta: Target delta of approximate unlearning, between 0 and 1.
     """
 
     rho: float
@@ -51,15 +51,15 @@ class GroupBudget:
 
     @property
     def edits(self) -> int:
-        """Edits after which the model is computed anew, ``g``: exactly ``floor(1 / rho)``, whatever the rounding."""
+        """Number ``g`` of edits after which the model is computed anew: exactly ``floor(1 / rho)``."""
         return int(1 / Fraction(self.rho))
 
     @property
     def learner_epsilon(self) -> float:
-        """What the learner's epsilon must be under one edit."""
+        """The epsilon that the learner needs under one edit."""
         return self.rho * self.epsilon
 
     @property
     def learner_delta(self) -> float:
-        """What the learner's delta must be under one edit: ``delta / (g e^((g - 1) rho epsilon))``."""
+        """The delta that the learner needs under one edit: ``delta / (g e^((g - 1) rho epsilon))``."""
         return self.delta / group_guarantee(self.learner_epsilon, 1.0, edits=self.edits)[1]

@@ -1,8 +1,8 @@
-"""What a guarantee means for somebody who guesses: how often a guess about removed records can be right.
+"""What a guarantee means for a guesser: how often a guess about removed records can be right.
 
-The guesser knows everything but one thing: whether the model was unlearned from the records, or made without them. Both
-are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the total variation
-distance of the two laws, and every guarantee bounds ``TV``.
+The guesser knows everything except one thing: whether the records were unlearned from the model, or the model was made
+without them. Both are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the
+total variation distance of the two laws, and every guarantee bounds ``TV``.
 """
 
 import math
@@ -11,7 +11,7 @@ from certified_unlearning.accounting.core.checks import require_non_negative
 from certified_unlearning.errors import ParameterError
 
 ROUNDING = 1e-12
-"""Relative, far above what the functions below err by: a share is never below the exact one."""
+"""Relative margin, far above the error of the functions below: a share is never below the exact one."""
 
 
 def right_guesses(*, epsilon: float, delta: float) -> float:
@@ -34,11 +34,11 @@ def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
     """Return the largest probability of a right guess that Gaussian differential privacy leaves, rounded up.
 
     It is ``Phi(mu / 2)``: the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian Differential Privacy", 2022,
-    Definition 2.6). What is added to every delta adds its half.
+    Definition 2.6). An addition to every delta adds half of itself.
 
     Args:
         mu: At least 0.
-        extra_delta: What is added to delta, from 0 to 1.
+        extra_delta: Addition to delta, from 0 to 1.
     """
     require_non_negative(mu=mu)
     _require_share(extra_delta=extra_delta)

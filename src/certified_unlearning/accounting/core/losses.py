@@ -15,9 +15,9 @@ class LossConstants:
     """Constants of a regularised loss.
 
     Attributes:
-        strong_convexity: ``m``.
-        smoothness: ``L``, regulariser included.
-        lipschitz: ``M``, a bound on the norm of one record's data-loss gradient.
+        strong_convexity: Strong convexity ``m``.
+        smoothness: Smoothness ``L``, including the regulariser.
+        lipschitz: Lipschitz constant ``M``, a bound on the norm of one record's data-loss gradient.
     """
 
     strong_convexity: float
@@ -26,12 +26,13 @@ class LossConstants:
 
 
 class ClassWeights(NamedTuple):
-    """What scikit-learn's ``C sum_i w_i loss_i`` is as ``C largest sum_i s_i loss_i`` with shares ``s_i`` of at most 1.
+    """Class weights: ``C sum_i w_i loss_i`` written as ``C largest sum_i s_i loss_i`` with shares ``s_i`` of at most 1.
 
-    All bounds of a record's loss hold for its share of it. What a weight adds to them is in ``C``, and so in ``m``.
+    All bounds of a record's loss hold for its share of the loss. The effect of larger weights is in ``C``, and so in
+    ``m``.
 
     Attributes:
-        largest: The largest weight: what ``C`` is multiplied by.
+        largest: The largest weight, a factor of ``C``.
         shares: Each class' weight divided by it, in the order of the classes; None where no weights are given.
     """
 
@@ -40,7 +41,7 @@ class ClassWeights(NamedTuple):
 
     @classmethod
     def divided(cls, weights: Sequence[float]) -> "ClassWeights":
-        """Return weights, at least 0 and one of them above, as shares of the largest."""
+        """Return weights, all at least 0 and one above 0, as shares of the largest."""
         largest = max(weights)
         return cls(largest, tuple(weight / largest for weight in weights))
 
@@ -57,16 +58,16 @@ def logistic_constants(
 
     The objective is ``mean_i log(1 + exp(-y_i w'x_i)) + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``.
     Source: Langevin unlearning, Table 1 (``bound``: ``L = 1/4 + lambda``). ``spectral`` multiplies the 1/4 by the
-    largest eigenvalue of ``X'X / n``; it depends on the data and is no guarantee without a margin. Every replaced
+    largest eigenvalue of ``X'X / n``; it depends on the data and gives no guarantee without a margin. Every replaced
     record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to the eigenvalue:
     then ``L`` holds before and after the removals (and is never above that of ``bound``).
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: Which ``L``.
-        largest_eigenvalue: Of ``X'X / n``; needed unless ``smoothness`` is ``bound``.
-        records: How many records are removed in all; matters for ``spectral-with-margin`` only.
+        smoothness: The rule for ``L``.
+        largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
+        records: Total number of removed records; used for ``spectral-with-margin`` only.
 
     Raises:
         ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
@@ -94,9 +95,9 @@ def softmax_constants(
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: Which ``L``: the spectral ones multiply the 1 or 1/2 as in `logistic_constants`.
-        largest_eigenvalue: Of ``X'X / n``; needed unless ``smoothness`` is ``bound``.
-        records: How many records are removed in all; matters for ``spectral-with-margin`` only.
+        smoothness: The rule for ``L``: the spectral ones multiply the 1 or 1/2 as in `logistic_constants`.
+        largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
+        records: Total number of removed records; used for ``spectral-with-margin`` only.
         bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
             ``L = 1/2 + lambda``, ``M = sqrt(2)``. Both hold for every data set.
 
@@ -121,14 +122,14 @@ def ridge_constants(
 
     The objective is ``mean_i (1/2) (x_i'w - y_i)^2 + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``. One
     record's curvature is ``||x||^2``, at most 1. Its gradient, ``(x'w - y) x``, has no bound on the whole space; where
-    every step projects on the ball of radius ``R``, `ridge_radius`, it is at most ``M = R + 1``.
+    every step projects onto the ball of radius ``R``, `ridge_radius`, it is at most ``M = R + 1``.
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: Which ``L``: the spectral ones multiply the 1 as in `logistic_constants`.
-        largest_eigenvalue: Of ``X'X / n``; needed unless ``smoothness`` is ``bound``.
-        records: How many records are removed in all; matters for ``spectral-with-margin`` only.
+        smoothness: The rule for ``L``: the spectral ones multiply the 1 as in `logistic_constants`.
+        largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
+        records: Total number of removed records; used for ``spectral-with-margin`` only.
 
     Raises:
         ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
@@ -144,14 +145,14 @@ def ridge_radius(strong_convexity: float) -> float:
     """Return the radius ``R`` of a ball about 0 that holds the minimiser of ridge regression, whatever the records are.
 
     The minimiser is ``(A'A + m)^-1 A'b`` with rows ``A = X / sqrt(n)`` of norm at most ``1 / sqrt(n)`` and targets
-    ``b = y / sqrt(n)``, so the singular values ``s`` of ``A`` are at most 1, and so is ``||b||``. Its norm is at most
-    the largest ``s / (s^2 + m)`` there: ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``, or ``1 / (1 + m)``, at 1, where ``m``
-    is above 1. One record ``x``, ``y = 1`` of norm ``sqrt(m)`` or 1 attains it. It is no larger than what
-    ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad F(0)|| <= 1`` give, and holds where records are removed,
-    become zeros or are replaced: ``n`` is at least their number.
+    ``b = y / sqrt(n)``, so the singular values ``s`` of ``A`` are at most 1, and so is ``||b||``. The minimiser's norm
+    is at most the largest ``s / (s^2 + m)`` over these ``s``: ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``, or
+    ``1 / (1 + m)``, at 1, where ``m`` is above 1. One record ``x``, ``y = 1`` of norm ``sqrt(m)`` or 1 attains it. The
+    bound is no larger than those from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad F(0)|| <= 1``. It also
+    holds where records are removed, become zeros or are replaced, because ``n`` is at least their number.
 
     Args:
-        strong_convexity: ``m``, above 0.
+        strong_convexity: Strong convexity ``m``, above 0.
     """
     if strong_convexity <= 1:
         return 1 / (2 * math.sqrt(strong_convexity))
@@ -170,7 +171,7 @@ def loss_constants(
 ) -> LossConstants:
     """Return `logistic_constants` for two classes and `softmax_constants` for more.
 
-    One class stands for ridge regression, with `ridge_constants`. ``bounds`` matter for `softmax_constants` only.
+    One class means ridge regression, with `ridge_constants`. ``bounds`` is used for `softmax_constants` only.
     """
     constants_of = {1: ridge_constants, 2: logistic_constants}.get(classes, partial(softmax_constants, bounds=bounds))
     return constants_of(
@@ -183,7 +184,7 @@ def loss_constants(
 
 
 def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
-    """Return ``lambda / n`` of the rows for scikit-learn's ``C``, whose regulariser includes the intercept here.
+    """Return ``lambda / n`` of the rows for scikit-learn's ``C``; here the regulariser includes the intercept.
 
     The weights of rows ``(x, 1) / sqrt(2)`` are scikit-learn's times ``sqrt(2)``, so its regulariser is halved.
     """
@@ -191,9 +192,9 @@ def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
 
 
 def scores_per_record(classes: int) -> int:
-    """Return how many scores a model gives a record, each by as many weights as there are features.
+    """Return the number of scores that a model gives a record; each score has one weight per feature.
 
-    One class stands for ridge regression, which gives one.
+    One class means ridge regression, which gives one score.
     """
     return 1 if classes == 2 else classes
 
@@ -205,7 +206,7 @@ def _strength(n: int, regularisation: float) -> float:
 
 
 def _eigenvalue(n: int, smoothness: Smoothness, largest_eigenvalue: float | None, records: int) -> float:
-    """Return the bound on the largest eigenvalue of ``X'X / n`` that a rule for ``L`` takes."""
+    """Return the bound on the largest eigenvalue of ``X'X / n`` that a rule for ``L`` uses."""
     if smoothness == "bound":
         return 1.0
     if largest_eigenvalue is None:

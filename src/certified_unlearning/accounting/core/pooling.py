@@ -1,15 +1,15 @@
 """Shifted interpolation (Bok, Su, Altschuler, ICML 2024): Gaussian DP of noisy gradient steps, exact on quadratics.
 
-Two runs take the same noisy gradient steps, in number, size, noise and ball; only their data differ. With weights
-``w_t = prod_{u > t} c_u``, the signal and the noise that are left of step ``t`` at the end are ``p_t = w_t s_t`` and
-``q_t = w_t^2 tau_t^2``; the first ``p`` is enlarged by ``w_0 z_0`` where the runs start ``z_0`` apart
+Two runs take the same noisy gradient steps, with equal number, size, noise and ball; only their data differ. With
+weights ``w_t = prod_{u > t} c_u``, the signal and the noise of step ``t`` that remain at the end are ``p_t = w_t s_t``
+and ``q_t = w_t^2 tau_t^2``; the first ``p`` is enlarged by ``w_0 z_0`` where the runs start ``z_0`` apart
 (``W_infinity``). Noise hides signal of its own step and of earlier ones, so the least cost is a shortest path: merge
-neighbours, the earlier of which has the larger ratio ``p/q`` or the same; then ``mu^2`` is the sum of the blocks'
+neighbours whenever the earlier one's ratio ``p/q`` is at least the later one's. Then ``mu^2`` is the sum of the blocks'
 ``p^2/q``: the *pooled* value. For smooth, strongly convex or convex losses the final laws are ``mu``-Gaussian DP,
-two-sided. Where all steps end in one block it is the closed form ``mu = sum p / sqrt(sum q)``, which is too small where
-they do not. No smaller value holds for maps that are known to be ``c_t``-Lipschitz only.
+two-sided. Where all steps end in one block it is the closed form ``mu = sum p / sqrt(sum q)``, which is too small
+otherwise. No smaller value holds for maps of which only ``c_t``-Lipschitz continuity is known.
 
-A guarantee compares with a run of the same algorithm, and speaks of requests that were fixed in advance.
+A guarantee compares with a run of the same algorithm, and covers requests that were fixed in advance.
 """
 
 import math
@@ -25,15 +25,15 @@ from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 MANY = 16
-"""From so many phases on arrays are faster than a loop."""
+"""From this number of phases on, arrays are faster than a loop."""
 RANGE = 280.0
 """Decimal digits between a double's largest and least numbers that scaled ratios may take."""
 FAINTEST = -300.0
-"""Logarithm of a decay whose square a double still holds."""
+"""Logarithm of the smallest decay whose square a double can represent."""
 UNSEEN = 1e-18
-"""What a sum may be off by."""
+"""Relative error of a sum."""
 FAINTEST_OF_SCALED = -100.0
-"""That of one whose square a double holds times a scaled ratio."""
+"""The same for a decay whose square times a scaled ratio a double can represent."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class NoisyPhase:
     """Equal noisy gradient steps, on two data sets that stay the same.
 
     Attributes:
-        steps: Their number; infinite for a run to stationarity.
-        contraction_gap: ``1 - c``, where a step brings two points nearer by the factor ``c``.
+        steps: Number of steps; infinite for a run to stationarity.
+        contraction_gap: ``1 - c``, where a step shrinks the distance of two points by the factor ``c``.
         sensitivity: ``s``, the largest distance between the two updates of one point.
         noise_std: ``tau``, standard deviation of a step's noise in every coordinate; 0 for noiseless steps.
 
@@ -56,7 +56,7 @@ class NoisyPhase:
     noise_std: float
 
     def __post_init__(self) -> None:
-        # The usual types are tested at once: planners make thousands of phases.
+        # The usual types are tested first, because planners make thousands of phases.
         if self.steps != math.inf and not (type(self.steps) is int and self.steps >= 0):
             require_count(least=0, steps=self.steps)
             make_plain(self, "steps")
@@ -73,12 +73,12 @@ class NoisyPhase:
             )
 
     def lasting(self, steps: float) -> "NoisyPhase":
-        """Return so many of these steps; errors as of the class."""
+        """Return a phase with another number of these steps; errors as for the class."""
         return NoisyPhase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
 
     @property
     def log_decay(self) -> float:
-        """``log(c^steps)``, the logarithm of what the phase leaves of a distance."""
+        """``log(c^steps)``, the logarithm of the phase's factor on a distance."""
         return log_power(self.steps, self.contraction_gap)
 
 
@@ -89,12 +89,12 @@ def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -
     is one block and its sums are geometric: the cost is linear in the number of phases, whatever their steps.
 
     Args:
-        phases: In order.
+        phases: The phases, in order.
         starting_distance: ``z_0``, how far apart the runs start (``W_infinity``).
 
     Returns:
-        ``mu``, to about 1e-13 relative; infinite where some signal meets no noise. A positive value that would
-        underflow is rounded up, to the least normal double or a few orders above it.
+        ``mu``, to about 1e-13 relative; infinite if some signal meets no noise. A positive value that would underflow
+        is rounded up, to the least normal double or a few orders above it.
 
     Raises:
         ParameterError: ``starting_distance`` is negative.
@@ -104,13 +104,13 @@ def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -
 
 @dataclass(frozen=True)
 class Pool:
-    """Phases that were merged to blocks, to which more can be added: planners try many ends of one run.
+    """Phases merged into blocks, to which more can be added, because planners try many ends of one run.
 
     Attributes:
-        signal_unit: Of the blocks' signals: squares neither overflow nor underflow.
-        noise_unit: Of the square roots of the blocks' noises.
-        blocks: Of neighbouring steps the sums of p and q, as if the run ended with them, and the logarithm of their
-            decay.
+        signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
+        noise_unit: Unit of the square roots of the blocks' noises.
+        blocks: The sums of p and q of each block of neighbouring steps, as if the run ended with it, and the logarithm
+            of its decay.
     """
 
     signal_unit: float
@@ -135,15 +135,15 @@ class Pool:
         noise_std: float,
         starting_distance: float = 0.0,
     ) -> "Pool":
-        """Return the blocks of many phases that contract alike and have the same noise: `of`, without a loop.
+        """Return the blocks of many phases with equal contraction and noise: `of`, without a loop.
 
         The blocks are those of an isotonic regression of the ratios ``p/q`` with weights ``q``.
 
         Args:
             steps: Shape ``(phases,)``, each at least 1.
             sensitivities: Shape ``(phases,)``.
-            contraction_gap: As of `NoisyPhase`.
-            noise_std: As of `NoisyPhase`, above 0.
+            contraction_gap: As for `NoisyPhase`.
+            noise_std: As for `NoisyPhase`, above 0.
             starting_distance: ``z_0``.
         """
         log_decay = -math.inf if contraction_gap == 1 else math.log1p(-contraction_gap)
@@ -169,17 +169,17 @@ class Pool:
         return cls(unit, noise_std, tuple(merged))
 
     def followed_by(self, *phases: NoisyPhase) -> "Pool":
-        """Return the blocks with more phases, whose signals and noises should not be much larger than those before."""
+        """Return the blocks with more phases, whose signals and noises should not be much larger than earlier ones."""
         blocks = list(self.blocks)
         for phase in phases:
             signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
             noise_std = phase.noise_std / self.noise_unit
             signal, noise = phase.sensitivity / self.signal_unit * signals, noise_std * noise_std * noises
-            # Pure decay waits for the next block, which takes it over: at the end of the run it changes no ratio.
+            # Pure decay waits for the next block, which includes it: at the end of the run it changes no ratio.
             while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
                 earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
                 decay = math.exp(log_decay)
-                # The earlier ratio is the smaller one, as the end of the later block sees both.
+                # The earlier ratio is the smaller one, seen from the end of the later block.
                 if earlier_signal * noise < signal * earlier_noise * decay:
                     break
                 blocks.pop()
@@ -192,7 +192,7 @@ class Pool:
         return Pool(self.signal_unit, self.noise_unit, tuple(blocks))
 
     def mu(self) -> float:
-        """Return what `pooled_mu` does, of all phases so far."""
+        """Return `pooled_mu` of all phases so far."""
         mu = math.hypot(*[_block_mu(signal, noise) for signal, noise, _ in self.blocks])
         return max(mu * (self.signal_unit / self.noise_unit), sys.float_info.min) if mu > 0 else 0.0
 
@@ -206,14 +206,14 @@ def mu_of_all(
     noise_std: float,
     starting_distances: Array,
 ) -> float:
-    """Return ``mu`` of several runs that follow each other, each counted on its own: the root of the sum of squares.
+    """Return ``mu`` of successive runs, each counted on its own: the root of the sum of squares.
 
     Args:
-        steps: Shape ``(phases,)``, of all runs, one after another; each at least 1.
+        steps: Shape ``(phases,)``, for all runs in order; each at least 1.
         sensitivities: Shape ``(phases,)``.
         firsts: Shape ``(runs,)``: the first phase of each run; every run has one.
-        contraction_gap: As of `NoisyPhase`.
-        noise_std: As of `NoisyPhase`, above 0.
+        contraction_gap: As for `NoisyPhase`.
+        noise_std: As for `NoisyPhase`, above 0.
         starting_distances: ``z_0`` of each run.
     """
     lasts = np.append(firsts[1:], len(steps)) - 1
@@ -224,14 +224,15 @@ def mu_of_all(
     if contraction_gap > 0 and totals.min() >= FAINTEST_OF_SCALED:
         unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
         lengths = lasts + 1 - firsts
-        ends = steps.cumsum()  # Whole numbers: no digit is lost, however many there were before.
+        ends = steps.cumsum()  # Whole numbers, so no digit is lost, however many steps came before.
         left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
         signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
         signals[firsts] += starting_distances / unit * np.exp(totals)
-        # Scaled so that each run's ratios lie above those of the run before, one regression never merges two runs.
+        # Ratios are scaled so that each run's lie above those of the previous run: then one regression never merges two
+        # runs.
         ratios = signals / noises
         if not signals.all():
-            # No signal counts as one that changes no digit of any sum with others.
+            # A zero signal is replaced by one too small to change a digit of any sum.
             signalled = np.minimum.reduceat(np.where(signals > 0, signals, np.inf), firsts)
             silent = UNSEEN * np.minimum(signalled, 1.0) / np.add.reduceat(noises, firsts)
             ratios = np.maximum(ratios, np.repeat(silent, lengths))
@@ -264,12 +265,12 @@ def mu_of_all(
 
 
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
-    """Return what is left at the end of the signals and the noises of phases, which decay and have that left of them.
+    """Return what remains at the end of the signals and noises of phases, given their decays and remaining factors.
 
     The noise is in units of its variance.
     """
     lost = -np.expm1(decays)  # 1 - c^k, and 1 - c^(2k) = lost (2 - lost)
-    left_of_steps = lost / gap * left  # First the quotient: a product with a tiny gap would lose digits.
+    left_of_steps = lost / gap * left  # The quotient first: a product with a tiny gap would lose digits.
     return sensitivities * left_of_steps, (2 - lost) / (2 - gap) * left_of_steps * left
 
 
@@ -282,7 +283,7 @@ def _merged(ratios: Array, weights: Array) -> NDArray[np.int64]:
 
 
 def _groups(digits: Array) -> Iterator[slice]:
-    """Yield runs that one regression holds: those whose digits are at most `RANGE` together."""
+    """Yield groups of runs that fit in one regression: those that need at most `RANGE` digits together."""
     start, taken = 0, 0.0
     for number, wanted in enumerate(digits.tolist()):
         if taken + wanted > RANGE:

@@ -1,8 +1,8 @@
-"""The cost of floating-point arithmetic and of a discrete noise sampler to a guarantee.
+"""How floating-point arithmetic and a discrete noise sampler weaken a guarantee.
 
-A computed step ends near the exact one. Two runs of noisy steps, computed, are therefore two runs whose updates of one
-point differ by up to *two* step errors more than their data make them, in every step, also where the data agree: that
-is what shifted interpolation (`pooling`) takes as sensitivity. Derivation.
+A computed step ends near the exact one. Compared with exact runs, the updates of one point in two computed runs of
+noisy steps differ by up to *two* more step errors, in every step, also where the data agree. Shifted interpolation
+(`pooling`) takes this sum as sensitivity. Derivation.
 
 Let ``A_t`` be what a step computes before its noise, a function of the weights it starts from, and ``V_t = A_t + tau
 Z_t`` with exact Gaussian noise. The computed weights are the rounding of ``A_t + tau z_t``, where ``z_t`` is what the
@@ -43,34 +43,35 @@ UNIT_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
 """Largest relative error of one operation."""
 SMALLEST_NORMAL = {"float32": 2.0**-126, "float64": 2.0**-1022}
 RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
-"""How far a radius of `randomness` may be from the exact one, besides relative errors."""
+"""Absolute error of a radius of `randomness`, besides relative errors."""
 NORM_EXCESS = 1.1e-6
-"""How far a row may be longer than 1: every row is checked to 1e-6, before it may become float32."""
+"""Excess of a row's norm over 1: every row is checked to 1e-6, before it may become float32."""
 FAILURE = 2.0**-512
-"""Probability with which one random norm may be exceeded, and below which the sampler ends."""
+"""Probability that one random norm exceeds its bound, and below which the sampler's tail is cut."""
 ROWS_IN_A_ROW = 65_536
-"""Rows whose gradients are added one after another, at most: the largest block of `objectives`."""
+"""Largest number of rows whose gradients are added one after another: the largest block of `objectives`."""
 LEAST_BLOCK = 1024
-"""Rows of its smallest block."""
+"""Number of rows of its smallest block."""
 LARGEST_SIGMA = 1e15
-"""Weights with more noise may be larger than the largest float32."""
+"""With more noise, weights may exceed the largest float32."""
 SHARE = 0.1
-"""A plan spends at most this share of a guarantee on rounding."""
+"""Largest share of a guarantee that a plan spends on rounding."""
 
 Noise = Literal["every step", "publication", "publication, fed back"]
-"""Where noise is added: `publication` leaves it out of the weights that go on, `fed back` goes on from them."""
+"""Where noise is added: `publication` keeps it out of the weights that the next steps start from, `fed back` starts
+from the noisy weights."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """How far a computed step may end from the exact one, and what is taken for granted nowhere.
+    """Error bounds of a computed step, and the probability that they fail.
 
     Attributes:
         fixed: The part of the step error that does not depend on the noise.
-        per_noise: Times the standard deviation ``tau`` of a step's noise, the part that does.
-        resolution: ``kappa``: how far the sampler's noise is from exact noise, in standard deviations.
-        failure: Probability, per step, that weights or noise are longer than that supposes.
-        norm_excess: How much longer than 1 a row may be.
+        per_noise: The part that does, as a factor of the standard deviation ``tau`` of a step's noise.
+        resolution: Distance ``kappa`` of the sampler's noise from exact noise, in standard deviations.
+        failure: Probability, per step, that weights or noise have a larger norm than assumed.
+        norm_excess: Largest excess of a row's norm over 1.
     """
 
     fixed: float = 0.0
@@ -80,23 +81,23 @@ class Rounding:
     norm_excess: float = 0.0
 
     def step_error(self, noise_std: float) -> float:
-        """Return ``rho`` for steps with noise of that standard deviation."""
+        """Return ``rho`` for steps with noise of this standard deviation."""
         return self.fixed + self.per_noise * noise_std
 
     def failure_of(self, steps: float) -> float:
-        """Return the probability that a run of so many steps is none of those that a guarantee speaks of."""
+        """Return the probability that a guarantee does not cover a run of this many steps."""
         return self.failure * steps
 
 
 EXACT = Rounding()
-"""Exact arithmetic and exact noise, as the papers assume them."""
+"""Exact arithmetic and exact noise, as the papers assume."""
 
 
 def required_sigma(sigma: float) -> float:
-    """Return a noise scale as a number of Python's.
+    """Return a noise scale as a Python number.
 
     Raises:
-        ParameterError: It is not above 0, or so large that weights could overflow.
+        ParameterError: The scale is not above 0, or so large that weights could overflow.
     """
     require_positive(sigma=sigma)
     if sigma > LARGEST_SIGMA:
@@ -117,35 +118,35 @@ def rounding(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Rounding:
-    """Return what one computed step of logistic (two classes), softmax or ridge (one) regression adds; see the module.
+    """Return the rounding of one computed step of logistic (two classes), softmax or ridge (one) regression.
 
     Args:
         n: Number of records.
-        features: Columns of a row.
+        features: Number of columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression.
-        strong_convexity: ``m``, of the regulariser.
-        lipschitz: ``M``; of ridge regression ``R + 1``, which says how large the ball is.
-        step_size: ``eta``.
+        strong_convexity: Strong convexity ``m`` of the regulariser.
+        lipschitz: Lipschitz constant ``M``; for ridge regression ``R + 1``, which gives the radius of the ball.
+        step_size: Step size ``eta``.
         dtype: ``float32`` or ``float64``.
         start_norm: Norm of the start's mean.
-        noise: Where noise is added; in every step, for ridge regression.
-        projects: Whether every step projects on a ball; it does, for ridge regression.
+        noise: Where noise is added; for ridge regression, in every step.
+        projects: Whether every step projects onto a ball; for ridge regression it does.
 
     Returns:
-        The step error; infinite where weights may grow by rounding alone.
+        The step error (see the module's docstring); infinite where weights may grow by rounding alone.
     """
     require_count(least=1, n=n, features=features, classes=classes)
     require_positive(strong_convexity=strong_convexity, lipschitz=lipschitz, step_size=step_size)
     unit = UNIT_ROUNDOFF[dtype]
     dimension = features if classes == 2 else features * classes
     if classes == 1:
-        # A difference alone would lose a small radius.
+        # The difference alone would lose a small radius.
         radius = max(lipschitz - 1, ridge_radius(strong_convexity)) * (1 + (dimension + 6) * unit)
         lipschitz = radius + 1
     slope, coefficient_error, sums = _of_loss(classes, lipschitz)
     longest_sum = min(n, ROWS_IN_A_ROW) + math.ceil(n / LEAST_BLOCK) + 2
     gradient_error = coefficient_error * unit + sums * _gamma(longest_sum, unit)
-    # 1.01 is for what these errors do to each other and for rows that are up to `NORM_EXCESS` too long.
+    # The factor 1.01 covers interactions of these errors and rows that are up to `NORM_EXCESS` too long.
     at_origin = 1.01 * step_size * gradient_error + 20 * unit * step_size * max(lipschitz, 1.0)
     at_origin += 8 * (1 + step_size) * math.sqrt(dimension) * SMALLEST_NORMAL[dtype]
     per_norm = 1.01 * step_size * slope * _gamma(features, unit) + 6 * unit
@@ -162,7 +163,7 @@ def rounding(
     growth = per_norm / rate
     if growth >= 0.5:
         return Rounding(math.inf, math.inf, resolution(dimension, dtype), 0.0, NORM_EXCESS)
-    # The weights' norm: the start and M / m, the noise so far, and what earlier step errors add to both.
+    # The weights' norm: the start and M / m, the noise so far, and the effect of earlier step errors on both.
     norm = (start_norm + lipschitz / strong_convexity + at_origin / rate) / (1 - growth)
     kappa = resolution(dimension, dtype)
     longest = longest_noise(dimension)
@@ -173,7 +174,7 @@ def rounding(
         fed_back = kappa
     per_noise = per_norm * norm_per_noise + fed_back
     if noise != "every step":
-        # Accountants speak of sigma where a step's noise would be sqrt(2 eta) sigma; here it is sigma itself.
+        # Accountants use sigma for steps with noise sqrt(2 eta) sigma; here the noise is sigma itself.
         per_noise /= math.sqrt(2 * step_size)
     return Rounding(at_origin + per_norm * norm, per_noise, kappa, (dimension + 4) * FAILURE, NORM_EXCESS)
 
@@ -186,7 +187,7 @@ def _of_loss(classes: int, lipschitz: float) -> tuple[float, float, float]:
 
 
 def _in_a_ball(norm: float, at_origin: float, per_norm: float, dimension: int, dtype: str) -> Rounding:
-    """Return the rounding of steps from projected weights, which are no longer than ``norm``."""
+    """Return the rounding of steps from projected weights, whose norm is at most ``norm``."""
     kappa = resolution(dimension, dtype)
     return Rounding(
         fixed=at_origin + per_norm * norm,
@@ -198,13 +199,13 @@ def _in_a_ball(norm: float, at_origin: float, per_norm: float, dimension: int, d
 
 
 def resolution(dimension: int, dtype: str) -> float:
-    """Return ``kappa``: how far one step's noise of `randomness` may be from exact noise, in standard deviations.
+    """Return ``kappa``: the largest distance of a step's noise from exact noise, in standard deviations.
 
-    A pair of Box and Muller's numbers has radius ``r = sqrt(-2 log U)``, off by at most `RADIUS_ERROR` and ``4 u r``:
-    an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float to ``u``, so ``r^2`` is off by
-    ``2^-w / U + 2 u`` and by what logarithm and root round; where that is much, for the smallest and the largest ``U``,
-    they are drawn with 1024 more bits. The angle is off by ``18 u``. With the scaling by the noise's standard deviation
-    that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs. The compiled noise
+    A pair of Box and Muller's numbers, as `randomness` draws them, has radius ``r = sqrt(-2 log U)``, off by at most
+    `RADIUS_ERROR` and ``4 u r``: an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float to ``u``, so
+    ``r^2`` is off by ``2^-w / U + 2 u`` and by what logarithm and root round; where that is much, for the smallest and
+    the largest ``U``, they are drawn with 1024 more bits. The angle is off by ``18 u``. With the scaling by the noise's
+    standard deviation that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs. The compiled noise
     (`engine.compiled`) takes the same steps, with the C library's logarithm, cosine and sine.
     """
     pairs = -(-dimension // 2)
@@ -212,7 +213,7 @@ def resolution(dimension: int, dtype: str) -> float:
 
 
 def longest_noise(dimension: int) -> float:
-    """Return what the norm of ``d`` standard normal numbers exceeds with probability `FAILURE` at most."""
+    """Return the norm that ``d`` standard normal numbers exceed with probability at most `FAILURE`."""
     return math.sqrt(dimension) + math.sqrt(-2 * math.log(FAILURE))
 
 

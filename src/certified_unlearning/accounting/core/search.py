@@ -1,4 +1,4 @@
-"""Searches that the planners share: the minimum of a function of one variable, the least whole number."""
+"""Searches that planners share: the minimum of a function of one variable, the least sufficient whole number."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
-"""Whole numbers."""
+"""The largest whole number tried."""
 
 # No run takes more steps than this.
 MOST_STEPS = 10**12
@@ -17,17 +17,17 @@ GRID_SPACING = 1.0
 # New points in a bracket: at these fractions of it, and at these of the way from the vertex to either end.
 EVENLY = np.linspace(0, 1, 17)
 CROWD = 8.0 ** -np.arange(1, 9)
-# The value is wrong by half the curvature times the square of the distance to the minimum. Curvatures reach thousands
+# The value's error is half the curvature times the square of the distance to the minimum. Curvatures reach thousands
 # where many steps meet little noise; then 1e-8 here is 1e-13 there.
 LOCATION_TOLERANCE = 1e-8
-# Points nearer to each other could, by rounding, hide on which side of both the minimum lies.
+# With points nearer to each other, rounding could hide on which side the minimum lies.
 LEAST_SPACING = LOCATION_TOLERANCE / (2 * len(EVENLY))
-# Where a whole bracket is as flat as that there is nothing left but rounding.
+# In a bracket as flat as this, only rounding is left.
 FLAT = 4e-15
 
 
 def minimise(function: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
-    """Return where a function is least on ``[low, high]``, and its value there.
+    """Return the minimiser of a function on ``[low, high]``, and its value there.
 
     A grid of spacing 1 brackets the minimum. Then, round by round, the bracket shrinks to the neighbours of the best of
     new points: at least to an eighth by evenly spaced ones, to next to nothing by those that crowd around the vertex of
@@ -50,14 +50,14 @@ def minimise(function: Callable[[Array], Array], low: float, high: float) -> tup
         centre = _vertex(left, middle, right, at_left, at_middle, at_right)
         evenly = left + (right - left) * EVENLY
         to_left, to_right = centre + (left - centre) * CROWD, centre + (right - centre) * CROWD
-        # The first one is for the differences only.
+        # The first point serves only for the differences.
         points = np.concatenate(((-math.inf,), evenly, (centre,), to_left, to_right))
         points.sort()
         points = points[1:][points[1:] - points[:-1] > LEAST_SPACING]
 
 
 def _vertex(left: float, middle: float, right: float, at_left: float, at_middle: float, at_right: float) -> float:
-    """Return where the parabola through three points has its vertex; the middle one where there is none."""
+    """Return the vertex of the parabola through three points; the middle point if there is none."""
     slope_left = (at_left - at_middle) * (right - middle)
     slope_right = (at_right - at_middle) * (middle - left)
     if not 0 < slope_left + slope_right < math.inf:
@@ -66,14 +66,14 @@ def _vertex(left: float, middle: float, right: float, at_left: float, at_middle:
 
 
 def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: int) -> int:
-    """Return the least whole number from ``minimum`` on that is enough.
+    """Return the least sufficient whole number from ``minimum`` on.
 
-    Gallops away from the estimate, then bisects: an estimate that is right up to rounding costs two or three tries.
+    It gallops away from the estimate, then bisects: an estimate that is right up to rounding costs two or three tries.
 
     Args:
-        estimate: A guess of the real number from which on whole numbers are enough.
-        is_enough: Decides; false below some number, true from it on.
-        minimum: Where to count from.
+        estimate: A guess of the real number from which on whole numbers are sufficient.
+        is_enough: Whether a number is sufficient; false below some number, true from it on.
+        minimum: The smallest number considered.
     """
     number = math.ceil(max(estimate, minimum))
     stride = 1
@@ -94,7 +94,7 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
 
 
 def bisect(too_few: int, enough: int, is_enough: Callable[[int], bool]) -> int:
-    """Return the least whole number above ``too_few`` that is enough; neither end is tried."""
+    """Return the least sufficient whole number above ``too_few``; neither end is tried."""
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         if is_enough(middle):

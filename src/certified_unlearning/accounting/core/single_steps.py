@@ -1,6 +1,6 @@
-"""Pooling of single steps, compiled: where not many steps count, most of a request's time would go around the work.
+"""Pooling of single steps in compiled code: for few steps, overhead would dominate a request's time.
 
-What it returns is what `pooling` does, to some units in the last place; where there is no compiler, that is used.
+It returns the results of `pooling`, up to some units in the last place. Without a compiler, `pooling` is used.
 """
 
 import ctypes
@@ -17,22 +17,22 @@ from certified_unlearning.accounting.core.search import Array, Whole
 
 SOURCE = Path(__file__).with_name("single_steps.cpp")
 MOST_STEPS = 1 << 14
-"""More are sooner put together to runs of steps that differ alike."""
+"""Largest number of steps; with more, combining steps with equal differences into runs is faster."""
 
 
 def takes(steps: int) -> bool:
-    """Return whether so many steps are pooled here."""
+    """Return whether this number of steps is pooled here."""
     return steps <= MOST_STEPS and library() is not None
 
 
 def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
-    """Return in how many records each of so many steps on cyclic mini-batches differs.
+    """Return for each of some steps on cyclic mini-batches the number of records in which it differs.
 
     Args:
-        pairs: Shape ``(3, pairs)``: a batch, how many of its records differ, and before which step they do.
-        batches: ``l``.
-        start: The first step's number; its batch is that modulo ``l``.
-        steps: As many as `takes`.
+        pairs: Shape ``(3, pairs)``: a batch, the number of its records that differ, and the step before which they do.
+        batches: Number of batches, ``l``.
+        start: The first step's number; its batch is that number modulo ``l``.
+        steps: Number of steps, which `takes` must accept.
     """
     found = np.empty(steps)
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
@@ -43,25 +43,25 @@ def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
 
 
 class Decays:
-    """What 0, 1, ... steps that contract alike leave of a distance.
+    """The factors by which 0, 1, ... steps with equal contraction shrink a distance.
 
     Attributes:
         contraction_gap: ``1 - c``.
-        log_of_one: Logarithm of what one step leaves.
+        log_of_one: Logarithm of the factor of one step.
     """
 
     def __init__(self, contraction_gap: float) -> None:
-        """Take ``1 - c``, as of `pooling.NoisyPhase`."""
+        """Take ``1 - c``, as for `pooling.NoisyPhase`."""
         self.contraction_gap = contraction_gap
         self.log_of_one = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
 
     def __reduce__(self) -> tuple[type["Decays"], tuple[float]]:
-        """Leave the table out of files and copies: it is long, and soon made."""
+        """Leave the table out of files and copies: it is long, and quickly computed."""
         return Decays, (self.contraction_gap,)
 
     @functools.cached_property
     def table(self) -> Array:
-        """Of up to `MOST_STEPS` steps."""
+        """The factors of up to `MOST_STEPS` steps."""
         if self.log_of_one == -math.inf:
             decays: Array = np.eye(1, MOST_STEPS + 1)[0]
         else:
@@ -70,12 +70,12 @@ class Decays:
 
 
 def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_distance: float) -> Pool:
-    """Return the blocks of single steps that contract alike and have the same noise; see `Pool.of_runs`.
+    """Return the blocks of single steps with equal contraction and noise; see `Pool.of_runs`.
 
     Args:
-        sensitivities: Shape ``(steps,)``, at least one and as many as `takes`.
-        decays: What steps leave of a distance.
-        noise_std: As of `pooling.NoisyPhase`, above 0.
+        sensitivities: Shape ``(steps,)``, at least one; `takes` must accept their number.
+        decays: The factors by which steps shrink a distance.
+        noise_std: As for `pooling.NoisyPhase`, above 0.
         starting_distance: ``z_0``.
     """
     unit = float(max(starting_distance, sensitivities.max())) or 1.0
@@ -83,7 +83,7 @@ def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_dis
     number = _library().single_steps(
         len(scaled), scaled.ctypes.data, starting_distance / unit, decays.table.ctypes.data, found.ctypes.data
     )
-    # Every block has a step, so that none decays by 0 times infinity.
+    # Every block has a step, so none decays by 0 times infinity.
     blocks = [(signal, noise, steps * decays.log_of_one) for signal, noise, steps in found[:number].tolist()]
     return Pool(unit, noise_std, tuple(blocks))
 
@@ -98,18 +98,20 @@ def mu_of_all(
     noise_std: float,
     distance: float,
 ) -> float:
-    """Return ``mu`` of several runs that follow each other, each counted on its own; see `pooling.mu_of_all`.
+    """Return ``mu`` of successive runs, each counted on its own; see `pooling.mu_of_all`.
 
-    Of a run longer than twice the window its last steps are counted, from a distance.
+    For a run longer than twice the window, only its last steps are counted, from a starting distance.
 
     Args:
-        sensitivities: Shape ``(steps,)``, of the steps from ``first`` to the end of all, as many as `takes`.
-        ends: Shape ``(runs + 1,)``: before which step the first run begins, and before which each one ends.
+        sensitivities: Shape ``(steps,)``, for the steps from ``first`` to the end of all runs; `takes` must accept
+            their number.
+        ends: Shape ``(runs + 1,)``: the first run begins before the first of these steps, and each run ends before the
+            next.
         first: The first step that is counted.
-        window: How many steps of a long run are counted.
-        decays: What steps leave of a distance.
-        noise_std: As of `pooling.NoisyPhase`, above 0.
-        distance: ``z_0`` of a run that is cut, at least that of any other.
+        window: Number of steps of a long run that are counted.
+        decays: The factors by which steps shrink a distance.
+        noise_std: As for `pooling.NoisyPhase`, above 0.
+        distance: Starting distance ``z_0`` of a run that is cut, at least that of any other.
     """
     largest = max(float(distance), float(sensitivities.max()))
     if largest == 0:
@@ -123,7 +125,7 @@ def mu_of_all(
 
 
 def _doubles(values: Array, unit: float) -> Array:
-    """Return values in a unit, as doubles whatever numbers they were: the compiled source reads nothing else."""
+    """Return values in a unit as doubles, the only type that the compiled source reads."""
     return np.ascontiguousarray(values, dtype=np.float64) / unit
 
 

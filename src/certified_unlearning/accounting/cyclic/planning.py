@@ -1,4 +1,4 @@
-"""The least steps, the least noise with which mini-batch Langevin unlearning meets a target."""
+"""The least steps and the least noise with which mini-batch Langevin unlearning meets a target."""
 
 import math
 from dataclasses import replace
@@ -15,22 +15,22 @@ from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
 MOST_ROUNDS = 1000
-"""Of a search for noise that converges geometrically, or not at all."""
+"""Iterations of a search for noise that converges geometrically, or not at all."""
 
 
 def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0, places: Places | None = None) -> int:
     """Return the least steps of one more request that meet the target of a stream.
 
     Args:
-        requests: The earlier ones, and the target.
-        records: Records removed by the next request.
-        minimum_steps: Where to count from.
-        places: Where the records lie; None for the worst places.
+        requests: The earlier requests and the target.
+        records: Number of records removed by the next request.
+        minimum_steps: The smallest number of steps considered.
+        places: Places of the records; None for the worst places.
 
     Raises:
-        ParameterError: Fewer records are left.
+        ParameterError: Fewer records remain.
         AssumptionError: The step size is too large.
-        InfeasibleError: Rounding alone takes the target, or more than 10^12 steps would be needed.
+        InfeasibleError: Rounding alone uses up the target, or more than 10^12 steps would be needed.
     """
     require_count(least=1, records=records)
     require_count(least=0, minimum_steps=minimum_steps)
@@ -63,12 +63,12 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
     Args:
         problem: The constants of a batch, as `stream.curve` takes them.
         schedule: Cycle, learning steps and requests; its own ``sigma`` does not matter.
-        epsilon: The target.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
 
     Raises:
         AssumptionError: The step size is too large.
-        InfeasibleError: Rounding takes too much at every scale.
+        InfeasibleError: Rounding costs too much at every scale.
     """
     target = mu_from_epsilon(epsilon, delta)
 
@@ -78,7 +78,7 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
     exact = replace(problem, rounding=EXACT)
     sigma = stream.largest_curve(exact, replace(schedule, sigma=1.0)).mu / target
     for _ in range(MOST_ROUNDS):
-        # But for the rounding of the noise itself mu falls like 1 / sigma, so this closes in from below.
+        # Except for the rounding of the noise itself, mu falls like 1 / sigma, so this converges from below.
         excess = mu(sigma) / target
         if excess <= 1:
             return sigma

@@ -1,15 +1,15 @@
 """Streams of removal requests to noisy gradient descent on cyclic mini-batches.
 
 Records are dealt once, without looking at them, into ``l`` batches of ``b``; step ``t`` uses batch ``(t - 1) mod l``.
-Learning takes ``T`` steps, request ``j`` zeroes or replaces its records in their places, ``K_j`` more steps carry on
-with the cycle. The model is compared with a run of the same steps in the same order whose data lacked all removed
+Learning takes ``T`` steps, request ``j`` zeroes or replaces its records in their places, and ``K_j`` more steps
+continue the cycle. The model is compared with a run of the same steps in the same order whose data lacked all removed
 records from the start: a step differs between the two in as many records of its batch as are removed *later*. That
-goes up and down from step to step, so nothing less than `pooling` is right.
+number goes up and down from step to step, so nothing simpler than `pooling` is correct.
 
-Where the places of records are unknown, the records of each request are taken to fill the batches visited last before
-the request, backwards. That is the worst: a difference of the same size in a later step is contracted as often or less
-and meets less noise, and no batch is visited more often. (Each request is placed without looking at the others, so a
-batch may count more than ``b`` records of several: an upper bound.)
+Where the places of records are unknown, the records of each request are assumed to fill the batches visited last before
+the request, backwards. This is the worst case: a difference of the same size in a later step is contracted no more
+often and meets less noise, and no batch is visited more often. (Each request is placed independently of the others, so
+a batch may count more than ``b`` records of several requests: an upper bound.)
 """
 
 import math
@@ -27,20 +27,20 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
 FORGOTTEN = 30.0
-"""Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
+"""Steps whose differences have faded by ``exp(-30)`` are combined into one distance, an upper bound."""
 MOST_COUNTED = 2 * 10**7
-"""Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
+"""Number of steps counted in one array; each temporarily takes up to 230 bytes of memory."""
 MOST_IN_ALL = 10**18
-"""More do not fit in the whole numbers that they are counted in; what takes longer to fade never does."""
+"""More steps do not fit in the integers that count them; what takes longer to fade never does."""
 STEPS_OF_PIECE = 10**6
-"""What all models tell is counted in pieces of so many steps, or of one request's."""
+"""The joint curve of all models is computed in pieces of this many steps, or of one request's steps."""
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return how well the model after the last request of a schedule can be told from a retrained one.
+    """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    Retrained: the same start and the same steps, of learning and of every request, in the same order, on data that
-    lacked all removed records from the start.
+    Retraining means the same start and the same steps, of learning and of every request, in the same order, on data
+    that lacked all removed records from the start.
 
     Args:
         problem: The constants of a *batch*: ``n`` is ``b``, and ``smoothness`` holds for the mean loss of every batch
@@ -49,7 +49,8 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
     Raises:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
-        AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, under which removed records
+            have no place.
         InfeasibleError: More than `MOST_COUNTED` steps have not faded, or there are more than `MOST_IN_ALL`.
     """
     check(problem, schedule)
@@ -58,7 +59,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
+    """Return the largest `curve` after any request of a schedule: no model was easier to distinguish."""
     check(problem, schedule)
     steps, requests, largest = Steps(problem, schedule.sigma), Requests.before(schedule), 0.0
     places = schedule.places or repeat(None)
@@ -69,9 +70,9 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return what an observer learns who keeps every published model, the learned one included.
+    """Return the curve for an observer that keeps every published model, including the learned one.
 
-    Given what was published so far, both runs go on from one point: blocks count each on its own, and their ``mu^2``
+    Given what was published so far, both runs continue from one point: each block counts on its own, and their ``mu^2``
     add up (adaptive composition of Gaussian DP).
 
     Args:
@@ -88,14 +89,14 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> GaussianCurve:
-    """Return `joint_curve` of a schedule whose requests are known; errors as there."""
-    # Before which step each model was published; learning begins with step 0.
+    """Return `joint_curve` of a schedule whose requests are known; raises the same errors."""
+    # The step before which each model was published; learning begins with step 0.
     learning_steps = int(schedule.learning_steps)
     ends = np.array((0, learning_steps, *schedule.steps), dtype=np.int64).cumsum()
     last = int(ends[-1])
     if last == 0:
         return GaussianCurve(0.0)
-    # As of the last model's steps, which are then counted already.
+    # The same window as for the last model's steps, which are then already counted.
     first = learning_steps - step.window if learning_steps > 2 * step.window else 0
     if not single_steps.takes(last - first):
         return GaussianCurve(_joint_mu_of_runs(requests, step, ends))
@@ -113,7 +114,7 @@ def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> G
 
 
 def _joint_mu_of_runs(requests: "Requests", step: "Steps", ends: Whole) -> float:
-    """Return what `joint_curve` does, of runs of steps that differ alike."""
+    """Return the result of `joint_curve` from runs of steps with equal differences."""
     begins, ends = ends[:-1], ends[1:]
     starts: Whole = np.where(ends - begins > 2 * step.window, ends - step.window, begins)
     some = ends > starts
@@ -140,7 +141,7 @@ def _joint_mu_of_runs(requests: "Requests", step: "Steps", ends: Whole) -> float
 
 
 def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
-    """Yield stretches that are together not too many steps to be counted in one array."""
+    """Yield groups of stretches whose steps fit in one array."""
     begin = 0
     while begin < len(starts):
         end = max(begin + 1, int(ends.searchsorted(starts[begin] + STEPS_OF_PIECE, side="right")))
@@ -149,20 +150,20 @@ def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
-    """Return where records lie that fill the batches of the last of so many steps, and of those before, backwards."""
+    """Return the places of records that fill the batches of the last of some steps, and of those before, backwards."""
     full, rest = divmod(records, cycle.batch_size)
     counts = [cycle.batch_size] * full + [rest] * (rest > 0)
     return tuple(((steps - 1 - back) % cycle.batches, count) for back, count in enumerate(counts))
 
 
 class Requests:
-    """What the requests of a schedule are, whatever the arithmetic: in how many records each step differs.
+    """The requests of a schedule, whatever the arithmetic: the number of records in which each step differs.
 
     Attributes:
         cycle: The mini-batches.
         pairs: A column for each batch of each request: the batch, the records there, the steps before the request.
-        records: How many records all remove.
-        steps: Steps before the last answer.
+        records: Number of records that all requests remove.
+        steps: Number of steps before the last answer.
     """
 
     def __init__(self, cycle: Cycle, pairs: Whole, records: int, steps: int) -> None:
@@ -172,7 +173,7 @@ class Requests:
 
     @classmethod
     def before(cls, schedule: Schedule) -> "Requests":
-        """Return what there is before the first request of a schedule that has a cycle."""
+        """Return the requests before the first one of a schedule that has a cycle."""
         assert schedule.cycle is not None
         return cls(schedule.cycle, np.empty((3, 0), dtype=np.int64), 0, int(schedule.learning_steps))
 
@@ -189,7 +190,7 @@ class Requests:
         return none._with(columns, sum(schedule.records), ends[-1])
 
     def after(self, records: int, answer: tuple[int, ...], places: Places | None) -> "Requests":
-        """Return the same with one more request, after these steps of the last one's answer; none before the first."""
+        """Return the requests with one more, after these steps of the last one's answer; 0 before the first one."""
         steps = self.steps + sum(answer)
         held = last_visited(self.cycle, records, steps=steps) if places is None else places
         return self._with([(batch, count, steps) for batch, count in held], self.records + records, steps)
@@ -199,21 +200,21 @@ class Requests:
         return Requests(self.cycle, np.concatenate([self.pairs, new], axis=1), records, steps)
 
     def differing(self, start: int, end: int) -> Array:
-        """Return in how many records each step from ``start`` to ``end`` differs.
+        """Return the number of records in which each step from ``start`` to ``end`` differs.
 
-        Those are the records of its batch that are removed later.
+        These are the records of its batch that are removed later.
 
         Raises:
-            InfeasibleError: They are too many to count.
+            InfeasibleError: There are too many steps to count.
         """
         latest = self._differing
-        # In exact arithmetic and as computed it is asked of one request.
+        # For one request this is called in exact arithmetic and as computed.
         if latest is None or latest[:2] != (start, end):
             latest = self._differing = (start, end, self._counted(start, end))
         return latest[2]
 
     def runs(self, start: int) -> tuple[Array, Array]:
-        """Return runs of steps from ``start`` to the last answer: how many, and in how many records they differ."""
+        """Return runs of steps from ``start`` to the last answer: their lengths and numbers of differing records."""
         latest = self._runs
         if latest is None or latest[0] != start:
             ends = np.array([self.steps - start])
@@ -234,7 +235,7 @@ class Requests:
         width = max(1, min(batches, steps))
         epochs = -(-steps // width)
         first = (batch - start) % batches
-        # Which of a batch's visits, counted from 0, is its last one; -1: none is.
+        # The last of a batch's visits, counted from 0; -1 if there is none.
         last = (np.minimum(until, end) - 1 - start - first) // batches
         some = last >= 0
         visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
@@ -245,16 +246,17 @@ class Requests:
 
 
 def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
-    """Return the runs of steps that differ in as many records.
+    """Return the runs of steps that differ in the same number of records.
 
     Args:
-        differing: In how many records each step differs; all that follow differ in none.
+        differing: Number of records in which each step differs; later steps differ in none.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
-        ends: The step after its last one; each is at most the next one's start, and the last one is past all that
-            differ.
+        ends: The step after its last one; each is at most the next stretch's start, and the last one is past all steps
+            that differ.
 
     Returns:
-        How many steps, in how many records; shape ``(runs,)``; and the number of each stretch's first run.
+        The number of steps and the number of differing records, shape ``(runs,)``; and the index of each stretch's
+        first run.
     """
     known = len(differing)
     begins = np.ones(known + 1, dtype=bool)
@@ -276,13 +278,13 @@ class Steps:
     Attributes:
         problem: The constants.
         agreeing: A step whose batch agrees.
-        of_a_record: By how much each differing record raises its sensitivity. More may differ than a batch holds.
-        window: In so many steps a difference has faded.
-        decays: What steps leave of a distance.
+        of_a_record: Increase of the sensitivity by each differing record. More may differ than a batch holds.
+        window: Number of steps after which a difference has faded.
+        decays: The factors by which steps shrink a distance.
     """
 
     def __init__(self, problem: Problem, sigma: float) -> None:
-        """Take the constants and the noise scale; errors as for `curve`."""
+        """Take the constants and the noise scale; raises the errors of `curve`."""
         self.problem = problem
         self.agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
         self.of_a_record = one.sensitivity - self.agreeing.sensitivity
@@ -291,18 +293,18 @@ class Steps:
         self.decays = single_steps.Decays(self.agreeing.contraction_gap)
 
     def sensitivities(self, records: Array) -> Array:
-        """Return those of steps that differ in so many records each."""
+        """Return the sensitivities of steps that differ in these numbers of records."""
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the most that two runs can be apart: every step differs in all records, for ever."""
+        """Return the largest distance between two runs: every step differs in all records, for ever."""
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 
     def before_answer(self, requests: Requests) -> Pool:
-        """Return what requests come to before the last one is answered."""
+        """Return the pooled effect of requests before the last one is answered."""
         steps = requests.steps
-        # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
+        # Steps slightly older than the window make no difference; keeping them avoids finding the visits again.
         start = steps - self.window if steps > 2 * self.window else 0
         distance = self.largest_distance(requests) if start else 0.0
         if steps > start and single_steps.takes(steps - start):
@@ -322,12 +324,12 @@ class Steps:
         )
 
     def answered(self, before: Pool, steps: tuple[int, ...]) -> float:
-        """Return ``mu`` after the steps of the last answer; there is none before the first request."""
+        """Return ``mu`` after the steps of the last answer, which do not exist before the first request."""
         return before.followed_by(*map(self.agreeing.lasting, steps)).mu()
 
 
 def check(problem: Problem, schedule: Schedule) -> None:
-    """Raise the errors of `curve` unless the schedule is one of such batches, and its steps can be counted."""
+    """Raise the errors of `curve` unless the schedule has such batches, and its steps can be counted."""
     if schedule.cycle is None:
         raise ParameterError("the schedule of mini-batches needs a cycle")
     if problem.n != schedule.cycle.batch_size:

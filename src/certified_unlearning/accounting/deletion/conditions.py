@@ -1,7 +1,7 @@
-"""Assumptions of the theorems on data deletion, checked: budgets, requests, and which theorems survive clipping.
+"""Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
 
-Source: Chourasia and Shah, Forget Unlearning (ICML 2023); which theorems survive clipping is derived: Lemmas F.3 and
-F.4, by which all would, are wrong (clipped gradients of a convex loss need be neither monotone nor a gradient).
+Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here: Lemmas F.3
+and F.4, by which all would, are wrong (clipped gradients of a convex loss need be neither monotone nor a gradient).
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
 
 
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
-    """Return which theorems hold for steps that follow such gradients, if their other conditions do.
+    """Return the theorems that hold for steps along such gradients, if their other conditions hold.
 
-    Of their statements on risk only those about the function whose gradients are followed.
+    Of their statements on risk, only those about the function whose gradients are followed hold.
 
     Raises:
         ParameterError: ``gradient_field`` is unknown.

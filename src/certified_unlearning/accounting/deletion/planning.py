@@ -1,17 +1,17 @@
-"""Data deletion by noisy gradient descent on convex losses: what is certified, and how many steps that takes.
+"""Data deletion by noisy gradient descent on convex losses: what is certified, and how many steps it takes.
 
 Source: Chourasia and Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023). A model is
 learned by ``K_A`` steps ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)`` from a Gaussian start;
-every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the model that was
-published. The model and nothing else is carried on. Two promises, Rényi divergences of one order ``alpha`` (the
-paper's ``q``): ``epsilon_dp``, of two data sets that differ in one *present* record; ``epsilon_dd``, of the model from
-one that never saw a *deleted* record: the reference of every bound here is the same run from the data with that record
+every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the published
+model. Only the model is carried on. There are two guarantees, Rényi divergences of one order ``alpha`` (the paper's
+``q``): ``epsilon_dp``, between two data sets that differ in one *present* record; ``epsilon_dd``, of the model from one
+that never saw a *deleted* record. The reference of every bound here is the same run on the data with that record
 replaced at the start, not retraining.
 
 In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser, ``smoothness`` is the paper's
 ``lambda + beta``, ``lipschitz`` its ``L`` (without the regulariser), and ``sensitivity(records)`` its ``2 L m / n``:
 bounds are about ``records`` records jointly, 1 for the paper's. `dynamics.corollary_1` is Theorem G.9, the divergence
-after any chain of calls for a record that stays; `dynamics.composition` is Theorem G.7, which needs no convexity.
+after any chain of calls for a remaining record; `dynamics.composition` is Theorem G.7, which needs no convexity.
 """
 
 import math
@@ -47,9 +47,9 @@ from certified_unlearning.accounting.shifted import interpolation as shifted
 from certified_unlearning.accounting.shifted.arithmetic import computed, langevin_floor
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# `simplified`: Theorem G.15 as stated. `tight`: the last line of its proof. The others are no claims of the paper.
+# `simplified`: Theorem G.15 as stated. `tight`: the last line of its proof. The others are not claims of the paper.
 # `doubled`: while both runs see the same data their drifts coincide, and the divergence falls twice as fast. `shifted`:
-# the same two phases by shifted interpolation, which no bound for all these losses and starts can be below.
+# the same two phases by shifted interpolation; no bound for all these losses and starts can be smaller.
 DeletionForm = Literal["simplified", "tight", "doubled", "shifted"]
 
 
@@ -76,16 +76,16 @@ def deletion_curve(
 
     ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with ``s`` the sensitivity and
     ``c = c' = lambda / 2`` (`simplified`), ``c = c' = lambda (1 - eta lambda / 2)`` (`tight`) or the latter with
-    ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that depends on no data and any
-    requests before, whatever their number and sizes, fixed in advance. It is symmetric in the two laws. Where the
-    problem counts rounding, no form is below `shifted` with rounding, which holds of the computed runs.
+    ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that depends on no data, and
+    after any number of earlier requests of any sizes, fixed in advance. It is symmetric in the two laws. Where the
+    problem counts rounding, no form is below `shifted` with rounding, which holds for the computed runs.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        steps: ``K``, steps since the deletion; may be infinite.
-        steps_before: Steps of learning and of all requests while the records were present; may be infinite.
-        records: Records deleted, jointly protected.
+        steps: Number ``K`` of steps since the deletion; may be infinite.
+        steps_before: Number of steps of learning and of all requests while the records were present; may be infinite.
+        records: Number of deleted records, jointly protected.
         form: See `DeletionForm`.
 
     Raises:
@@ -105,21 +105,22 @@ def adaptive_deletion_curve(
     records: int = 1,
     form: DeletionForm = "simplified",
 ) -> RenyiCurve:
-    """Return Theorem 4.3 made right for convex losses: requests may depend on observed models.
+    """Return a corrected Theorem 4.3 for convex losses: requests may depend on observed models.
 
     Between observed models requests are fixed, so `deletion_curve` (Theorem G.9 where no step was taken since) holds
     from *every* observed model on; the divergences add up. They are at most the printed ``epsilon_dd + p epsilon_dp``,
-    and bound the observed models and the released one jointly, so all later releases too: Theorem 4.1 does not.
-    Of `shifted` more is true: no test has an advantage above `soundness.gaussian_advantage` of it.
+    and bound the observed models and the released one jointly, so all later releases too: Theorem 4.1 does not. For
+    `shifted` more is true: no test has an advantage above its `soundness.gaussian_advantage`.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        learning_steps: ``K_A``; for records that came with a request, the steps of that request, and the clock starts
-            there.
-        request_steps: Steps of every request up to the one that deletes the records, which is the last.
-        observed: Which models requests may depend on, increasing: 0 is the learned one, ``j`` that after request ``j``.
-        records: Records deleted, jointly protected.
+        learning_steps: Number of learning steps, ``K_A``; for records that came with a request, the steps of that
+            request, from which counting starts.
+        request_steps: Numbers of steps of every request up to the last one, which deletes the records.
+        observed: The models that requests may depend on, increasing: 0 is the learned one, ``j`` the one after request
+            ``j``.
+        records: Number of deleted records, jointly protected.
         form: See `DeletionForm`.
 
     Raises:
@@ -142,20 +143,20 @@ def adaptive_deletion_curve(
 
 @dataclass(frozen=True)
 class DeletionPlan:
-    """How to learn and to answer requests (Theorem 5.1), and what is then certified, at the planned whole steps.
+    """How to learn and answer requests (Theorem 5.1), and what is certified, for whole numbers of steps.
 
     Attributes:
         problem: The constants with the step size, ``1 / (2 smoothness)``; adjacency ``replace``.
         sigma: Noise scale.
         start_variance: Variance of the Gaussian start in every coordinate.
         alpha: Rényi order.
-        learning_steps: ``K_A``.
-        deletion_steps: ``K``, of every request.
+        learning_steps: Number of learning steps, ``K_A``.
+        deletion_steps: Number of steps of every request, ``K``.
         epsilon_dp: Bounds the divergence for a present record, after any number of requests.
         epsilon_dd: Bounds the divergence for a deleted record, under requests fixed in advance.
-        risk_bound: The excess risk of every published model is at most this; None where steps were planned for
-            privacy alone.
-        gradient_field: What the steps follow.
+        risk_bound: Upper bound on the excess risk of every published model; None where steps were planned for privacy
+            alone.
+        gradient_field: The gradients that the steps follow.
     """
 
     problem: Problem
@@ -196,34 +197,35 @@ def plan_deletion(
     form: DeletionForm = "simplified",
     dtype: str | None = None,
 ) -> DeletionPlan:
-    """Return Theorem 5.1's plan: the least steps that certify deletion and, if asked for, the excess risk.
+    """Return Theorem 5.1's plan: the least steps that certify deletion and, if requested, the excess risk.
 
     ``eta = 1 / (2 smoothness)``, ``sigma^2 = 4 alpha L^2 / (lambda epsilon_dp n^2)``,
     ``K_A = 4 kappa log(epsilon_dp n^2 / (4 alpha d))`` and, in the form `simplified`,
-    ``K = 4 kappa log(max(epsilon_dp / epsilon_dd, 5 kappa, 8 epsilon_dp r^2 / (alpha d)))``; the latter two for the
-    risk only. Counts below 0 become 0.
+    ``K = 4 kappa log(max(epsilon_dp / epsilon_dd, 5 kappa, 8 epsilon_dp r^2 / (alpha d)))``; the last two terms are for
+    the risk only. Counts below 0 become 0.
 
     Args:
         n: Number of records.
-        dimension: ``d``.
-        lipschitz: ``L``, of each record's loss *without* its regulariser.
-        strong_convexity: ``lambda``, the weight of the regulariser ``lambda |theta|^2 / 2``.
-        smoothness: ``lambda + beta``, of each record's loss with its regulariser.
+        dimension: Number of parameters, ``d``.
+        lipschitz: Lipschitz constant ``L`` of each record's loss *without* its regulariser.
+        strong_convexity: Weight ``lambda`` of the regulariser ``lambda |theta|^2 / 2``.
+        smoothness: Smoothness ``lambda + beta`` of each record's loss with its regulariser.
         alpha: Rényi order, above 1.
         epsilon_dp: Target for present records.
         epsilon_dd: Target for deleted records, at most ``epsilon_dp``.
-        records: ``r``, the most records of one request; the deletion steps of a privacy-only plan do not depend on it.
-        certify_risk: Whether steps must suffice for the risk bound too.
-        gradient_field: What the steps follow. Of clipped gradients only ``clipped-convex`` are covered, and the risk
-            is then that of the convex function whose gradients they are, not of the loss.
-        form: Which bound the deletion steps are planned with.
-        dtype: ``float32`` or ``float64``: what rounding adds to logistic regression, on rows of norm ``lipschitz`` and
-            computed in that type, is counted; the promises then hold but for a total variation of
-            ``problem.rounding.failure`` a step. None: exact arithmetic, as in the theorem.
+        records: Largest number of records of one request, ``r``; the deletion steps of a privacy-only plan do not
+            depend on it.
+        certify_risk: Whether steps must suffice for the risk bound, too.
+        gradient_field: The gradients that the steps follow. Of clipped gradients only ``clipped-convex`` ones are
+            covered; the risk is then that of the convex function with these gradients, not of the loss.
+        form: The bound that the deletion steps are planned with.
+        dtype: ``float32`` or ``float64`` counts the rounding of logistic regression, on rows of norm ``lipschitz``, in
+            that type; the guarantees then hold except for a total variation of ``problem.rounding.failure`` per step.
+            None: exact arithmetic, as in the theorem.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
-            theorem does not survive the clipping, or the noise is so small that rounding breaks a promise.
+            theorem does not survive the clipping, or the noise is so small that rounding breaks a guarantee.
     """
     require_survival("Theorem 5.1", gradient_field)
     require_positive(smoothness=smoothness)
@@ -275,12 +277,12 @@ def _rate(problem: Problem, form: DeletionForm) -> float:
 
 
 def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionForm) -> float:
-    """Return what `linear_curve` takes: the divergence is ``alpha (sensitivity / sigma)^2`` times this time."""
+    """Return the factor for `linear_curve`: the divergence is ``alpha (sensitivity / sigma)^2`` times this time."""
     check_steps(steps)
     check_steps(steps_before)
     rate = _rate(problem, form)
     if form == "shifted":
-        # The factor is that of every number of records and every noise: here both cancel.
+        # The factor is the same for every number of records and every noise: both cancel here.
         exact = replace(problem, rounding=EXACT)
         return _mu(exact, problem.sensitivity(1), 1, steps, steps_before) ** 2 / 2
     since = 2 * rate if form == "doubled" else rate
@@ -289,9 +291,10 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
 
 
 def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
-    """Return the problem as logistic regression on rows of norm ``L`` is computed.
+    """Return the problem as it is computed for logistic regression on rows of norm ``L``.
 
-    It is the one on rows of norm 1 with all weights ``L`` times as large: step size, regulariser and noise follow.
+    It is the problem on rows of norm 1 with all weights ``L`` times as large; step size, regulariser and noise change
+    accordingly.
     """
     norm = problem.lipschitz
     unit = Problem(
@@ -312,7 +315,7 @@ def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before
 
 
 def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:
-    """Return what holds of computed runs: the larger of a bound on exact ones and of `shifted` with rounding."""
+    """Return the bound for computed runs: the larger of a bound on exact runs and `shifted` with rounding."""
     if problem.rounding == EXACT:
         return exact
     log_slope = 2 * math.log(math.hypot(*mus)) - math.log(2)

@@ -1,9 +1,9 @@
-"""Rényi bounds of noisy gradient descent on strongly convex losses: their rates, and the noise that they ask for.
+"""Rényi bounds of noisy gradient descent on strongly convex losses: their rates, and the noise that they require.
 
 Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and noisy gradient descent (NeurIPS
 2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``; every bound is linear in the
-order, ``alpha (S_g / (n sigma))^2 factor``, with the factor a time. ``S_g / n`` is ``problem.sensitivity(records)``,
-``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``.
+order, ``alpha (S_g / (n sigma))^2 factor``, where the factor is a time. ``S_g / n`` is
+``problem.sensitivity(records)``, ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``.
 """
 
 import math
@@ -42,14 +42,14 @@ def sharp_rate(problem: Problem) -> float:
 
 
 def least_sigma(problem: Problem, *, alpha: float, epsilon: float) -> float:
-    """Return the least ``sigma`` at which Corollary 1 is at most ``epsilon``, however many steps are taken.
+    """Return the least ``sigma`` at which Corollary 1 is at most ``epsilon`` for any number of steps.
 
-    Its limit is ``alpha (S_g / (n sigma))^2 / lambda``. The result is right to about 1e-15, and never too small.
+    Its limit is ``alpha (S_g / (n sigma))^2 / lambda``. The result is accurate to about 1e-15, and never too small.
 
     Args:
         problem: The constants.
         alpha: Rényi order, above 1.
-        epsilon: Target.
+        epsilon: Target epsilon.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -74,7 +74,7 @@ def linear_curve(sensitivity: float, sigma: float, factor: float) -> RenyiCurve:
     """Return the curve ``alpha (sensitivity / sigma)^2 factor``.
 
     Args:
-        sensitivity: Distance of the gradients of ``f_D`` and ``f_D'``.
+        sensitivity: Distance between the gradients of ``f_D`` and ``f_D'``.
         sigma: Noise scale.
         factor: A time, at least 0; may be infinite.
     """

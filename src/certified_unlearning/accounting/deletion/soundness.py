@@ -14,9 +14,9 @@ from certified_unlearning.accounting.deletion.rates import check_order
 def largest_advantage(epsilon: float, *, alpha: float) -> float:
     """Return Theorem 4.1 (Eq. 10): no test of the model released at the deletion has a larger advantage.
 
-    ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a = alpha``. Of the
-    *first* release after the deletion only, unless requests were fixed in advance or ``epsilon`` bounds what they
-    depended on and the release jointly, as `planning.adaptive_deletion_curve` does.
+    ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a = alpha``. This
+    holds for the *first* release after the deletion only, unless requests were fixed in advance, or ``epsilon`` jointly
+    bounds the release and what requests depended on, as `planning.adaptive_deletion_curve` does.
 
     Args:
         epsilon: The deletion bound; 0 for perfect deletion.

@@ -42,7 +42,7 @@ def certified_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: f
 
 
 class StepsForRisk(NamedTuple):
-    """Real numbers of steps, at least 0, that Theorem 5.1 asks of learning and of every request for its risk bound."""
+    """Real numbers of steps, at least 0, that Theorem 5.1's risk bound requires of learning and of every request."""
 
     learning: float
     deletion: float
@@ -58,7 +58,7 @@ def steps_for_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: f
         alpha: Rényi order, above 1.
         dimension: ``d``.
         epsilon: ``epsilon_dp``.
-        records: ``r``, the most records of one request.
+        records: Largest number of records of one request, ``r``.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0.

@@ -25,7 +25,7 @@ class DescentAccountant(Accountant):
     """An analysis of Descent-to-Delete.
 
     Attributes:
-        analyses: One for each variant.
+        analyses: One analysis for each variant.
     """
 
     analyses: Mapping[str, Analysis] = field(kw_only=True)
@@ -149,4 +149,4 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
         ),
     )
 }
-"""The only list of them; figures and tables keep this order."""
+"""All accountants of Descent-to-Delete; figures and tables keep this order."""

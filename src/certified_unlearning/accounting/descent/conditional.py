@@ -2,9 +2,9 @@
 
 The algorithm is `descent.shifted.published_state_curve`'s: every request continues, without noise, from the last
 published model ``w_(j-1)``, and publishes ``w_j = phi_j(w_(j-1)) + sigma Z_j``; learning publishes ``w_0``. That curve
-compares with a retrained model that was published, noised and continued at the same times. Here the retrained model
-has been trained once and noised once, as anybody would: then fed-back noise tells the two apart, more so the more
-parameters there are.
+compares with a retrained model that was published, noised and continued at the same times. Here the retrained model is
+trained once and noised once, as is natural. Then the noise that is fed back distinguishes the two models, and more so
+with more parameters.
 
 Derivation. The ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the optimum ``w*_j``, with projection on a
 ball or without, and removing ``b_j`` records moves it by at most ``Delta_j = sensitivity(b_j) / m``. So the distance
@@ -29,10 +29,10 @@ directions
 without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...`` a past that breaks the bound adds ``Q(E) <= 1``
 with its own weight.
 
-It speaks of the last model, and of requests that were fixed in advance. Computed phases may end up to
-``rounding_distance``, ``rho``, from exact ones: with the same noise the computed run is within ``e_j = gamma^(I_j)
-e_(j-1) + rho``, ``e_0 = rho``, of the exact one, and retraining within ``rho``; that makes ``mu`` larger by
-``(e_j + rho) / sigma``.
+The bound covers the last model, and requests that were fixed in advance. Computed phases may end up to
+``rounding_distance``, ``rho``, from exact ones: with the same noise the computed run is within
+``e_j = gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact one, and retraining within ``rho``; that makes ``mu``
+larger by ``(e_j + rho) / sigma``.
 """
 
 import math
@@ -52,12 +52,12 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
-# The part of delta that is spent on distances that may fail.
+# The part of delta spent on distance bounds that may fail.
 BETA_SHARE = 0.01
 
 
 class Conditions(TypedDict):
-    """Arguments of this module's functions besides requests and target, by name."""
+    """Arguments of this module's functions except requests and target, by name."""
 
     dimension: int
     learning_steps: float
@@ -66,13 +66,13 @@ class Conditions(TypedDict):
 
 
 def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
-    """Return what this module needs of learning from the origin, as it is computed.
+    """Return this module's arguments for learning from the origin, as it is computed.
 
     Args:
         problem: The constants.
         sigma: Standard deviation of the published noise.
-        dimension: ``d``.
-        learning_steps: ``T``.
+        dimension: Number of parameters, ``d``.
+        learning_steps: Number of learning steps, ``T``.
     """
     error = problem.rounding.step_error(math.sqrt(2 * problem.step_size) * sigma)
     return {
@@ -84,7 +84,7 @@ def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_st
 
 
 def fed_back_noise(dimension: int, delta: float) -> float:
-    """Return the norm, in standard deviations, of the noise that a first request has to let fade below ``mu``."""
+    """Return the norm, in standard deviations, of the noise that must fade below ``mu`` in a first request."""
     return math.sqrt(dimension) + _deviation(_shares(delta)[0])
 
 
@@ -100,27 +100,27 @@ def conditional_mu(
     beta: float,
     rounding_distance: float = 0.0,
 ) -> float:
-    """Return the ``mu`` of Gaussian DP that holds, given the past, for all pasts but a share ``beta``.
+    """Return the ``mu`` of Gaussian DP that holds, given the past, for all pasts except a share ``beta``.
 
-    ``(r_j + l_j sqrt(2 log(1/beta)) + e_j + gamma^T D + rho) / sigma``, see the module's docstring; the delta of it has
-    to be enlarged by ``beta``.
+    ``(r_j + l_j sqrt(2 log(1/beta)) + e_j + gamma^T D + rho) / sigma``, see the module's docstring; its delta must be
+    enlarged by ``beta``.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        sigma: Standard deviation of the published noise, of the learned model's too.
+        sigma: Standard deviation of the published noise, also for the learned model.
         dimension: ``d``, the number of parameters.
         records_per_request: ``b_1, b_2, ...``, or one size for all.
         steps_per_request: ``I_1, I_2, ...``.
-        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
-        starting_distance: ``D``, how far the start of learning is at most from the optimum, on any admissible data:
+        learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
+        starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
             ``2 R`` in a ball of radius ``R``, ``M / m`` from 0.
         beta: The share of pasts that may have a larger ``mu``.
-        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one, whatever it
-            started from; nothing of ``problem.rounding`` but its ``norm_excess`` is counted besides.
+        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one,
+            from any start. Of ``problem.rounding`` only ``norm_excess`` is counted in addition.
 
     Raises:
         ParameterError: More records are removed than there are.
-        AssumptionError: The step size is another one, or ``m = 0``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
     """
     require_probability(beta=beta)
     schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
@@ -143,22 +143,22 @@ def conditional_epsilon(
 ) -> float:
     """Return the epsilon at ``delta`` between the last published model and one that was retrained and noised once.
 
-    Two-sided. A hundredth of ``delta`` is spent on ``beta``, the rest on the Gaussian.
+    The bound is two-sided. A hundredth of ``delta`` is spent on ``beta``, the rest on the Gaussian.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        sigma: Standard deviation of the published noise, of the learned model's too.
+        sigma: Standard deviation of the published noise, also for the learned model.
         dimension: ``d``, the number of parameters.
         records_per_request: ``b_1, b_2, ...``, or one size for all.
         steps_per_request: ``I_1, I_2, ...``.
-        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
-        starting_distance: ``D``, see `conditional_mu`.
+        learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
+        starting_distance: Largest distance ``D`` from the optimum, see `conditional_mu`.
         delta: Strictly between 0 and 1.
-        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
+        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one.
 
     Raises:
         ParameterError: More records are removed than there are.
-        AssumptionError: The step size is another one, or ``m = 0``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
     """
     beta, gaussian_delta = _shares(delta)
     mu = conditional_mu(
@@ -193,23 +193,23 @@ def least_conditional_steps(
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        sigma: Standard deviation of the published noise, of the learned model's too.
+        sigma: Standard deviation of the published noise, also for the learned model.
         dimension: ``d``, the number of parameters.
-        records_per_request: ``b_1, b_2, ...`` of the earlier requests, none before the first one.
+        records_per_request: ``b_1, b_2, ...`` of the earlier requests; empty before the first one.
         steps_per_request: ``I_1, I_2, ...`` of the earlier requests.
-        next_records: Records removed by the next request.
-        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
-        starting_distance: ``D``, see `conditional_mu`.
-        epsilon: The target.
+        next_records: Number of records removed by the next request.
+        learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
+        starting_distance: Largest distance ``D`` from the optimum, see `conditional_mu`.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
-        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
+        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one.
 
     Returns:
-        The steps; 0 where the target is met without any.
+        The number of steps; 0 if the target is met without any.
 
     Raises:
-        ParameterError: Fewer records are left.
-        AssumptionError: The step size is another one, or ``m = 0``.
+        ParameterError: Fewer records remain.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
         InfeasibleError: No number of steps meets the target, or more than 10^12 would be needed.
     """
     beta, gaussian_delta = _shares(delta)
@@ -235,7 +235,7 @@ def least_conditional_steps(
         )
     if is_enough(0):
         return 0
-    # Where m = L one step forgets everything, and any estimate will do.
+    # If m = L, one step forgets everything, and any estimate will do.
     to_forget = distance_after(0).bound(beta) - rounding_distance
     rate = -NoisyPhase(1, contraction_gap(problem), 0.0, 0.0).log_decay
     estimate = math.log(to_forget / room) / rate if rate > 0 else math.inf
@@ -261,23 +261,24 @@ def least_conditional_sigma(
 ) -> float:
     """Return the least published noise with which a first request meets ``epsilon`` by `conditional_epsilon`.
 
-    ``mu`` falls with ``sigma`` towards ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, what feeding the noise back costs:
-    no noise makes up for too few steps. Else it is the root of a quadratic equation; what is returned meets the target.
+    ``mu`` falls with ``sigma`` towards ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, the cost of feeding the noise back:
+    no amount of noise makes up for too few steps. Otherwise the result is the root of a quadratic equation; the
+    returned value meets the target.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
         dimension: ``d``, the number of parameters.
-        records: How many the first request removes.
-        steps: ``I_1``, its steps.
-        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
-        starting_distance: ``D``, see `conditional_mu`.
-        epsilon: The target.
+        records: Number of records that the first request removes.
+        steps: Number of its steps, ``I_1``.
+        learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
+        starting_distance: Largest distance ``D`` from the optimum, see `conditional_mu`.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
-        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
+        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one.
 
     Raises:
         ParameterError: More records are removed than there are.
-        AssumptionError: The step size is another one, or ``m = 0``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
         InfeasibleError: The steps are too few for any noise.
     """
     beta, gaussian_delta = _shares(delta)
@@ -318,12 +319,12 @@ def least_conditional_sigma(
 
 
 class _Distance(NamedTuple):
-    """How far noiseless parameters are from the optimum.
+    """Distance of noiseless parameters from the optimum.
 
     Attributes:
-        root_mean_square: ``r_j``.
-        lipschitz: ``l_j``, in all noise published before.
-        rounding: ``e_j``.
+        root_mean_square: Root mean square ``r_j``.
+        lipschitz: Lipschitz constant ``l_j``, as a function of all noise published before.
+        rounding: Rounding error ``e_j``.
     """
 
     root_mean_square: float
@@ -331,7 +332,7 @@ class _Distance(NamedTuple):
     rounding: float
 
     def bound(self, beta: float) -> float:
-        """Return what the distance exceeds with probability ``beta`` at most."""
+        """Return the bound that the distance exceeds with probability at most ``beta``."""
         return self.root_mean_square + self.lipschitz * _deviation(beta) + self.rounding
 
 
@@ -348,7 +349,7 @@ def _last_distance(problem: Problem, schedule: Schedule, dimension: int, learned
     distance, removed = learned, 0
     for records, steps in zip(schedule.records, schedule.steps, strict=True):
         moved = _moved(problem, records, removed)
-        # Learning has the rounding of a phase.
+        # Learning has the rounding of one phase.
         distance = _answered(
             distance, _decay(problem, steps), moved, schedule.sigma, dimension, rounding_distance=learned.rounding
         )
@@ -368,7 +369,7 @@ def _answered(
 
 
 def _moved(problem: Problem, records: int, removed_before: int) -> float:
-    """Return ``Delta``, how far removing records moves the optimum at most."""
+    """Return ``Delta``, the largest move of the optimum by removing records."""
     gradients = problem.sensitivity(records, removed_before=removed_before)
     return gradients / problem.strong_convexity
 
@@ -379,7 +380,7 @@ def _decay(problem: Problem, steps: float) -> float:
 
 
 def _deviation(beta: float) -> float:
-    """Return what a standard Gaussian's Lipschitz function exceeds its mean by with probability ``beta`` at most."""
+    """Return the excess over its mean of a Gaussian's Lipschitz function, except with probability ``beta`` at most."""
     return math.sqrt(-2 * math.log(beta))
 
 
@@ -389,7 +390,7 @@ def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> f
 
 
 def _shares(delta: float) -> tuple[float, float]:
-    """Return ``beta`` and what it leaves of ``delta`` to the Gaussian."""
+    """Return ``beta``, and the rest of ``delta`` for the Gaussian."""
     require_probability(delta=delta)
     beta = BETA_SHARE * delta
     return beta, delta - beta

@@ -1,11 +1,10 @@
 """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), as Langevin unlearning's Appendix N states it.
 
-Plain gradient descent with ``eta = 2 / (L + m)``, projected on a ball, contracts by
-``gamma = (L - m) / (L + m)``; Gaussian noise of standard deviation ``sigma`` per coordinate is added on
-publication only.
+Plain gradient descent with ``eta = 2 / (L + m)``, projected onto a ball, contracts by ``gamma = (L - m) / (L + m)``;
+Gaussian noise of standard deviation ``sigma`` per coordinate is added on publication only.
 
-Both theorems are stated for adding or removing one record a request. Langevin unlearning applies them unchanged
-to replacement, and so does this module, to either adjacency: the values are *as published*, not derived here.
+Both theorems are stated for adding or removing one record per request. Langevin unlearning applies them unchanged to
+replacement, and so does this module, to either adjacency: the values are *as published*, not derived here.
 """
 
 import math
@@ -27,7 +26,7 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 from certified_unlearning.text import counted
 
-# How far rounding may move a step size or a number of steps away from its formula, relatively.
+# Relative deviation by rounding of a step size or a number of steps from its formula.
 ROUNDING = 1e-12
 
 
@@ -51,19 +50,19 @@ def descent_step_size(*, strong_convexity: float, smoothness: float) -> float:
 
 
 def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps: int) -> float:
-    """Return the published noise of Theorem N.1 (their Theorem 9): noiseless weights are kept secretly.
+    """Return the published noise of Theorem N.1 (their Theorem 9): noiseless weights are kept secret.
 
     ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. It needs
-    `least_learning_steps`, and assumes ``epsilon = O(log(1/delta))`` without naming the constant: not checked.
+    `least_learning_steps`. It assumes ``epsilon = O(log(1/delta))`` without naming the constant; this is not checked.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        epsilon: The target.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
-        steps: ``I``, the steps of each request, at least 1.
+        steps: Number of steps of each request, ``I``, at least 1.
 
     Raises:
-        AssumptionError: The step size is another one, or ``m = L``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = L``.
     """
     require_positive(epsilon=epsilon)
     require_probability(delta=delta)
@@ -73,9 +72,9 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
 
 
 def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps: int) -> float:
-    """Return the epsilon for which Theorem N.1 asks for ``sigma``: the inverse of `secret_state_sigma`.
+    """Return the epsilon for which Theorem N.1 requires ``sigma``: the inverse of `secret_state_sigma`.
 
-    As published for add/remove, applied to the problem's adjacency unchanged. Errors as there.
+    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged. Errors as there.
     """
     require_positive(sigma=sigma)
     require_probability(delta=delta)
@@ -87,26 +86,26 @@ def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps:
 def published_state_plan(
     problem: Problem, *, epsilon: float, delta: float, dimension: int, request_count: int
 ) -> PublishedStatePlan:
-    """Return steps and published noise of Theorem N.2 (their Theorem 28): no state but what was published.
+    """Return steps and published noise of Theorem N.2 (their Theorem 28): the only state is the published one.
 
     With ``l = 2 log(2/delta)``, request ``i`` runs ``I + log(log(4 d i / delta)) / log(1/gamma)`` steps,
 
         ``I >= log(sqrt(2 d) / ((1 - gamma) (sqrt(l + epsilon) - sqrt(l)))) / log(1/gamma)`` and
         ``sigma = 8 M gamma^I / (m n (1 - gamma^I) (sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon)))``.
 
-    ``I`` is the least whole number that the bound allows, in the steps and in sigma alike (MNIST 3 vs 8, spectral
+    ``I`` is the least whole number that the bound allows, in the steps as well as in sigma (MNIST 3 vs 8, spectral
     ``L``, epsilon = 1: ``I = 66``, sigma = 1.56e-4). The published code puts all steps of the request into sigma
     (8.09e-6), which the theorem does not allow. It needs `least_learning_steps`.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        epsilon: The target after every request.
+        epsilon: Target epsilon after every request.
         delta: Strictly between 0 and 1.
         dimension: ``d``, the number of parameters.
-        request_count: Number of requests, one record each.
+        request_count: Number of requests, of one record each.
 
     Raises:
-        AssumptionError: The step size is another one, or ``m = L``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = L``.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request_count=request_count)
@@ -119,7 +118,7 @@ def published_state_plan(
             price = published_state_price(problem, sigma=plan.sigma, epsilon=inner, delta=delta).epsilon
             if inner + price <= epsilon:
                 return plan
-            # A smaller epsilon may take more steps and less noise, so this may take several turns.
+            # A smaller epsilon may take more steps and less noise, so this may take several iterations.
             inner, share = min(epsilon - price, inner * (1 - share)), 2 * share
         raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
@@ -135,16 +134,16 @@ def published_state_plan(
 
 
 def extra_steps(problem: Problem, *, delta: float, dimension: int, request: int) -> float:
-    """Return what Theorem N.2 adds to ``I`` in a request, ``log(log(4 d i / delta)) / log(1/gamma)``.
+    """Return the steps that Theorem N.2 adds to ``I`` in a request, ``log(log(4 d i / delta)) / log(1/gamma)``.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
         delta: Strictly between 0 and 1.
         dimension: ``d``, the number of parameters.
-        request: ``i``, counted from 1.
+        request: Number of the request ``i``, counted from 1.
 
     Raises:
-        AssumptionError: The step size is another one, or ``m = L``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = L``.
     """
     require_probability(delta=delta)
     require_count(least=1, dimension=dimension, request=request)
@@ -154,20 +153,20 @@ def extra_steps(problem: Problem, *, delta: float, dimension: int, request: int)
 def published_state_epsilon(
     problem: Problem, *, sigma: float, delta: float, dimension: int, steps_per_request: Sequence[int]
 ) -> float:
-    """Return the epsilon for which Theorem N.2 asks for ``sigma``: the inverse of `published_state_plan`.
+    """Return the epsilon for which Theorem N.2 requires ``sigma``: the inverse of `published_state_plan`.
 
-    As published for add/remove, applied to the problem's adjacency unchanged.
+    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise.
         delta: Strictly between 0 and 1.
         dimension: ``d``, the number of parameters.
-        steps_per_request: Steps of the requests, one record each, in order.
+        steps_per_request: Numbers of steps of the requests, of one record each, in order.
 
     Raises:
-        AssumptionError: The step size is another one, ``m = L``, or a request has fewer steps than the theorem
-            needs for that epsilon.
+        AssumptionError: The step size is not `descent_step_size`, ``m = L``, or a request has fewer steps than the
+            theorem needs for that epsilon.
     """
     require_positive(sigma=sigma)
     require_counts("steps_per_request", steps_per_request, least=1)
@@ -193,7 +192,7 @@ def published_state_epsilon(
 
 
 def published_state_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
-    """Return what computed runs add to Theorem N.2, which knows exact ones only."""
+    """Return what computed runs add to Theorem N.2, which covers exact runs only."""
     if problem.rounding == EXACT:
         return FREE
     return triangle_price(descent_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
@@ -204,11 +203,11 @@ def least_learning_steps(problem: Problem, *, radius: float, steps: int) -> int:
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        radius: ``R``, of the ball that every step projects on.
-        steps: ``I``.
+        radius: Radius ``R`` of the ball that every step projects onto.
+        steps: Number of steps of each request, ``I``.
 
     Raises:
-        AssumptionError: The step size is another one, or ``m = L``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = L``.
     """
     require_positive(radius=radius)
     require_count(least=1, steps=steps)
@@ -227,16 +226,16 @@ def _bound_on_steps(problem: Problem, epsilon: float, delta: float, dimension: i
 
 
 def _residual_distance(problem: Problem, steps: int) -> float:
-    """Return ``M gamma^I / (m n (1 - gamma^I))``, or the least double, which is more, where it underflows."""
+    """Return ``M gamma^I / (m n (1 - gamma^I))``, or the least double, which is larger, where it underflows."""
     exponent = steps * _log_inverse_contraction(problem)
     share = math.exp(-exponent) / -math.expm1(-exponent)
     return max(problem.lipschitz / (problem.strong_convexity * problem.n) * share, sys.float_info.min)
 
 
 def _rounded_distance(problem: Problem, steps: int) -> float:
-    """Return `_residual_distance` with what computed steps add: Theorem N.1 hides 8 times that by its noise.
+    """Return `_residual_distance` plus the rounding of computed steps; the noise of Theorem N.1 hides 8 times that.
 
-    Two computed runs end within ``2 rho / (1 - gamma)`` of the points that exact ones would reach.
+    Two computed runs end within ``2 rho / (1 - gamma)`` of the points that exact runs would reach.
     """
     distance = _residual_distance(problem, steps)
     if problem.rounding == EXACT:

@@ -1,8 +1,8 @@
 """Descent-to-Delete with the least noise that its distances need, by shifted interpolation; see `interpolation`.
 
 The algorithm is `published`'s: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
-``gamma = (L - m) / (L + m)``, and noise on publication. Its theorems allow for more than four times the distance that
-an endless stream can have.
+``gamma = (L - m) / (L + m)``, and noise on publication. Its theorems allow more than four times the distance that an
+endless stream can have.
 """
 
 import math
@@ -35,23 +35,24 @@ def secret_state_mu(
 
         ``mu = Delta/sigma gamma^I (1 - gamma^(i I)) / (1 - gamma^I)`` after converged learning.
 
-    It speaks of request ``i``'s model only. The secret state is never noised, so every further publication that an
+    It covers the model of request ``i`` only. The secret state is never noised, so every further publication that an
     observer keeps adds its own ``mu^2``.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise.
-        steps: ``I``, the steps of each request, at least 1.
-        records_per_request: ``b``.
-        request: ``i``, counted from 1; infinite for a value that holds after every request of an endless stream.
-        learning_steps: ``T``; infinite for converged learning.
-        radius: None compares with retraining from the same start for as many steps in all, ``T + i I``. A number
-            ``R``, of the ball that every step projects on and that holds the start, compares with retraining for
-            ``T`` steps of its own: both are then near the optimum only, which adds
+        steps: Number of steps of each request, ``I``, at least 1.
+        records_per_request: Number of records of each request, ``b``.
+        request: Number of the request ``i``, counted from 1; infinite for a value that holds after every request of an
+            endless stream.
+        learning_steps: Number of learning steps, ``T``; infinite for converged learning.
+        radius: None compares with retraining from the same start for the same total number of steps, ``T + i I``. A
+            radius ``R``, of a ball that every step projects onto and that contains the start, compares with a separate
+            retraining of ``T`` steps. Both models are then only near the optimum, which adds
             ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
-        AssumptionError: The step size is another one, ``m = 0``, or an endless stream of removals.
+        AssumptionError: The step size is not `descent_step_size`, ``m = 0``, or an endless stream of removals.
     """
     require_positive(sigma=sigma)
     require_count(least=1, steps=steps)
@@ -85,20 +86,20 @@ def secret_state_history_mu(
     steps_per_request: Sequence[int],
     learning_steps: float = math.inf,
 ) -> float:
-    """Return `secret_state_mu` after requests of unequal sizes and unequal numbers of steps.
+    """Return `secret_state_mu` after requests of unequal sizes and numbers of steps.
 
     ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))``, ``Delta_b = 2 M b / (m n)``, after converged learning; compared with
-    retraining from the same start for as many steps in all.
+    retraining from the same start for the same total number of steps.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise.
         records_per_request: ``b_1, b_2, ...``, or one size for all.
         steps_per_request: ``I_1, I_2, ...``.
-        learning_steps: ``T``; infinite for converged learning.
+        learning_steps: Number of learning steps, ``T``; infinite for converged learning.
 
     Raises:
-        AssumptionError: The step size is another one, or ``m = 0``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
     """
     require_descent_step_size(problem)
     schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
@@ -115,9 +116,9 @@ def secret_state_sigma(
     learning_steps: float = math.inf,
     radius: float | None = None,
 ) -> float:
-    """Return the least published noise that gives ``mu``: the inverse of `secret_state_mu`; arguments and errors there.
+    """Return the least published noise that gives ``mu``: the inverse of `secret_state_mu`, with the same errors.
 
-    ``mu`` is proportional to ``1 / sigma``; `conversion.mu_from_epsilon` gives that of an epsilon.
+    ``mu`` is proportional to ``1 / sigma``; `conversion.mu_from_epsilon` gives the ``mu`` of an epsilon.
     """
     require_positive(mu=mu)
     mu_of_unit_noise = secret_state_mu(
@@ -140,22 +141,22 @@ def published_state_curve(
     records_per_request: int | Sequence[int] = 1,
     learning_steps: float = math.inf,
 ) -> GaussianCurve:
-    """Return the curve of the last published model, where each request continues from what was published.
+    """Return the curve of the last published model, where each request continues from the published model.
 
     The noise is fed back: a request is one macro-step, of contraction ``gamma^I`` and sensitivity
     ``(1 - gamma^I) Delta``, then noise. So the bound compares *only* with a retrained model that is published, noised
-    and continued at the same times. One that adds its noise once has another covariance, and epsilon can be ten times
-    as large: for it see `conditional`, or Theorem N.2 (`published.published_state_epsilon`).
+    and continued at the same times. A retrained model that is noised once has another covariance, and epsilon can be
+    ten times as large: see `conditional`, or Theorem N.2 (`published.published_state_epsilon`).
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
-        sigma: Standard deviation of the published noise, of the learned model's too.
-        steps_per_request: Steps of the requests, in order.
+        sigma: Standard deviation of the published noise, also for the learned model.
+        steps_per_request: Numbers of steps of the requests, in order.
         records_per_request: ``b``, or one number for each request.
-        learning_steps: ``T``; infinite for converged learning.
+        learning_steps: Number of learning steps, ``T``; infinite for converged learning.
 
     Raises:
-        AssumptionError: The step size is another one, or ``m = 0``.
+        AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
     """
     require_descent_step_size(problem)
     schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
@@ -166,7 +167,7 @@ def published_state_curve(
 def request_schedule(
     sigma: float, records_per_request: int | Sequence[int], steps_per_request: Sequence[int], learning_steps: float
 ) -> Schedule:
-    """Return the schedule of requests that are given as sequences, of any type."""
+    """Return the schedule of requests that are given as sequences of any type."""
     return Schedule(
         sigma=sigma,
         records_per_request=(
@@ -183,14 +184,14 @@ def _noiseless(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
 
 
 def _published(sigma: float) -> NoisyPhase:
-    """Return the noise that is added on publication."""
+    """Return the phase of the noise that is added on publication."""
     return NoisyPhase(1, 0.0, 0.0, sigma)
 
 
 def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[NoisyPhase]:
     """Return noiseless phases that lead to the largest distance after a request.
 
-    When a request's data have just changed it is ``Delta / (1 - gamma^I)``; then the request's steps follow.
+    The distance is ``Delta / (1 - gamma^I)`` when a request's data have just changed; the request's steps follow.
     """
     if problem.adjacency == "remove":
         raise AssumptionError(

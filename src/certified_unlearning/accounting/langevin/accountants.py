@@ -6,9 +6,9 @@
 ``shifted``    shifted interpolation: exact on quadratic losses for step sizes up to 2 / (L + m), exact conversion
 =============  ====================================================================================================
 
-Both ``lsi`` accountants speak of learning run to stationarity (`stationarity` says what a finite run adds to delta) and
-compare with a retrained model at stationarity. ``shifted`` compares with the same learning run for as many steps in
-all, whatever their number.
+Both ``lsi`` accountants assume learning to stationarity (see `stationarity` for what a finite run adds to delta) and
+compare with a retrained model at stationarity. ``shifted`` compares with the same learning run for the same total
+number of steps, whatever it is.
 """
 
 import math
@@ -27,7 +27,7 @@ from certified_unlearning.accounting.shifted.arithmetic import FREE, RoundingCos
 from certified_unlearning.errors import ParameterError
 
 AccountantName = str
-"""One of `ACCOUNTANTS`."""
+"""Name of one of `ACCOUNTANTS`."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class LangevinAccountant(Accountant):
     """How a schedule of noisy steps becomes a privacy curve, and the curve an epsilon.
 
     Attributes:
-        unlearning_curve: The unlearned model, after the last request of a schedule, against the retrained one.
-        curve_by_answer: The same for each number of steps of that request; None where each is found anew.
-        initial_curve: Learning alone, on data sets that differ in some records.
+        unlearning_curve: Curve of the unlearned model, after the last request of a schedule, against the retrained one.
+        curve_by_answer: The same for each number of steps of that request; None where each is computed anew.
+        initial_curve: Curve of learning alone, on data sets that differ in some records.
         contraction_gap: ``1 - c``, where a step multiplies ``mu`` by ``c`` and a Rényi divergence of order ``alpha`` by
             about ``c^(1 / alpha)``.
         conversion: How a Rényi curve is converted.
-        stationary: Whether it speaks of learning to stationarity, and so has to be paid for stopping earlier.
-        counts_rounding: Whether its curve counts rounding; otherwise the triangle does.
+        stationary: Whether it assumes learning to stationarity, so that stopping earlier adds to delta.
+        counts_rounding: Whether its curve counts rounding; otherwise the triangle inequality does.
     """
 
     noise_in_every_step = True
@@ -64,7 +64,7 @@ class LangevinAccountant(Accountant):
         return lambda steps: self.unlearning_curve(problem, schedule.answered_by(steps))
 
     def certified(self, problem: Problem, curve: PrivacyCurve, *, sigma: float, delta: float) -> "CertifiedRequest":
-        """Return what a curve of exact steps guarantees of computed ones, or one that counts rounding by itself."""
+        """Return the guarantee for computed steps from a curve of exact ones, or one that counts rounding itself."""
         epsilon = epsilon_of(curve, delta, conversion=self.conversion)
         if not self.counts_rounding:
             epsilon += rounding_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
@@ -132,14 +132,14 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
         ),
     )
 }
-"""The only list of them, from loose to tight; figures and tables keep this order."""
+"""All accountants of Langevin unlearning, from loose to tight; figures and tables keep this order."""
 
 
 def accountant_called(name: str) -> LangevinAccountant:
-    """Return the accountant of that name.
+    """Return the accountant with this name.
 
     Raises:
-        ParameterError: There is none.
+        ParameterError: There is no such accountant.
     """
     if name not in ACCOUNTANTS:
         raise ParameterError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {name!r}")
@@ -147,16 +147,16 @@ def accountant_called(name: str) -> LangevinAccountant:
 
 
 def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: AccountantName = "lsi") -> PrivacyCurve:
-    """Return how well the model after the last request of a schedule can be told from a retrained one.
+    """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    It speaks of that model only, not of all published models jointly (`interpolation.joint_curve` does), and of
-    requests fixed in advance. ``lsi`` and ``lsi-tight`` speak of learning to stationarity, whatever the schedule's
-    learning steps: what stopping earlier adds to delta is `stationarity.extra_delta`.
+    It covers that model only, not all published models jointly (see `interpolation.joint_curve`), and requests fixed in
+    advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, whatever the schedule's learning steps;
+    `stationarity.extra_delta` is the addition to delta for stopping earlier.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
-        accountant: Which analysis.
+        accountant: Name of the accountant.
 
     Raises:
         AssumptionError: The analysis needs another step size, or strong convexity.
@@ -169,7 +169,7 @@ def unlearning_epsilon(
 ) -> float:
     """Return an upper bound on epsilon between unlearned and retrained model after the last request of a schedule.
 
-    `unlearning_curve`, converted, and what rounding adds; arguments and errors as there.
+    This is the converted `unlearning_curve` plus rounding, with the same arguments and errors.
     """
     return certified(problem, schedule, delta=delta, accountant=accountant).epsilon
 
@@ -182,27 +182,27 @@ class CertifiedRequest(NamedTuple):
 
 
 def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName) -> CertifiedRequest:
-    """Return what holds after the last request of a schedule, with the rounding of the problem's arithmetic.
+    """Return the guarantee after the last request of a schedule, with the rounding of the problem's arithmetic.
 
-    `shifted` counts it as sensitivity, the others by `arithmetic.triangle_price`; arguments and errors as for
-    `unlearning_curve`.
+    `shifted` counts rounding as sensitivity, the others by `arithmetic.triangle_price`. Arguments and errors are those
+    of `unlearning_curve`.
     """
     method = accountant_called(accountant)
     return method.certified(problem, method.unlearning_curve(problem, schedule), sigma=schedule.sigma, delta=delta)
 
 
 def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
-    """Return what computed runs add to an analysis that knows exact ones only, ``lsi`` and ``lsi-tight``."""
+    """Return what computed runs add to an analysis of exact ones, ``lsi`` or ``lsi-tight``."""
     if problem.rounding == EXACT:
         return FREE
-    # Each run is one step error a step away from the exact one: half of what two runs are from each other.
+    # Each run is one step error per step away from the exact one: half the distance of two computed runs.
     return triangle_price(langevin_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
-    """Return what holds after every request: the largest epsilon, and the largest ``mu`` where all have one.
+    """Return the guarantee after every request: the largest epsilon, and the largest ``mu`` if all have one.
 
-    Each on its own: epsilons may be equal, 0 above all, where the ``mu`` are not.
+    The two maxima are taken separately: epsilons may be equal, in particular 0, where the ``mu`` differ.
     """
     mus = [each.mu for each in guarantees if each.mu is not None]
     return CertifiedRequest(max(each.epsilon for each in guarantees), max(mus) if len(mus) == len(guarantees) else None)
@@ -211,9 +211,9 @@ def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedReques
 def stream_guarantees(
     problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName = "lsi"
 ) -> list[CertifiedRequest]:
-    """Return what holds after each request of a schedule, of the model published then.
+    """Return the guarantee after each request of a schedule, for the model published then.
 
-    `certified` for the first requests of the schedule; arguments and errors as there.
+    This is `certified` for the first requests of the schedule, with the same arguments and errors.
     """
     return [
         certified(
@@ -241,9 +241,9 @@ def initial_epsilon(
         problem: The constants.
         sigma: Noise scale.
         delta: Strictly between 0 and 1.
-        records: ``S``.
-        learning_steps: ``T``; infinite for learning to stationarity.
-        accountant: Which analysis.
+        records: Number of records, ``S``.
+        learning_steps: Number of learning steps, ``T``; infinite for learning to stationarity.
+        accountant: Name of the accountant.
 
     Raises:
         AssumptionError: The analysis needs another step size, or strong convexity.

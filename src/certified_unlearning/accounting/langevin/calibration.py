@@ -13,16 +13,16 @@ from certified_unlearning.accounting.langevin.accountants import AccountantName,
 from certified_unlearning.errors import ParameterError
 
 MOST_REQUESTS = 1_000_000
-"""Of a stream that is planned: every request is a step of the accounting."""
+"""The largest number of requests of a planned stream: every request is a step of the accounting."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """Removal requests one after another.
+    """Successive removal requests.
 
     Attributes:
-        requests: How many.
-        records: Records removed by each.
+        requests: Number of requests.
+        records: Number of records removed by each request.
     """
 
     requests: int
@@ -48,13 +48,14 @@ class Calibration:
     """One accountant's calibration of a removal, and what it certifies.
 
     Attributes:
-        accountant: Its name.
-        records: Records removed by each request.
-        steps: Unlearning steps; of a stream a list, one number for each request.
+        accountant: Name of the accountant.
+        records: Number of records removed by each request.
+        steps: Number of unlearning steps; for a stream a list with one number for each request.
         sigma: Noise scale.
-        epsilon: Certified: an upper bound, after every request.
-        delta: The delta that it holds at.
-        mu: The same as Gaussian differential privacy, which holds at every delta; None where the accountant gives none.
+        epsilon: Certified epsilon, an upper bound after every request.
+        delta: The delta at which it holds.
+        mu: The same guarantee as Gaussian differential privacy, which holds at every delta; None where the accountant
+            gives none.
     """
 
     accountant: AccountantName
@@ -66,7 +67,7 @@ class Calibration:
     mu: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes by name; None, which JSON has, for an infinite epsilon or mu."""
+        """Return the attributes by name; None, for JSON, instead of an infinite epsilon or mu."""
         return {name: None if value == math.inf else value for name, value in dataclasses.asdict(self).items()}
 
 
@@ -89,12 +90,12 @@ def calibrate(
 ) -> Calibration:
     """Calibrate a removal with one accountant, after learning to stationarity.
 
-    Give all but one of ``records``, ``sigma``, ``steps`` and ``epsilon``. The one left out is planned: the most
-    records, the least noise, the least steps, or the epsilon that is certified. A ``stream`` takes the place of
-    ``records``, and with it ``steps`` or ``epsilon`` is left out (``steps`` are those of every request).
+    Give all but one of ``records``, ``sigma``, ``steps`` and ``epsilon``. The omitted one is planned: the most records,
+    the least noise, the least steps, or the certified epsilon. A ``stream`` replaces ``records``; then ``steps`` or
+    ``epsilon`` is omitted (``steps`` are those of every request).
 
     Raises:
-        ParameterError: More or less than one of them is left out.
+        ParameterError: Not exactly one of them is omitted.
         AssumptionError: The accountant needs another step size, or strong convexity.
         InfeasibleError: The target cannot be met.
     """
@@ -147,8 +148,8 @@ def recuperation(
 ) -> list[dict[str, Any]]:
     """Return certified epsilon after each number of unlearning steps, by every accountant, and the exact one.
 
-    The exact value is that of quadratic losses of curvature ``m`` whose gradients differ as much as allowed: nothing
-    smaller holds under the same assumptions.
+    The exact value is that of quadratic losses of curvature ``m`` whose gradients differ as much as allowed: no smaller
+    value holds under the same assumptions.
 
     Returns:
         Rows of `rows.BOUND_ROWS`.
@@ -199,8 +200,8 @@ def _row(bound: str, guarantee: str, source: str, steps: int, epsilon: float, mu
 def _exact_mu(problem: accounting.Problem, *, sigma: float, records: int, steps: int) -> float:
     """Return the distance of the two Gaussian laws in standard deviations, step by step from stationarity.
 
-    Means ``gap`` apart get nearer by ``|1 - eta m|`` a step; their variance, ``2 eta sigma^2 / (1 - (1 - eta m)^2)``,
-    stays.
+    Means ``gap`` apart get nearer by the factor ``|1 - eta m|`` per step; their variance,
+    ``2 eta sigma^2 / (1 - (1 - eta m)^2)``, stays.
     """
     contraction = abs(1 - problem.step_size * problem.strong_convexity)
     gap = problem.sensitivity(records) / problem.strong_convexity

@@ -6,7 +6,7 @@ divergence separately. Derivation:
 
 Let ``P`` be the model before the request, ``Q`` and ``R`` the stationary laws on the old and the new data,
 ``D_a(Q||R) <= A a`` both ways, and ``F(a)``, ``B(a)`` bounds on ``D_a(P||Q)`` and ``D_a(Q||P)``. Choose the exponents
-such that the order asked of these is ``b > a``. Then Prop. I.2 reads
+such that these bounds are needed at order ``b > a``. Then Prop. I.2 reads
 
     ``D_a(P||R) <= a (b - 1) / (b (a - 1)) F(b) + A a (b - 1) / (b - a)``      (``p = b / a``),
     ``D_a(R||P) <= A a b / (b - a) + B(b)``      (``q (a - 1/p) = b``, so ``p = (b - 1) / (b - a)``).
@@ -46,7 +46,7 @@ LEAST_X = 1e-9
 LARGEST_FORWARD_X = 1e3
 LARGEST_BACKWARD_X = 1.0
 SPACING = 0.01
-# How many of the results used last are kept, of about 120 kB each.
+# Number of recent results that are kept, of about 120 kB each.
 CACHED = 32
 
 
@@ -56,7 +56,7 @@ class _Ladder(NamedTuple):
     Attributes:
         x: The points, increasing.
         inverse_order: ``1 / a`` there.
-        slope: Its derivative by ``x``.
+        slope: Its derivative with respect to ``x``.
     """
 
     x: Array
@@ -68,7 +68,7 @@ class _Lines(NamedTuple):
     """Bounds ``U(x) <= scale / (x - offset)``, one for each rung, each array of the shape ``(rungs,)``.
 
     Attributes:
-        touch: Where each line is best, increasing.
+        touch: The points where each line is best, increasing.
         offset: ``o``, at least 0 and at most ``touch``.
         scale: ``V``, in units of the first request's ``A``.
     """
@@ -78,7 +78,7 @@ class _Lines(NamedTuple):
     scale: Array
 
 
-# What the lines depend on: the problem, the records of the requests so far and of the next one, the steps so far.
+# The arguments of the lines: the problem, the records of the requests so far and of the next one, the steps so far.
 _Key = tuple[Problem, tuple[int, ...], tuple[int, ...]]
 _CACHE: OrderedDict[_Key, tuple[_Lines, _Lines]] = OrderedDict()
 
@@ -87,8 +87,8 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
     """Return bounds on the Rényi divergence between the unlearned and the retrained model after the last request.
 
     Corollary 3.4 with the best Hölder exponents for each request, each order and each direction; for a single request
-    it is `lsi.curve`. What that assumes is assumed here; ``schedule.learning_steps`` is not used either. The lines
-    before the last request are cached: a planner asks for many schedules that differ in the last request only.
+    it is `lsi.curve`. The assumptions are those of `lsi.curve`; ``schedule.learning_steps`` is not used either. The
+    lines before the last request are cached, because planners try many schedules that differ in the last request only.
 
     Args:
         problem: The constants.
@@ -118,12 +118,12 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
 
 def _lines_before(problem: Problem, records: tuple[int, ...], earlier: tuple[int, ...]) -> tuple[_Lines, _Lines]:
-    """Return the forward and the backward lines for ``U_start`` of the request that comes after ``earlier``.
+    """Return the forward and the backward lines for ``U_start`` of the request after ``earlier``.
 
     Args:
         problem: The constants.
-        records: Of the earlier requests and of this one.
-        earlier: Steps of the earlier requests.
+        records: Numbers of records of the earlier requests and of this one.
+        earlier: Numbers of steps of the earlier requests.
     """
 
     def key(requests: int) -> _Key:
@@ -152,7 +152,7 @@ def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Line
     """Return the lines after one request's steps and the arrival of the next.
 
     Args:
-        lines: Those before the steps.
+        lines: The lines before the steps.
         ladder: Tangent points.
         exponent: ``E = eta m K``; the steps multiply by ``exp(-E / a)``.
         root: ``sqrt(A)`` of the request that arrives.

@@ -1,4 +1,4 @@
-"""Where Langevin learning starts, how long it takes to forget that, and what stopping earlier costs. Free of torch."""
+"""The start of Langevin learning, the time to forget it, and the cost of stopping earlier. It needs no PyTorch."""
 
 import math
 import sys
@@ -9,11 +9,11 @@ import numpy as np
 from certified_unlearning import accounting
 
 DELTA_SHARE = 0.01
-"""Share of delta that is left to pay for learning that stops before stationarity, where its steps are planned."""
+"""Share of delta reserved for learning that stops before stationarity, where its steps are planned."""
 
 
 def starting_std(*, sigma: float, strong_convexity: float) -> float:
-    """Return the standard deviation of a start that is ``C_LSI``-LSI, ``C_LSI = 2 sigma^2 / m``: its square root."""
+    """Return the standard deviation of a ``C_LSI``-LSI start: the square root of ``C_LSI = 2 sigma^2 / m``."""
     return sigma * math.sqrt(2 / strong_convexity)
 
 
@@ -27,11 +27,11 @@ def learned_steps(
         sigma: Noise scale.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
-        epsilon: The largest epsilon that is going to be certified.
-        delta: Of the guarantee.
+        epsilon: The largest epsilon that will be certified.
+        delta: Delta of the guarantee.
     """
     beta = _beta(epsilon, delta)
-    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi); so much total variation the two betas pay for as well.
+    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi); the two betas take as much total variation again.
     return accounting.learned_steps(
         problem, mu_tolerance=math.sqrt(2 * math.pi) * 2 * beta, **_start(problem, sigma, dimension, start, beta)
     )
@@ -48,7 +48,7 @@ def extra_delta(
     delta: float,
     beta: float | None = None,
 ) -> float:
-    """Return what learning for ``learning_steps`` only, not to stationarity, adds to delta.
+    """Return the addition to delta for learning for ``learning_steps`` only, not to stationarity.
 
     Args:
         problem: The constants.
@@ -57,8 +57,8 @@ def extra_delta(
         start: Mean of every coordinate of the start.
         learning_steps: ``T``.
         epsilon: The epsilon of the guarantee.
-        delta: Of the guarantee at stationarity.
-        beta: Probability with which each of the two random distances may be exceeded; None for a share of delta.
+        delta: Delta of the guarantee at stationarity.
+        beta: Probability that each of the two random distances is exceeded; None: a share of delta.
     """
     beta = _beta(epsilon, delta) if beta is None else beta
     distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start, beta))
@@ -75,7 +75,7 @@ class _Start(TypedDict):
 
 
 def _beta(epsilon: float, delta: float) -> float:
-    """Return the probability with which each of the two random distances to stationarity may be exceeded.
+    """Return the allowed probability that each of the two random distances to stationarity is exceeded.
 
     Both together take half of `DELTA_SHARE` of delta, as `accounting.extra_delta` counts them.
     """

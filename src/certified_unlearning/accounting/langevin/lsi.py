@@ -2,12 +2,12 @@
 
 Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), strongly convex case, ``C_LSI = 2 sigma^2 / m``
 (`theory.general` has the other two). A step is ``x <- x - eta grad f_D(x) + sqrt(2 eta) sigma N(0, I)``, then
-optionally a projection on a ball: ``sigma`` is not the per-step standard deviation, and the ball's radius enters none
+optionally a projection onto a ball. ``sigma`` is not the per-step standard deviation, and the ball's radius enters none
 of these bounds.
 
-All bounds are two-sided: they hold for both directions of the divergence. Assumed of the caller: requests fixed in
+All bounds are two-sided: they hold for both directions of the divergence. The caller must ensure: requests fixed in
 advance; a start that is itself ``C_LSI``-LSI (a point, or a Gaussian of variance at most ``2 sigma^2 / m``); and, for
-the unlearning bounds, learning run to stationarity (`stationarity` says what a finite run adds to delta).
+the unlearning bounds, learning to stationarity (see `stationarity` for what a finite run adds to delta).
 """
 
 import math
@@ -22,9 +22,9 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError
 
-# A request so many requests ago acts at orders above 2^56: neither its steps nor its Hölder factor change a double.
+# A request this many requests ago acts at orders above 2^56: neither its steps nor its Hölder factor change a double.
 RECENT_REQUESTS = 56
-# So many times smaller than another, in logarithms, 56 terms together do not change a double either.
+# Terms smaller than another by this factor, in logarithms, do not change a double either, even 56 of them together.
 LOG_NEGLIGIBLE = 42.0
 
 
@@ -33,8 +33,8 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
     The first request needs no triangle inequality: ``exp(-eta m K / alpha) eps0(alpha)`` (Theorem 3.2, case 3) with
     ``eps0`` as in `initial_curve`; then Corollary 3.4 (Hölder exponent 2). Both models are taken at stationarity:
-    ``schedule.learning_steps`` is not used. It speaks of the model after the last request only, not of all published
-    models jointly.
+    ``schedule.learning_steps`` is not used. It covers the model after the last request only, not all published models
+    jointly.
 
     Args:
         problem: The constants.
@@ -57,13 +57,13 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
     """Return bounds on the Rényi divergence between models learned on data that differ in ``records``.
 
     Theorem 3.3, strongly convex: ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta T))``; for other
-    adjacencies than ``replace`` with their sensitivity in the place of ``2 M S / n``.
+    adjacencies than ``replace``, with their sensitivity instead of ``2 M S / n``.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        records: ``S``.
-        learning_steps: ``T``; infinite for learning to stationarity.
+        records: Number of records, ``S``.
+        learning_steps: Number of learning steps, ``T``; infinite for learning to stationarity.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
@@ -82,15 +82,15 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
 def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCurve:
     """Return Corollary 3.4's bounds after a stream of requests, for any initial bounds and any recuperation.
 
-    Request ``s`` lets ``eps0_s(alpha) = A_s alpha`` in, and its steps multiply every bound by ``exp(-E_s / alpha)``:
+    Request ``s`` adds ``eps0_s(alpha) = A_s alpha``, and its steps multiply every bound by ``exp(-E_s / alpha)``:
 
     ``eps^(s)(alpha) = exp(-E_s / alpha) (alpha - 1/2) / (alpha - 1) (eps0_s(2 alpha) + eps^(s-1)(2 alpha))``,
 
     the first request without the triangle inequality: ``exp(-E_1 / alpha) eps0_1(alpha)``. For ``(alpha - 1) eps^(s)``
-    the factors ``(2^i alpha - 1/2) / (2^i alpha - 1)`` along the recursion cancel but for the last numerator: what
+    the factors ``(2^i alpha - 1/2) / (2^i alpha - 1)`` along the recursion cancel except for the last numerator: what
     enters ``j`` requests before the last adds ``alpha A (2^(j+1) alpha - 1) exp(-C_j / alpha)``, where ``C_j`` is the
     sum of ``E / 2^i`` over the requests it has passed, the one at ``i`` acting at the order ``2^i alpha``; the very
-    first request has ``2^j`` in place of ``2^(j+1)``. Logarithms, because ``2^j`` outgrows a double.
+    first request has ``2^j`` in place of ``2^(j+1)``. Logarithms are used because ``2^j`` overflows a double.
 
     Args:
         log_initial_per_order: ``log A_s``, shape ``(requests,)``.
@@ -102,19 +102,19 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
     passed = np.cumsum(exponents[::-1][:RECENT_REQUESTS] * 0.5**recent)
     subtracted = 0.5 ** np.minimum(recent + 1, len(ages) - 1)
     if len(ages) > RECENT_REQUESTS:
-        # One term for all that is older. Leaving out the steps taken before then only enlarges the bound.
+        # One term replaces all older requests. Leaving out the steps taken before then only enlarges the bound.
         older = np.logaddexp.reduce(log_weights[RECENT_REQUESTS:])
         log_weights = np.append(log_weights[:RECENT_REQUESTS], older)
         passed = np.append(passed, passed[-1])
         subtracted = np.append(subtracted, 0.0)
-        # What that term outweighs beyond rounding at alpha = 1, it outweighs at every order.
+        # What this term outweighs beyond rounding at alpha = 1, it outweighs at every order.
         matters = log_weights - passed >= older - passed[-1] - LOG_NEGLIGIBLE
         log_weights, passed, subtracted = log_weights[matters], passed[matters], subtracted[matters]
     numerators = np.stack([np.ones_like(subtracted), -subtracted])
 
     def log_divergence(alpha: Array) -> Array:
         log_terms = log_weights[:, np.newaxis] - np.multiply.outer(passed, 1 / alpha)
-        # Where nothing was learned all are minus infinity, and so must the sum be.
+        # If nothing was learned, all terms are minus infinity, and so must be the sum.
         largest = log_terms.max(axis=0, initial=-sys.float_info.max)
         terms, subtracted_terms = numerators @ np.exp(log_terms - largest)
         with np.errstate(divide="ignore"):
@@ -127,7 +127,7 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
 def stream_sensitivities(problem: Problem, records_per_request: int | Sequence[int], requests: int) -> Array:
     """Return `Problem.sensitivity` of each request of a stream, shape ``(requests,)``.
 
-    With adjacency ``remove`` every request meets fewer records than the one before: a record counts for more.
+    With adjacency ``remove`` every request meets fewer records than the previous one, so each record counts for more.
 
     Raises:
         ParameterError: The requests remove more records than there are, or than adjacency ``remove`` leaves.

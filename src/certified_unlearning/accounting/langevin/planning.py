@@ -1,7 +1,7 @@
-"""The least unlearning steps, the least noise, the most records that meet a target: for every accountant.
+"""The least unlearning steps, the least noise, and the most records that meet a target, for every accountant.
 
-Plans are made for learning to stationarity, but for `least_steps_after`. For ``shifted`` they then hold after any
-number of learning steps: fewer give less to unlearn, and retraining stops as early.
+Except in `least_steps_after`, plans are made for learning to stationarity. For ``shifted`` they then hold after any
+number of learning steps: with fewer there is less to unlearn, and retraining stops as early.
 """
 
 import math
@@ -29,7 +29,7 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
-# The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
+# The conversion searches orders up to 5e34, and the best one may be well above the least feasible one.
 LARGEST_EXCESS = 1e25
 # From the least positive sigma to the largest.
 MOST_DOUBLINGS = 2200
@@ -54,16 +54,16 @@ def least_steps(
 ) -> int:
     """Return the least number of unlearning steps after which the certified epsilon is at most ``epsilon``.
 
-    Langevin unlearning, Algorithm 5, solved exactly. 0 where learning itself already meets the target.
+    Langevin unlearning, Algorithm 5, solved exactly. The result is 0 if learning itself already meets the target.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        epsilon: The target.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
         records: Number of records removed at once.
-        minimum_steps: Where to count from (the paper counts from 1).
-        accountant: Which analysis.
+        minimum_steps: The smallest number of steps considered (1 in the paper).
+        accountant: Name of the accountant.
 
     Raises:
         AssumptionError: The analysis needs another step size, or strong convexity.
@@ -100,12 +100,12 @@ def least_stream_steps(
     Args:
         problem: The constants.
         sigma: Noise scale.
-        epsilon: The target after every request.
+        epsilon: Target epsilon after every request.
         delta: Strictly between 0 and 1.
-        records_per_request: Records removed by each request.
+        records_per_request: Number of records removed by each request.
         requests: Number of requests.
-        minimum_steps: Where to count from (the paper counts from 1).
-        accountant: Which analysis.
+        minimum_steps: The smallest number of steps considered (1 in the paper).
+        accountant: Name of the accountant.
 
     Raises:
         AssumptionError: The analysis needs another step size, or strong convexity.
@@ -134,22 +134,22 @@ def least_steps_after(
     minimum_steps: int = 0,
     accountant: AccountantName = "lsi",
 ) -> PlannedRequest:
-    """Return the least steps of one more request that meet the target, given the requests before.
+    """Return the least steps of one more request that meet the target, given the earlier requests.
 
-    What it certifies is `unlearning_epsilon` of the schedule with that request: for ``shifted`` after the schedule's
-    own number of learning steps, for the others always after learning to stationarity.
+    The certified epsilon is `unlearning_epsilon` of the schedule with that request: for ``shifted`` after the
+    schedule's own number of learning steps, for the others always after learning to stationarity.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, records and steps of the earlier requests; none before the first request.
-        records: Records removed by the next request.
-        epsilon: The target.
+        records: Number of records removed by the next request.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
-        minimum_steps: Where to count from (the paper counts from 1).
-        accountant: Which analysis.
+        minimum_steps: The smallest number of steps considered (1 in the paper).
+        accountant: Name of the accountant.
 
     Raises:
-        ParameterError: Fewer records are left.
+        ParameterError: Fewer records remain.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
     """
@@ -175,10 +175,10 @@ def least_sigma(
     Args:
         problem: The constants.
         steps: Number of unlearning steps.
-        epsilon: The target.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
         records: Number of records removed at once.
-        accountant: Which analysis.
+        accountant: Name of the accountant.
 
     Raises:
         AssumptionError: The analysis needs another step size, or strong convexity.
@@ -186,7 +186,7 @@ def least_sigma(
     """
     target = _Target(problem, accountant, epsilon, delta)
     schedule = Schedule(sigma=1.0, records_per_request=records, steps=(steps,))
-    # Where even the least double would do, it is what is returned.
+    # If even the least double suffices, it is returned.
     sigma = max(target.noise_factor_needed(schedule), sys.float_info.min)
     if problem.rounding != EXACT:
         sigma = _with_room_for_rounding(target, replace(schedule, sigma=sigma))
@@ -198,10 +198,10 @@ def least_sigma(
 
 
 def _with_room_for_rounding(target: "_Target", schedule: Schedule) -> float:
-    """Return a noise scale that meets the target with what rounding costs at that scale, from a smaller one on.
+    """Return a noise scale that meets the target including the rounding at that scale, starting from a smaller one.
 
     Raises:
-        InfeasibleError: Rounding takes too much at every scale.
+        InfeasibleError: Rounding costs too much at every scale.
     """
     sigma = schedule.sigma
     for _ in range(MOST_DOUBLINGS):
@@ -234,9 +234,9 @@ def most_records(
         problem: The constants.
         sigma: Noise scale.
         steps: Number of unlearning steps.
-        epsilon: The target.
+        epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
-        accountant: Which analysis.
+        accountant: Name of the accountant.
 
     Returns:
         ``S``, at most ``n`` (with adjacency ``remove``: at most ``n - 1``).
@@ -283,7 +283,7 @@ def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int
 
 @dataclass(frozen=True)
 class _Target:
-    """An (epsilon, delta) to meet, by one accountant's reckoning."""
+    """An (epsilon, delta) target, and the accountant that computes epsilon."""
 
     problem: Problem
     accountant: AccountantName
@@ -299,7 +299,7 @@ class _Target:
         return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
 
     def steps_needed(self, curve: PrivacyCurve, schedule: Schedule) -> float:
-        """Return how many steps after those of a curve meet the target, a real number that is right up to rounding."""
+        """Return how many steps after those of a curve meet the target: a real number, exact up to rounding."""
         gap = accountant_called(self.accountant).contraction_gap(self.problem)
         if isinstance(curve, RenyiCurve):
             # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
@@ -319,12 +319,12 @@ class _Target:
         return float(log_least) / -log_decay
 
     def noise_factor_needed(self, schedule: Schedule) -> float:
-        """Return by what factor on all noise the target is just met, right up to rounding."""
+        """Return the factor on all noise at which the target is just met, exact up to rounding."""
         curve = accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
         # mu is proportional to 1 / sigma, a Rényi divergence to 1 / sigma^2 at every order.
         if isinstance(curve, RenyiCurve):
             return math.exp(self._least_over_orders(curve, schedule, lambda _, log_ratio: log_ratio) / 2)
-        # But for the rounding of the noise itself, which grows with it.
+        # Except for the rounding of the noise itself, which grows with the noise.
         relative = 0.0 if self.problem.rounding == EXACT else langevin_floor(self.problem).relative
         self._require_room(relative, schedule.sigma)
         return (curve.mu - relative) / (self._mu - relative)
@@ -335,10 +335,10 @@ class _Target:
         return mu_from_epsilon(self.epsilon, self.delta)
 
     def _floor(self, sigma: float) -> float:
-        """Return the mu that rounding costs however many steps are taken.
+        """Return the mu that rounding costs for any number of steps.
 
         Raises:
-            InfeasibleError: It is above the target.
+            InfeasibleError: The cost is above the target.
         """
         if self.problem.rounding == EXACT:
             return 0.0
@@ -360,8 +360,8 @@ class _Target:
 
         Args:
             curve: Upper bounds on Rényi divergences.
-            schedule: What they speak of.
-            requirement: Maps orders, and the logarithm of divergence over room there, to what has to be minimised.
+            schedule: The schedule of the bounds.
+            requirement: Maps orders, and the logarithm of divergence over room there, to the quantity to minimise.
         """
         log_inverse_delta = -math.log(self.delta)
         if log_inverse_delta / self.epsilon > LARGEST_EXCESS:

@@ -1,9 +1,9 @@
-"""How far a finite learning run is from stationarity, and what that adds to delta.
+"""The distance of a finite learning run from stationarity, and what it adds to delta.
 
-The unlearning bounds of `lsi` speak of a learner and a retrained model that have reached their stationary laws. Two
-runs of the same noisy gradient steps from starts ``Delta`` apart are ``mu``-Gaussian-DP (shifted interpolation: Bok,
-Su, Altschuler, ICML 2024), with ``mu`` falling by at least ``c = 1 - eta m`` a step; one of the two may start at
-stationarity.
+The unlearning bounds of `lsi` assume that learned and retrained model have reached their stationary laws. Two runs of
+the same noisy gradient steps from starts ``Delta`` apart are ``mu``-Gaussian-DP (shifted interpolation: Bok, Su,
+Altschuler, ICML 2024), with ``mu`` falling by at least the factor ``c = 1 - eta m`` per step; one of the two may start
+at stationarity.
 """
 
 import math
@@ -38,7 +38,7 @@ def learned_steps(
         start_norm: Norm of the start, or of its mean.
         start_std: Standard deviation of each coordinate of the start; 0 for a fixed one.
         mu_tolerance: The largest ``mu``.
-        beta: Probability with which each of the random distances may fail (see `starting_distance`).
+        beta: Probability that each of the bounds on random distances fails (see `starting_distance`).
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
@@ -66,15 +66,15 @@ def learned_steps(
 def starting_distance(
     problem: Problem, *, sigma: float, dimension: int, start_norm: float, start_std: float, beta: float
 ) -> float:
-    """Return how far the start and a draw from the stationary law are apart at most, up to ``beta``.
+    """Return the largest distance between the start and a draw from the stationary law, up to ``beta``.
 
     ``||x_0|| + M/m + r``: the optimum lies within ``M/m`` of 0, because there the regulariser's gradient ``m x``
     balances data-loss gradients of norm at most ``M``; a stationary draw lies within
     ``r = tau / sqrt(1 - c^2) (sqrt(d) + sqrt(2 log(1/beta)))`` of the optimum with probability at least ``1 - beta``,
     where ``tau = sqrt(2 eta) sigma`` and ``c = 1 - eta m`` (its mean square is at most ``tau^2 d / (1 - c^2)``, and it
     concentrates like a Gaussian). A random start ``N(mean, start_std^2 I)`` adds
-    ``start_std (sqrt(d) + sqrt(2 log(1/beta)))``, which fails with a ``beta`` of its own: the total is ``beta`` for a
-    fixed start, ``2 beta`` for a random one.
+    ``start_std (sqrt(d) + sqrt(2 log(1/beta)))``, which fails with its own ``beta``: the total is ``beta`` for a fixed
+    start, ``2 beta`` for a random one.
 
     Args:
         problem: The constants. All strong convexity must come from a regulariser ``(m/2) ||x||^2``.
@@ -82,7 +82,7 @@ def starting_distance(
         dimension: ``d``, the number of parameters.
         start_norm: ``||x_0||``, or the norm of the start's mean.
         start_std: Standard deviation of each coordinate of the start; 0 for a fixed one.
-        beta: Probability with which each of the random distances may fail.
+        beta: Probability that each of the bounds on random distances fails.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
@@ -100,8 +100,8 @@ def starting_distance(
 def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
     """Return the ``mu`` of Gaussian DP between two runs on the same data from starts ``distance`` apart.
 
-    ``c^T Delta sqrt((1 - c^2) / (1 - c^(2T))) / tau`` (shifted interpolation with no sensitivity and starting
-    distance ``Delta``); infinite for 0 steps. An upper bound, exact on quadratics of curvature ``m``.
+    ``c^T Delta sqrt((1 - c^2) / (1 - c^(2T))) / tau`` (shifted interpolation with no sensitivity and starting distance
+    ``Delta``); infinite for 0 steps. It is an upper bound, exact on quadratics of curvature ``m``.
 
     Args:
         problem: The constants.
@@ -122,7 +122,7 @@ def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) 
 
 
 def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
-    """Return what must be added to a delta that was derived for stationary laws, because learning was finite.
+    """Return the addition to a delta derived for stationary laws, because learning was finite.
 
     ``(epsilon, delta)`` for stationary laws is ``(epsilon, delta + tv (1 + e^epsilon))`` for those after ``T`` steps,
     ``tv = 2 Phi(mu/2) - 1 + betas``. Derivation:
@@ -130,15 +130,15 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
     Let ``nu_T``, ``nu'_T`` be the laws of the learned and of the retrained model, after at least ``T`` steps each, and
     ``nu``, ``nu'`` the stationary ones. Where start and stationary draw lie within `starting_distance` (all but a
     probability ``betas``) the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity, ``TV(nu_T, nu) <= tv``, and
-    likewise ``TV(nu'_T, nu') <= tv``. Unlearning, all requests in a row too, is a Markov kernel ``U``, which enlarges
-    no total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``
+    likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a Markov kernel ``U``, which
+    enlarges no total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``
 
         ``nu_T U(E) <= nu U(E) + tv <= e^epsilon nu'(E) + delta + tv <= e^epsilon (nu'_T(E) + tv) + delta + tv``,
         ``nu'_T(E) <= nu'(E) + tv <= e^epsilon nu U(E) + delta + tv <= e^epsilon (nu_T U(E) + tv) + delta + tv``.
 
     Args:
         mu: `residual_mu` after learning.
-        betas_total: Total probability with which the starting distance may fail: ``beta`` for a fixed start,
+        betas_total: Total probability that the bound on the starting distance fails: ``beta`` for a fixed start,
             ``2 beta`` for a random one.
         epsilon: The epsilon of the guarantee at stationarity.
 

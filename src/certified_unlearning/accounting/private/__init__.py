@@ -1,6 +1,6 @@
 """Differential privacy: noise, its composition, selections, and what private learners of linear models guarantee.
 
-`plan.PrivatePlan` says what a plan is. To add one, write its module beside the others and put it into `PLANS`.
+`plan.PrivatePlan` is the base of plans. To add one, write its module next to the others and list it in `PLANS`.
 """
 
 from certified_unlearning.accounting.private.learners import LEARNERS
@@ -26,11 +26,11 @@ PLANS: dict[str, type[PrivatePlan]] = {**LEARNERS, **{kind.name: kind for kind i
 
 
 def plan_of(constants: PlanConstants) -> PrivatePlan:
-    """Return the plan with these constants; what plays no part in privacy may be another than was run.
+    """Return the plan with these constants; values that do not affect privacy may differ from those that were run.
 
     Raises:
         ParameterError: There is no such plan.
-        AssumptionError: What its privacy needs does not hold.
+        AssumptionError: A condition of its privacy does not hold.
     """
     if constants.selection in SELECTIONS:
         return learner_of(constants)

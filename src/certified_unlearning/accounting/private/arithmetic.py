@@ -1,10 +1,10 @@
-"""What float64 adds to the sensitivity of gradients and minimisers of linear scores.
+"""How float64 increases the sensitivity of gradients and minimisers of linear scores.
 
-Two runs on neighbouring records compute gradients that are each off by up to ``rho``: what one record moves is then
-at most the exact sensitivity and ``2 rho``. Notation and bounds of inner products are those of
+Two runs on neighbouring records compute gradients that are each off by up to ``rho``: one record then moves them by at
+most the exact sensitivity plus ``2 rho``. Notation and bounds of inner products are those of
 `accounting.residual.rounding`: a score is off by ``gamma_d X |w|``, its slope by ``H`` times that and by a few
-roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that were scaled down to norm ``X`` are longer
-by a factor ``1 + (d + 8) u`` at most. A squared loss may be computed from ``X'X / n``: the same bound holds.
+roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that were scaled down to norm ``X`` have norm at
+most ``1 + (d + 8) u`` times that. A squared loss may be computed from ``X'X / n``: the same bound holds.
 
 Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise but with
 probability `failure`. Rounding of a sum is a function of the sum. Both displace where the next step starts, by up to
@@ -26,21 +26,21 @@ _INTERPLAY = 1.01
 
 
 def row_excess(features: int) -> float:
-    """Return how much longer than its bound a row may be that was scaled down to it, relatively."""
+    """Return the relative excess over its bound of a row's norm that was scaled down to it."""
     return (features + 8) * UNIT
 
 
 def gradient_error(
     *, n: int, features: int, row_norm: float, slope: float, smoothness: float, weight_norm: float
 ) -> float:
-    """Return ``rho``, how far in norm a computed mean gradient may be from the exact one.
+    """Return ``rho``, the largest distance in norm of a computed mean gradient from the exact one.
 
     Args:
         n: Number of records.
-        features: Columns of a row.
-        row_norm: ``X``.
+        features: Number of columns of a row.
+        row_norm: Largest norm ``X`` of a row.
         slope: The largest ``|phi'|`` on these rows and weights.
-        smoothness: ``H``.
+        smoothness: Smoothness ``H``.
         weight_norm: Largest norm of weights.
     """
     require_count(least=1, n=n, features=features)
@@ -55,7 +55,7 @@ def gradient_error(
 
 
 def displaced(*, features: int, noise_std: float, weight_norm: float) -> float:
-    """Return how far stored weights may be from an exact step's end.
+    """Return the largest distance of stored weights from an exact step's end.
 
     Args:
         features: Number of weights.
@@ -67,12 +67,12 @@ def displaced(*, features: int, noise_std: float, weight_norm: float) -> float:
 
 
 def failure(features: int, releases: int) -> float:
-    """Return the probability that some noise is longer than is supposed here."""
+    """Return the probability that some noise has a larger norm than assumed here."""
     return releases * (features + 4) * FAILURE
 
 
 def moved(sensitivity: float, error: float) -> float:
-    """Return how far one record moves what is computed: the exact sensitivity and twice the error; rounded up."""
+    """Return how far one record moves a computed value: the exact sensitivity plus twice the error; rounded up."""
     if not math.isfinite(error):
         return math.inf
     return (sensitivity + 2 * error) * OUTWARD

@@ -1,12 +1,12 @@
-"""What a private learner guarantees: of one record, and of several that are deleted later.
+"""What a private learner guarantees, for one record and for several that are deleted later.
 
-A learner that never depended much on anybody answers every deletion by doing nothing. One record: its model is
-``mu``-Gaussian DP, and where a selection on other records follows, whoever is among those meets that selection's pure
-epsilon alone: parts of a learner that read disjoint records guarantee the *maximum* of what each does.
+A learner that never depended much on any record answers every deletion by doing nothing. One record: its model is
+``mu``-Gaussian DP. Where a selection on other records follows, the guarantee for those records is that selection's pure
+epsilon alone: parts of a learner that read disjoint records guarantee the *maximum* of their epsilons.
 
 Several records: Gaussian DP of a group of ``k`` is ``k mu``, exactly (Dong, Roth and Su, 2022, Theorem 2.14), pure DP
-``k epsilon``. Of ``k`` records, ``j`` may be among those that are learned from and the others among those that select:
-then both compose.
+``k epsilon``. Of ``k`` records, ``j`` may be among the learning records and the others among the selecting ones: then
+both compose.
 """
 
 import math
@@ -26,17 +26,17 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 GROUPS = (1, 2, 5, 10, 100)
-"""Numbers of deleted records that certificates speak of."""
+"""Numbers of deleted records for which certificates state epsilons."""
 LARGEST_EXPONENT = 700.0
 AGREEMENT = 1e-9
-"""How far, relatively, a recomputed epsilon may be above the one that was asked: the recomputed one is stated."""
+"""Relative excess of a recomputed epsilon over the requested one; the recomputed one is stated."""
 
 
 class Guarantee(ABC):
-    """A privacy guarantee, for a relation that is named beside it.
+    """A privacy guarantee, for a relation that is named elsewhere.
 
     Attributes:
-        mu: Of all Gaussian releases together; None where there is none.
+        mu: ``mu`` of all Gaussian releases together; None if there are none.
         selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without.
     """
 
@@ -49,11 +49,11 @@ class Guarantee(ABC):
 
         Args:
             delta: Strictly between 0 and 1.
-            records: ``k``, in how many records two data sets differ.
+            records: Number ``k`` of records in which two data sets differ.
         """
 
     def deletions(self, epsilon: float, delta: float) -> int:
-        """Return how many deleted records a model covers with no work: the most whose epsilon is at most this one."""
+        """Return the number of deletions that a model covers without work: the most with at most this epsilon."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
             raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")
@@ -74,8 +74,8 @@ class PrivateGuarantee(Guarantee):
     """The guarantee of Gaussian releases, and of a selection where there is one.
 
     Attributes:
-        mu: Of all Gaussian releases together.
-        selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without.
+        mu: ``mu`` of all Gaussian releases together.
+        selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without one.
 
     Raises:
         ParameterError: A value is below 0.
@@ -89,7 +89,7 @@ class PrivateGuarantee(Guarantee):
         require_non_negative(mu=self.mu, selection_epsilon=self.selection_epsilon)
 
     def epsilon(self, delta: float, *, records: int = 1) -> float:
-        """Return the epsilon of a group of records, as of the base."""
+        """Return the epsilon of a group of records; see the base class."""
         require_count(least=1, records=records)
         require_probability(delta=delta)
         if not self.selection_epsilon:
@@ -100,61 +100,61 @@ class PrivateGuarantee(Guarantee):
         )
 
     def _learned(self, records: int, delta: float) -> float:
-        """Return the epsilon of so many records among those that are learned from."""
+        """Return the epsilon of a number of records among those that are learned from."""
         return epsilon_from_mu(_outward(records * self.mu, records), delta) if records else 0.0
 
 
 def _outward(value: float, factor: int) -> float:
-    """Return a product by a whole number rounded up; by 1, or none, it is exact."""
+    """Return a product with a whole number, rounded up; exact for factors 0 and 1."""
     return value if factor <= 1 else value * OUTWARD
 
 
 def extra_delta(failure: float, epsilon: float) -> float:
-    """Return what an event of small probability, on which nothing is guaranteed, adds to delta at most.
+    """Return the largest addition to delta by an event of small probability on which nothing is guaranteed.
 
     Args:
-        failure: Its probability, on any data.
-        epsilon: Of the guarantee.
+        failure: Probability of the event, on any data.
+        epsilon: Epsilon of the guarantee.
     """
     return min(1.0, failure * (1 + math.exp(min(epsilon, LARGEST_EXPONENT))) * OUTWARD)
 
 
 class GaussianPlan(ABC):
-    """A learner that publishes Gaussian noise on what it computes, one release after another, of the same records."""
+    """A learner that makes successive releases with Gaussian noise, all computed from the same records."""
 
     problem: LinearProblem
 
     @property
     @abstractmethod
     def mu(self) -> float:
-        """Of all its releases together."""
+        """``mu`` of all its releases together."""
 
     @property
     def releases(self) -> int:
-        """How many noisy vectors it publishes: one, where a subclass does not say otherwise."""
+        """Number of noisy vectors that it publishes: one, unless a subclass overrides this."""
         return 1
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
+        """What it guarantees, except with probability `failure`."""
         return PrivateGuarantee(mu=self.mu)
 
     @property
     def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
+        """Probability of an event on which nothing is guaranteed."""
         return failure(self.problem.features, self.releases)
 
 
 def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) -> None:
-    """Raise `AssumptionError` where what was planned is less private than what was asked.
+    """Raise `AssumptionError` if a plan is less private than requested.
 
-    A plan's noise is chosen by one formula, and its guarantee recomputed from its constants by another: a forgotten
-    factor in the first does not get past this. Both round, so `AGREEMENT` is allowed between them.
+    A plan's noise is chosen by one formula, and its guarantee is recomputed from its constants by another, so this
+    finds a forgotten factor in the first. Both round, so `AGREEMENT` is allowed between them.
 
     Args:
-        guarantee: Recomputed.
-        epsilon: Asked.
-        delta: Asked.
+        guarantee: The recomputed guarantee.
+        epsilon: The requested epsilon.
+        delta: The requested delta.
     """
     found = guarantee.epsilon(delta)
     if not found <= epsilon * (1 + AGREEMENT):

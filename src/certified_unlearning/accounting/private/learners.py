@@ -1,12 +1,12 @@
-"""What the private learners of linear models guarantee, from their constants alone, and how these are chosen.
+"""What private learners of linear models guarantee, from their constants alone, and how these are chosen.
 
-Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; what is marked *derived* is not in
-the source. Privacy holds for every choice of radius, steps and strength: that they suit the data is a matter of
+Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; results marked *derived* are not in
+the source. Privacy holds for every choice of radius, steps and strength; whether they suit the data is a matter of
 accuracy only. Both classes hold public numbers, so a certificate is recomputed from them.
 
-Printed noise that is not used here: Theorem 12's is too small; Theorems 9 and 32 forget that embedded rows are longer
-and that the ball's radius doubles; the proof of Theorem 10 has a bound on gradients that is none. Theorem 8's is larger
-than it need be.
+Printed noise that is not used here: Theorem 12's is too small; Theorems 9 and 32 ignore that embedded rows are longer
+and that the ball's radius doubles; the proof of Theorem 10 uses an invalid bound on gradients. Theorem 8's is larger
+than necessary.
 """
 
 import math
@@ -36,23 +36,23 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 USUAL_STEPS = 1000
-"""Steps, where nobody says how many and there are not fewer records."""
+"""Default number of steps, unless there are fewer records."""
 ROUNDING_SHARE = 0.01
 """Share of the sensitivity that rounding may add."""
 SOLVER_SHARE = 1e-3
-"""Share of the sensitivity that a minimiser may be off by, in total."""
+"""Total error of a minimiser as a share of the sensitivity."""
 
 
 class PrivateRun(RunConstants):
     """The constants of one run of noisy gradient descent or output perturbation; a search has several.
 
     Attributes:
-        radius: Of the ball that weights are projected on, or a minimiser lies in.
+        radius: Radius of the ball that weights are projected onto, or that a minimiser lies in.
         sigma: Standard deviation of the noise per coordinate: on each mean gradient, or on the minimiser.
-        steps: Iterates of noisy gradient descent, the start included; one noisy gradient less.
-        step_size: Of noisy gradient descent.
-        strong_convexity: Of output perturbation.
-        inexactness: Of output perturbation: how far the computed minimiser may be from the exact one.
+        steps: Number of iterates of noisy gradient descent, including the start; there is one noisy gradient less.
+        step_size: Step size of noisy gradient descent.
+        strong_convexity: Strong convexity of output perturbation.
+        inexactness: Largest distance of the computed minimiser from the exact one, in output perturbation.
     """
 
     radius: float = Field(gt=0)
@@ -67,7 +67,7 @@ class Learner(GaussianPlan, PrivatePlan):
     """A learner that estimators run, and that searches and boosting select from.
 
     Attributes:
-        own: The constants of its runs, besides the radius and sigma.
+        own: Names of the constants of its runs, besides the radius and sigma.
     """
 
     run_constants = PrivateRun
@@ -86,7 +86,7 @@ class Learner(GaussianPlan, PrivatePlan):
 
     @property
     def radius(self) -> float:
-        """The radius of the ball that weights are projected on, or that a minimiser lies in."""
+        """The radius of the ball that weights are projected onto, or that a minimiser lies in."""
         return self.problem.radius
 
     @property
@@ -101,7 +101,7 @@ class Learner(GaussianPlan, PrivatePlan):
 
     @classmethod
     def of_runs(cls, constants: PlanConstants) -> tuple[Self, ...]:
-        """Return the plans of all runs; errors as of `from_constants`."""
+        """Return the plans of all runs, with the errors of `from_constants`."""
         return tuple(cls._of_run(constants, run) for run in constants.runs_of(PrivateRun))
 
     @classmethod
@@ -115,28 +115,28 @@ class Learner(GaussianPlan, PrivatePlan):
         return planned(problem=constants.problem(radius=run.radius), sigma=run.sigma, **given)
 
     def longest_published(self, candidates: int) -> float:
-        """Return what the norm of published weights is not above, but rarely where they have noise.
+        """Return a bound that the norm of published weights does not exceed, except rarely if they have noise.
 
         Args:
-            candidates: Among how many models this is one.
+            candidates: Number of models of which this is one.
         """
         return self.problem.longest_weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyDescent(Learner):
-    """Algorithm 1: full-batch projected descent, noise on every gradient, the mean of all iterates published.
+    """Algorithm 1: full-batch projected descent with noise on every gradient; the mean of all iterates is published.
 
-    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly; nothing is gained
-    or lost by publishing the mean alone.
+    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly; publishing the mean
+    alone neither gains nor loses privacy.
 
     Attributes:
         problem: Bounds of the records.
-        steps: ``T``, iterates, the start included; at least 2.
-        step_size: ``eta``.
+        steps: Number of iterates ``T``, including the start; at least 2.
+        step_size: Step size ``eta``.
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
-        regulariser: Curvature of what is added to the loss that depends on no record, such as a regulariser around
-            weights that are public.
+        regulariser: Curvature of a term added to the loss that depends on no record, such as a regulariser around
+            public weights.
     """
 
     name = "noisy-gradient-descent"
@@ -156,12 +156,12 @@ class NoisyDescent(Learner):
 
     @property
     def releases(self) -> int:
-        """Noisy gradients."""
+        """Number of noisy gradients."""
         return self.steps - 1
 
     @property
     def displacement(self) -> float:
-        """How far, in norm, stored weights may be from where a step with exact noise ends."""
+        """Largest distance, in norm, of stored weights from the end of a step with exact noise."""
         return displaced(
             features=self.problem.features,
             noise_std=self.step_size * self.sigma,
@@ -171,32 +171,33 @@ class NoisyDescent(Learner):
 
     @property
     def sensitivity(self) -> float:
-        """How far one record moves a mean gradient as it is computed."""
+        """How far one record moves a computed mean gradient."""
         at = self.displacement
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
-        # A step goes on from where the one before was stored: in units of a gradient, that is off by 1 / eta as much.
+        # A step starts from the stored weights of the previous one: in units of a gradient, that error is divided by
+        # eta.
         return moved(
             exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness + self.regulariser) * at
         )
 
     @property
     def mu(self) -> float:
-        """Of all noisy gradients together."""
+        """``mu`` of all noisy gradients together."""
         return mu_of(self.sensitivity, sigma=self.sigma, releases=self.releases)
 
     @property
     def noise_resolution(self) -> float:
-        """How far the weights of a step may be from those with exact noise."""
+        """Largest distance of the weights of a step from those with exact noise."""
         return self.displacement
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise, its steps and what they cost."""
+        """Its noise and steps, and what they cost."""
         return Calibration(self.sigma, self.steps, step_size=self.step_size, cost=self.regret_bound)
 
     @property
     def parts(self) -> tuple[Self]:
-        """The run, as a certificate states it.
+        """The run, in the form that a certificate states.
 
         Raises:
             ParameterError: There is a regulariser.
@@ -224,12 +225,12 @@ class NoisyDescent(Learner):
 
         Args:
             problem: Bounds of the records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            steps: ``T``; None for the number of records, and at most `USUAL_STEPS`.
-            step_size: ``eta``; None for the analysis' own.
-            runs: How many runs on the same records share epsilon and delta.
-            regulariser: As of the class.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            steps: Number of iterates ``T``; None: the number of records, at most `USUAL_STEPS`.
+            step_size: Step size ``eta``; None: chosen by the analysis.
+            runs: Number of runs on the same records that share epsilon and delta.
+            regulariser: As for the class.
 
         Raises:
             AssumptionError: float64 is too coarse for so little noise.
@@ -241,7 +242,7 @@ class NoisyDescent(Learner):
         releases = (steps - 1) * runs
         sigma = sigma_for(exact, epsilon=epsilon, delta=delta, releases=releases)
         eta = usual_step_size(problem, steps, sigma) if step_size is None else step_size
-        for _ in range(3):  # What is added follows from sigma, but by far less than its last digits.
+        for _ in range(3):  # The addition depends on sigma, but by far less than its last digits.
             planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma, regulariser=regulariser)
             _require_fine(planned.sensitivity, exact)
             sigma = sigma_for(planned.sensitivity, epsilon=epsilon, delta=delta, releases=releases)
@@ -249,7 +250,7 @@ class NoisyDescent(Learner):
 
     @property
     def regret_bound(self) -> float:
-        """Bound on the mean regret of the iterates; infinite where the step size is beyond its condition.
+        """Bound on the mean regret of the iterates; infinite if the step size violates its condition.
 
         Lemma 7, explicit: ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``, with no regulariser.
         """
@@ -265,14 +266,14 @@ class OutputPerturbation(Learner):
     """Algorithm 3: the minimiser of a strongly convex objective in a ball, published once with Gaussian noise.
 
     One record moves the minimiser by ``2 G_w / (lambda n)`` at most (half of it under ``add-remove``), and by no more
-    than the ball's diameter. It needs a convex loss. A solver stops where a certificate says that it is within
-    `inexactness` of the exact minimiser, which is counted twice.
+    than the ball's diameter. The loss must be convex. A solver stops once it is certified to be within `inexactness` of
+    the exact minimiser; this distance is counted twice.
 
     Attributes:
         problem: Bounds of the records.
-        strong_convexity: ``lambda``.
+        strong_convexity: Strong convexity ``lambda``.
         sigma: Standard deviation of the noise, per coordinate.
-        inexactness: How far computed weights may be from the minimiser.
+        inexactness: Largest distance of computed weights from the minimiser.
 
     Raises:
         ParameterError: The loss is not convex.
@@ -302,27 +303,27 @@ class OutputPerturbation(Learner):
 
     @property
     def sensitivity(self) -> float:
-        """How far one record moves computed weights, their own rounding included."""
+        """How far one record moves computed weights, including their own rounding."""
         stored = (self.problem.features + 8) * UNIT * self.problem.longest_weights
         return moved(self.exact_sensitivity, self.inexactness + stored)
 
     @property
     def mu(self) -> float:
-        """Of the published weights."""
+        """``mu`` of the published weights."""
         return mu_of(self.sensitivity, sigma=self.sigma)
 
     @property
     def noise_resolution(self) -> float:
-        """How far the published weights may be from those with exact noise."""
+        """Largest distance of the published weights from those with exact noise."""
         return self.resolution(self.sigma)
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise, its strength and what they cost."""
+        """Its noise and strength, and what they cost."""
         return Calibration(self.sigma, None, strong_convexity=self.strong_convexity, cost=self.privacy_cost)
 
     def longest_published(self, candidates: int) -> float:
-        """Return what the norm of all candidates is not above, but with a probability of about 5 %."""
+        """Return a bound that the norms of all candidates do not exceed, except with a probability of about 5 %."""
         return super().longest_published(candidates) + self.sigma * math.sqrt(2 * math.log(8 * candidates / 0.05))
 
     @classmethod
@@ -339,10 +340,10 @@ class OutputPerturbation(Learner):
 
         Args:
             problem: Bounds of the records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            strong_convexity: ``lambda``; None for `least_cost_strength`.
-            runs: How many runs on the same records share epsilon and delta.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            strong_convexity: Strong convexity ``lambda``; None: `least_cost_strength`.
+            runs: Number of runs on the same records that share epsilon and delta.
 
         Raises:
             AssumptionError: float64 is too coarse for so little noise.
@@ -367,7 +368,7 @@ class OutputPerturbation(Learner):
 
     @property
     def privacy_cost(self) -> float:
-        """Bound on what strength and noise cost in regularised empirical risk: ``lambda D^2 / 2`` and the noise's.
+        """Bound on the cost of strength and noise in regularised empirical risk: ``lambda D^2 / 2`` plus the noise's.
 
         The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10), or ``sqrt(2 / pi) G X sigma`` (Theorem 12).
         """
@@ -379,14 +380,14 @@ LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (NoisyDescent,
 
 
 def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
-    """Return the ``lambda`` that makes `OutputPerturbation.privacy_cost` least (derived).
+    """Return the ``lambda`` that minimises `OutputPerturbation.privacy_cost` (derived).
 
     Smooth losses: ``2 (z G_w sqrt(H) X / (D n))^(2/3)``, at a cost of ``3 lambda D^2 / 4``; Lipschitz losses:
-    ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at ``lambda D^2``. For a loss that is both, whichever costs less.
+    ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at ``lambda D^2``. For a loss that is both, the cheaper one is returned.
 
     Args:
         problem: Bounds of the records.
-        multiplier: ``z``, noise in units of the sensitivity.
+        multiplier: Noise multiplier ``z``, in units of the sensitivity.
     """
     require_positive(multiplier=multiplier)
     # The sensitivity is (2 or 1) G_w / (lambda n); the formulas have the 2.
@@ -403,9 +404,9 @@ def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
 def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
     """Return Algorithm 2's ``k`` without its constant and logarithm, at most the number of features.
 
-    ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Rows are capped, so no logarithm is needed for
-    privacy, and the expected error of an embedding, ``H D^2 X^2 / k``, needs none either. Lipschitz losses have
-    ``n epsilon`` instead in Theorem 32, which is more than there are records to learn so many weights from.
+    ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Rows are capped, so privacy needs no logarithm,
+    nor does the expected error of an embedding, ``H D^2 X^2 / k``. For Lipschitz losses Theorem 32 has ``n epsilon``
+    instead, which is more weights than the records can determine.
     """
     require_positive(epsilon=epsilon)
     reach = math.sqrt(problem.loss.smoothness) * problem.radius * problem.row_norm
@@ -449,7 +450,7 @@ def _require_fine(sensitivity: float, exact: float) -> None:
 
 
 def _enough(sigma: float, planned: NoisyDescent | OutputPerturbation, scale: float, mu: float) -> float:
-    """Return the noise, raised until what a certificate will compute is within the wanted ``mu``."""
+    """Return the noise, raised until the ``mu`` that a certificate will compute is at most the target."""
     nudge = 2.0**-50
     while replace(planned, sigma=sigma).mu * scale > mu:
         sigma *= 1 + nudge

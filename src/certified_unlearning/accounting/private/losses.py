@@ -1,9 +1,10 @@
-"""Losses of linear scores, ``phi_y(<w, x>)``, and the public bounds of the records that they are of.
+"""Losses of linear scores, ``phi_y(<w, x>)``, and public bounds of the records.
 
-Every privacy statement rests on how long a record's gradient can be. It is at most ``G |x|`` where ``phi`` has slopes
-up to ``G``; for smooth non-negative losses ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H phi(0))``, so
-in the ball of radius ``D`` it is at most ``(sqrt(2 H) Y + H D X) X`` (`ball_lipschitz`). Squared loss attains that, and
-what the source prints in the proof of Theorem 10 and in Lemma 10 is less, so no bound.
+Every privacy statement depends on the largest norm of a record's gradient. It is at most ``G |x|`` where ``phi`` has
+slopes up to ``G``; for smooth non-negative losses ``|phi'(z)| <= |phi'(0)| + H |z|`` and
+``|phi'(0)| <= sqrt(2 H phi(0))``, so in the ball of radius ``D`` it is at most ``(sqrt(2 H) Y + H D X) X``
+(`ball_lipschitz`). Squared loss attains this; the smaller values printed in the source's proof of Theorem 10 and in
+Lemma 10 are not valid bounds.
 
 Notation of Ullah (2024): rows of norm at most ``X``, ``phi_y(0) <= Y^2``, which for squared loss is a bound on targets.
 """
@@ -21,7 +22,7 @@ from certified_unlearning.vocabulary import Relation
 
 LossName = Literal["squared", "absolute", "huber", "logistic", "tanh"]
 CONVEX: tuple[LossName, ...] = ("squared", "absolute", "huber", "logistic")
-"""Losses that output perturbation may take; the tanh neuron is not convex."""
+"""Losses that output perturbation accepts; the tanh neuron is not convex."""
 CAP = math.sqrt(2)
 """``c_Phi``: embedded rows are scaled down to this times the rows' bound."""
 TANH_SLOPE = 2.370371
@@ -39,12 +40,12 @@ class ScalarLoss:
     ``(y - tanh z)^2``, a neuron.
 
     Attributes:
-        name: Which.
+        name: Name of the loss.
         target: Largest size of a target; 1 for logistic, at most 1 for tanh.
-        width: Of absolute and huber; None for the others.
+        width: Width of absolute and huber; None for the others.
 
     Raises:
-        ParameterError: The name is not known, or a number makes no sense for it.
+        ParameterError: The name is not known, or a number is invalid for this loss.
     """
 
     name: LossName
@@ -52,7 +53,7 @@ class ScalarLoss:
     width: float | None = None
 
     def __post_init__(self) -> None:
-        """Check them."""
+        """Check every value."""
         if self.name not in get_args(LossName):
             raise ParameterError(f"loss must be one of {', '.join(get_args(LossName))}, got {self.name!r}")
         require_positive(target=self.target)
@@ -72,7 +73,7 @@ class ScalarLoss:
 
     @property
     def lipschitz(self) -> float | None:
-        """``G``, the largest slope on the whole line; None where there is none."""
+        """``G``, the largest slope on the whole line; None if unbounded."""
         return {
             "squared": None,
             "absolute": 1.0,
@@ -103,11 +104,11 @@ class ScalarLoss:
     def ball_lipschitz(self, *, row_norm: float, radius: float) -> float:
         """Return ``G_w``: the largest norm of a record's gradient where weights have norm at most ``radius``.
 
-        The smaller of ``G X`` and ``(sqrt(2 H) Y + H D X) X``; for squared loss nothing smaller is right.
+        The smaller of ``G X`` and ``(sqrt(2 H) Y + H D X) X``; for squared loss no smaller bound is valid.
 
         Args:
-            row_norm: ``X``.
-            radius: ``D``; infinite for the whole space.
+            row_norm: Largest norm ``X`` of a row.
+            radius: Radius ``D``; infinite for the whole space.
 
         Raises:
             ParameterError: There is no bound on the whole space.
@@ -125,8 +126,8 @@ class ScalarLoss:
     def largest_value(self, *, row_norm: float, radius: float) -> float:
         """Return ``Delta(D)``, a bound on a record's loss in the ball: ``(Y + sqrt(H / 2) D X)^2``.
 
-        Exact for squared loss. Lemma 4's ``3 (Y^2 + H D^2 X^2)`` holds too; Lemma 10 has less than the truth. Losses
-        with bounded slopes have at most ``Y^2 + G D X``.
+        The bound is exact for squared loss. Lemma 4's ``3 (Y^2 + H D^2 X^2)`` holds, too; Lemma 10's value is too
+        small. Losses with bounded slopes have at most ``Y^2 + G D X``.
         """
         require_positive(row_norm=row_norm)
         require_non_negative(radius=radius)
@@ -141,12 +142,12 @@ class LinearProblem:
     """Public bounds of the records that a linear model is learned from; every one is enforced.
 
     Attributes:
-        n: Number of records; what sums are divided by.
-        features: Columns of a row as it is learned from, after an embedding.
-        row_norm: ``X``, of such a row.
-        loss: With the largest size of a target.
-        radius: ``D``, of the ball that weights are projected on.
-        relation: When data sets are neighbours.
+        n: Number of records; sums are divided by it.
+        features: Number of columns of a row in learning, after an embedding.
+        row_norm: Largest norm ``X`` of such a row.
+        loss: The loss, with the largest size of a target.
+        radius: Radius ``D`` of the ball that weights are projected onto.
+        relation: Neighbouring relation of data sets.
     """
 
     n: int
@@ -164,17 +165,17 @@ class LinearProblem:
 
     @property
     def longest_row(self) -> float:
-        """``X`` with what scaling rows down to it rounds."""
+        """``X``, including the rounding of scaling rows down to it."""
         return self.row_norm * (1 + row_excess(self.features)) * OUTWARD
 
     @property
     def longest_weights(self) -> float:
-        """``D`` with what projecting rounds."""
+        """``D``, including the rounding of projection."""
         return self.radius * (1 + (self.features + 8) * UNIT) * OUTWARD
 
     @property
     def gradient_bound(self) -> float:
-        """``G_w``: the largest norm of a record's gradient in the ball, of rows and weights as they are stored."""
+        """``G_w``: the largest norm of a record's gradient in the ball, for rows and weights as stored."""
         return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=self.longest_weights)
 
     @property
@@ -184,12 +185,12 @@ class LinearProblem:
 
     @property
     def smoothness(self) -> float:
-        """``H X^2``: of a record's loss in the weights."""
+        """``H X^2``: the smoothness of a record's loss in the weights."""
         return self.loss.smoothness * self.longest_row**2
 
     @property
     def gradient_error(self) -> float:
-        """How far a computed mean gradient in the ball may be from the exact one."""
+        """Largest distance of a computed mean gradient in the ball from the exact one."""
         return gradient_error(
             n=self.n,
             features=self.features,
@@ -200,8 +201,8 @@ class LinearProblem:
         )
 
     def embedded(self, dimension: int) -> Self:
-        """Return the bounds after a random projection to so many columns: rows `CAP` times as long, twice the radius.
+        """Return the bounds after a random projection to fewer columns: rows `CAP` times as long, twice the radius.
 
-        Source: Algorithm 2. The bound on rows is enforced again, so nothing rests on what the projection did.
+        Source: Algorithm 2. The bound on rows is enforced again, so privacy does not depend on the projection.
         """
         return replace(self, features=dimension, row_norm=CAP * self.row_norm, radius=2 * self.radius)

@@ -1,9 +1,9 @@
-"""Phased descent: a pass over consecutive disjoint blocks, each ending with noise on what it found (Algorithms 16, 17).
+"""Phased descent: a pass over consecutive disjoint blocks, each with noise on its result (Algorithms 16, 17).
 
-Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss moves two paths no farther apart, if it is
-short enough; so one record, which is met once, moves a block's end by twice its gradient's bound times the step size.
-That is a condition of *privacy*: with longer steps the map stretches, and clipping vectors does not help. It is
-checked, and steps that are too long are refused.
+Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss moves two paths no farther apart if it is
+short enough. So one record, which is read once, moves a block's end by twice its gradient's bound times the step size.
+That is a condition of *privacy*: with longer steps the map expands, and clipping vectors does not help. It is checked,
+and steps that are too long are refused.
 """
 
 import math
@@ -29,11 +29,11 @@ class BlockPhase(RunConstants):
     """The constants of a phase: one pass over a block of the records.
 
     Attributes:
-        records: Of the block.
-        radius: Of the ball that weights are projected on.
-        step_size: Of descent.
+        records: Number of records of the block.
+        radius: Radius of the ball that weights are projected onto.
+        step_size: Step size of descent.
         sigma: Standard deviation of the noise per coordinate, on the mean of the iterates.
-        mu: Of the phase alone, as Gaussian differential privacy.
+        mu: ``mu`` of the phase alone, as Gaussian differential privacy.
     """
 
     records: int = Field(ge=1)
@@ -45,16 +45,16 @@ class BlockPhase(RunConstants):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePass(GaussianPlan):
-    """Algorithm 17: descent that meets each record of a block once, and noise on the mean of its iterates.
+    """Algorithm 17: descent that reads each record of a block once, and noise on the mean of its iterates.
 
     Attributes:
         problem: Bounds of a block's records.
-        step_size: ``eta``.
+        step_size: Step size ``eta``.
         sigma: Standard deviation of the noise, per coordinate.
 
     Raises:
         ParameterError: The loss is not convex.
-        AssumptionError: A step is longer than ``2 / H``: it could stretch.
+        AssumptionError: A step is longer than ``2 / H``, so it could expand.
     """
 
     problem: LinearProblem
@@ -62,7 +62,7 @@ class OnePass(GaussianPlan):
     sigma: float
 
     def __post_init__(self) -> None:
-        """Check every value, and what privacy needs."""
+        """Check every value, and the condition of privacy."""
         require_positive(step_size=self.step_size)
         required_sigma(self.sigma)
         if not self.problem.loss.convex:
@@ -78,7 +78,7 @@ class OnePass(GaussianPlan):
 
     @property
     def records(self) -> int:
-        """How many records the block has."""
+        """Number of records of the block."""
         return self.problem.n
 
     @property
@@ -100,26 +100,26 @@ class OnePass(GaussianPlan):
             weight_norm=problem.longest_weights,
         )
         stored = (problem.features + 8) * UNIT * (problem.longest_weights + self.step_size * bound)
-        # Steps that agree on their record do not move apart, but for rounding, which adds up.
+        # Steps on equal records do not move apart, except for rounding, which adds up.
         rounded = problem.n * (self.step_size * step + 2 * stored)
         return moved(self.step_size * mean_sensitivity(bound, n=1, relation=problem.relation), rounded)
 
     @property
     def mu(self) -> float:
-        """Of what is published."""
+        """``mu`` of the published mean."""
         return mu_of(self.sensitivity, sigma=self.sigma)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhasedDescent(DisjointPlan):
-    """Algorithm 16: phases on blocks of half the size each time, with steps of a quarter the size.
+    """Algorithm 16: phases on blocks that halve each time, with step sizes that are quartered.
 
     Attributes:
-        phases: In order; each block stands after those before it.
-        unused: Records that are left over.
+        phases: The phases in order; each block follows the previous ones.
+        unused: Number of records left over.
 
     Raises:
-        ParameterError: There is no phase, or they are not of the same bounds.
+        ParameterError: There is no phase, or their bounds differ.
     """
 
     name = "phased-descent"
@@ -139,7 +139,7 @@ class PhasedDescent(DisjointPlan):
     unused: int = 0
 
     def __post_init__(self) -> None:
-        """Check that there is one, and that they fit each other."""
+        """Check that there is a phase, and that phases fit each other."""
         if not self.phases:
             raise ParameterError("there must be a phase, got none")
         if len({replace(phase.problem, n=1, radius=1.0) for phase in self.phases}) > 1:
@@ -147,7 +147,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def problem(self) -> LinearProblem:
-        """Of the first block."""
+        """Bounds of the first block."""
         return self.phases[0].problem
 
     @property
@@ -157,7 +157,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """How far weights may be from those with exact noise, all phases together."""
+        """Largest distance of weights from those with exact noise, over all phases together."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property
@@ -182,14 +182,14 @@ class PhasedDescent(DisjointPlan):
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:
         """Return the run whose every phase is (epsilon, delta)-private.
 
-        Phases go on as long as a block has records and rounding is a small share of what one record moves.
+        Phases continue as long as a block has records and rounding is a small share of a record's effect.
 
         Args:
             problem: Bounds of all records.
             epsilon: Wanted, above 0.
             delta: Wanted, strictly between 0 and 1.
-            step_size: ``eta``, before it is quartered for the first time; None for ``D / (G sqrt(n))``, or four times
-                as much as privacy allows if that is less.
+            step_size: Step size ``eta``, before it is first quartered; None: ``D / (G sqrt(n))``, or four times what
+                privacy allows if that is less.
 
         Raises:
             ParameterError: There is one record only.

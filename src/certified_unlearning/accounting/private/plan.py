@@ -1,8 +1,8 @@
-"""What every plan of private learning says of itself: its guarantee, its constants, and its words in a certificate.
+"""What every plan of private learning provides: its guarantee, its constants, and its wording in a certificate.
 
-A way to learn is one class, `PrivatePlan`, beside its formulas. `accounting.private.PLANS` lists them by name. A
-certificate holds the constants of a plan and nothing else of it, so a plan that was rebuilt from them has other values
-where privacy does not depend on them.
+Each way to learn is one subclass of `PrivatePlan`, next to its formulas. `accounting.private.PLANS` lists them by name.
+A certificate holds only the constants of a plan, so a plan rebuilt from them may have other values where privacy does
+not depend on them.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
 NO_PART = 1.0
-"""Stands for a value that a plan needs and that plays no part in privacy, where a plan is rebuilt."""
+"""Placeholder in a rebuilt plan for a value that does not affect privacy."""
 UNKNOWN_NOISE = "nobody who sees the model knows the noise"
 _SUMS = "products of matrices are taken to be made by sums of products, as all usual libraries do"
 
@@ -29,9 +29,8 @@ _SUMS = "products of matrices are taken to be made by sums of products, as all u
 class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
-    They are what privacy follows from, and nothing else of a plan: a number that changes nothing could be edited
-    unseen. So step sizes that privacy does not rest on, and a radius that plays no part, are not among them. Messages
-    on files that cannot be read name its subclasses.
+    They are exactly the values that privacy depends on: a number without effect could be edited unnoticed. So step
+    sizes and radii that do not affect privacy are not among them. Messages on unreadable files name the subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -42,7 +41,7 @@ RunT = TypeVar("RunT", bound=RunConstants)
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConstants:
-    """What a certificate holds of a plan, under the names it has there; `PrivateCertificate` says what each is."""
+    """What a certificate holds of a plan, under the same names; see `PrivateCertificate` for their meaning."""
 
     mechanism: str
     selection: str
@@ -66,7 +65,7 @@ class PlanConstants:
         """Return the constants of the runs.
 
         Raises:
-            ParameterError: Those of a run are of another kind.
+            ParameterError: The constants of a run are of another kind.
         """
         found = tuple(run for run in self.runs if isinstance(run, kind))
         if foreign := [run for run in self.runs if not isinstance(run, kind)]:
@@ -78,8 +77,8 @@ class PlanConstants:
         """Return the bounds of a run's records.
 
         Args:
-            records: How many the run learns from; None for as many as are learned from at all.
-            radius: Of its ball.
+            records: Number of records that the run learns from; None: all records that are learned from.
+            radius: Radius of its ball.
 
         Raises:
             ParameterError: There are no such records.
@@ -97,10 +96,10 @@ class PlanConstants:
 
 
 def paid_rounding(by: str) -> Assumption:
-    """Return the assumption that rounding in gradients is part of what one record moves.
+    """Return the assumption that the effect of one record includes rounding in gradients.
 
     Args:
-        by: How it is paid for.
+        by: How it is accounted for.
     """
     return Assumption(statement="rounding is paid for", status="checked", by=f"{by}; {_SUMS}")
 
@@ -116,21 +115,21 @@ _KEY_WAS_GIVEN = Assumption(
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What a certificate says of one way to learn; `certificate.private.statement` has what it says of all.
+    """The wording of certificates for one way to learn; `certificate.private.statement` has the common wording.
 
     Attributes:
         seen: What is covered besides the model; empty for the model alone.
-        sampling: Which records a step reads, where parts do not read disjoint ones; a format of the plan.
+        sampling: The records that a step reads, if parts do not read disjoint records; a format string for the plan.
         together: How the privacy of several models of the same records adds up.
         clipped: What was clipped besides the records; empty for nothing.
-        constants: Which constants are public.
-        order: Why the order of records must not depend on what they are, where parts do not read disjoint ones; None
-            where nothing rests on it.
-        premises: What is assumed of the run: its gradients, its batches, and which model is returned.
-        rounding: What is assumed of rounding in sums of gradients.
-        stored: Whether a step goes on from a stored sum, whose distance from exactly Gaussian noise is not counted.
-        noise: What the noise is called.
-        unknown: Why nobody knows the noise, where it does not come from a seed.
+        constants: The public constants.
+        order: Why the order of records must not depend on their values, if parts do not read disjoint records; None if
+            nothing depends on it.
+        premises: Assumptions on the run: its gradients, its batches, and the returned model.
+        rounding: Assumption on rounding in sums of gradients.
+        stored: Whether a step starts from a stored sum, whose distance from exactly Gaussian noise is not counted.
+        noise: Name of the noise.
+        unknown: Why nobody knows the noise, if it does not come from a seed.
     """
 
     seen: str = ""
@@ -150,7 +149,7 @@ def returned(by: str) -> Assumption:
     """Return the assumption on which of several models is returned.
 
     Args:
-        by: Which it is.
+        by: The model that is returned.
     """
     return Assumption(
         statement="which model is returned tells nothing more of the records",
@@ -160,15 +159,15 @@ def returned(by: str) -> Assumption:
 
 
 class Calibration(NamedTuple):
-    """How much noise a plan has, and what that costs.
+    """The noise of a plan, and what it costs.
 
     Attributes:
         sigma: Standard deviation of its first noise, per coordinate.
-        steps: Of descent, all stages together; None for output perturbation.
-        step_size: Of descent with noise on every gradient.
-        strong_convexity: Of output perturbation.
-        cost: Bound on what privacy costs in mean loss; infinite without.
-        gradient: Bound on the root of the mean squared gradient; infinite without.
+        steps: Number of steps of descent, over all stages; None for output perturbation.
+        step_size: Step size of descent with noise on every gradient.
+        strong_convexity: Strong convexity of output perturbation.
+        cost: Bound on the cost of privacy in mean loss; infinite if there is none.
+        gradient: Bound on the root of the mean squared gradient; infinite if there is none.
     """
 
     sigma: float
@@ -180,16 +179,16 @@ class Calibration(NamedTuple):
 
 
 class PrivatePlan(ABC):
-    """A way to learn privately, with all numbers that its privacy follows from.
+    """A way to learn privately, with all numbers that its privacy depends on.
 
     Attributes:
-        name: Of the mechanism, as certificates have it.
-        selection: How one of several models is selected, as certificates have it.
-        words: What certificates say of it.
-        run_constants: What a certificate holds of each run, stage or phase.
+        name: Name of the mechanism in certificates.
+        selection: Name in certificates of the selection of one of several models.
+        words: The wording of certificates.
+        run_constants: Class of the constants that a certificate holds of each run, stage or phase.
         several_runs: Whether a certificate holds the constants of several runs.
-        disjoint: Whether parts read disjoint records by their position, so that some may be left over.
-        numerical: Whether epsilon is found by dp-accounting.
+        disjoint: Whether parts read disjoint records by position, so that some may be left over.
+        numerical: Whether epsilon is computed by dp-accounting.
     """
 
     name: ClassVar[str]
@@ -200,7 +199,7 @@ class PrivatePlan(ABC):
     disjoint: ClassVar[bool] = False
     numerical: ClassVar[bool] = False
     if TYPE_CHECKING:
-        # For types only: dataclasses take a property of a base for the default of a field.
+        # For type checking only: dataclasses would take a base's property for a field's default.
         @property
         def problem(self) -> LinearProblem:
             """Bounds of the records of a run."""
@@ -208,26 +207,26 @@ class PrivatePlan(ABC):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What it guarantees, but with probability `failure`."""
+        """What it guarantees, except with probability `failure`."""
 
     @property
     @abstractmethod
     def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
+        """Probability of an event on which nothing is guaranteed."""
 
     @property
     @abstractmethod
     def noise_resolution(self) -> float:
-        """How far weights may be from those with exact noise; of descent, of one step, and so of their mean.
+        """Largest distance of weights from those with exact noise; for descent, in one step, and so for their mean.
 
-        Parts that read disjoint records are added up. Where weights are made of noisy gradients that have no ball, it
-        is how far the noisiest of these may be from its exact one.
+        The distances of parts that read disjoint records add up. Where weights are made of noisy gradients without a
+        ball, it is the largest distance of the noisiest gradient from its exact one.
         """
 
     @property
     @abstractmethod
     def calibration(self) -> Calibration:
-        """How much noise it has, and what that costs."""
+        """Its noise, and what it costs."""
 
     @property
     def parts(self) -> Sequence[object]:
@@ -236,28 +235,28 @@ class PrivatePlan(ABC):
 
     @property
     def mechanism(self) -> str:
-        """How it learns; of a selection, how its runs do."""
+        """Name of how it learns; for a selection, of how its runs learn."""
         return self.name
 
     @property
     def learned(self) -> int:
-        """Records that each run of a selection learns from, or all parts together."""
+        """Number of records that each run of a selection learns from, or that all parts together learn from."""
         return self.problem.n
 
     @property
     def left_over(self) -> int:
-        """Records that nothing reads."""
+        """Number of records that nothing reads."""
         return 0
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return what a certificate holds of it.
+        """Return what a certificate holds of the plan.
 
         Args:
-            features: Columns of a row before a random projection; None if there was none.
+            features: Number of columns of a row before a random projection; None if there was none.
             row_norm: Bound of such rows; None if there was none.
 
         Raises:
-            ParameterError: It is descent on more than the loss, of which a certificate does not speak.
+            ParameterError: The plan's descent has terms besides the loss, which certificates do not cover.
         """
         problem, loss = self.problem, self.problem.loss
         whole = problem.row_norm if row_norm is None else row_norm
@@ -284,23 +283,23 @@ class PrivatePlan(ABC):
     @classmethod
     @abstractmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan with these constants; what plays no part in privacy may be another than was run.
+        """Return the plan with these constants; values that do not affect privacy may differ from those that were run.
 
         Raises:
             ParameterError: There is no such plan.
-            AssumptionError: What its privacy needs does not hold.
+            AssumptionError: A condition of its privacy does not hold.
         """
 
     def resolution(self, sigma: float) -> float:
-        """Return how far stored noise of this standard deviation may be from exact noise, in norm."""
+        """Return the largest distance, in norm, of stored noise of this standard deviation from exact noise."""
         return sigma * resolution(self.problem.features, "float64")
 
 
 class DisjointPlan(PrivatePlan):
-    """A learner whose parts read disjoint records: a record meets one of them.
+    """A learner whose parts read disjoint records: each record is read by one part.
 
     Attributes:
-        unused: Records that are left over.
+        unused: Number of records left over.
     """
 
     several_runs = True
@@ -314,20 +313,20 @@ class DisjointPlan(PrivatePlan):
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`: that of its least private part."""
+        """What it guarantees, except with probability `failure`: the guarantee of its least private part."""
         return PrivateGuarantee(mu=max(part.mu for part in self.parts))
 
     @property
     def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
+        """Probability of an event on which nothing is guaranteed."""
         return sum(part.failure for part in self.parts)
 
     @property
     def learned(self) -> int:
-        """Records of all parts."""
+        """Number of records of all parts."""
         return sum(part.problem.n for part in self.parts)
 
     @property
     def left_over(self) -> int:
-        """Records that nothing reads."""
+        """Number of records that nothing reads."""
         return self.unused

@@ -1,9 +1,9 @@
 """Recursive regularisation: stationary points of convex losses, stage by stage on disjoint chunks of the records.
 
 Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. Each stage minimises the loss with regularisers
-around 0 and around what earlier stages found, twice as strong each time, by noisy descent; the last one's result has a
-small gradient. Chunks are disjoint, so every stage may spend all of epsilon, and a record meets one stage alone.
-Printed noise has the number of all records for a chunk's, which is too little by the number of stages (E8).
+around 0 and around the results of earlier stages, twice as strong each time, by noisy descent; the last result has a
+small gradient. Chunks are disjoint, so every stage may spend all of epsilon, and each record is read by one stage. The
+printed noise uses the number of all records for a chunk's, which is too little by the number of stages (E8).
 """
 
 import math
@@ -20,19 +20,19 @@ from certified_unlearning.accounting.private.plan import Calibration, DisjointPl
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000
-"""Of a stage, where the analysis wants fewer or more; no matter of privacy."""
+"""Limits on the steps of a stage, if the analysis wants fewer or more; they do not affect privacy."""
 
 
 class Stage(RunConstants):
     """The constants of a stage: noisy descent on a chunk of the records.
 
     Attributes:
-        radius: Of the ball that weights are projected on.
-        steps: Iterates, the start included; one noisy gradient less.
-        step_size: Of descent.
+        radius: Radius of the ball that weights are projected onto.
+        steps: Number of iterates, including the start; there is one noisy gradient less.
+        step_size: Step size of descent.
         sigma: Standard deviation of the noise per coordinate, on each mean gradient.
-        regulariser: Curvature of what is added to the loss around public weights.
-        mu: Of the stage alone, as Gaussian differential privacy.
+        regulariser: Curvature of the term added to the loss around public weights.
+        mu: ``mu`` of the stage alone, as Gaussian differential privacy.
     """
 
     radius: float = Field(gt=0)
@@ -48,13 +48,13 @@ class RecursiveRegularisation(DisjointPlan):
     """Algorithm 7 with noisy descent inside.
 
     Attributes:
-        stages: Runs of descent, each on its own chunk of as many records, with regularisers of ``lambda (2^t - 1)``.
-        strength: ``lambda``.
-        unused: Records that are left over.
+        stages: Runs of descent, each on its own chunk of equal size, with regularisers of ``lambda (2^t - 1)``.
+        strength: Strength ``lambda``.
+        unused: Number of records left over.
 
     Raises:
-        ParameterError: There is no stage, they are not of the same bounds and as many records, a ball is smaller than
-            one before, or regularisers are not those of the algorithm.
+        ParameterError: There is no stage, their bounds or numbers of records differ, a ball is smaller than an earlier
+            one, or regularisers are not those of the algorithm.
     """
 
     name = "recursive-regularisation"
@@ -73,7 +73,7 @@ class RecursiveRegularisation(DisjointPlan):
             raise ParameterError("the stages must be of one problem, but for the radius")
         radii = [stage.problem.radius for stage in self.stages]
         if radii != sorted(radii):
-            # What a stage pulls towards is in the balls before: its rounding is counted for points of its own ball.
+            # A stage pulls towards points of earlier balls: its rounding is counted for points of its own ball.
             raise ParameterError(f"the ball of a stage must be no smaller than those before, got radii {radii}")
         for number, stage in enumerate(self.stages, start=1):
             due = self.strength * (2**number - 1)
@@ -82,17 +82,17 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def problem(self) -> LinearProblem:
-        """Of a chunk, in the first stage's ball."""
+        """Bounds of a chunk, in the first stage's ball."""
         return self.stages[0].problem
 
     @property
     def parts(self) -> tuple[NoisyDescent, ...]:
-        """The stages: a record meets one of them."""
+        """The stages: each record is read by one of them."""
         return self.stages
 
     @property
     def noise_resolution(self) -> float:
-        """How far weights may be from those with exact noise, all stages together."""
+        """Largest distance of weights from those with exact noise, over all stages together."""
         return math.fsum(stage.displacement for stage in self.stages)
 
     @property
@@ -129,11 +129,11 @@ class RecursiveRegularisation(DisjointPlan):
         """Return the run whose every stage is (epsilon, delta)-private.
 
         Args:
-            problem: Of all records; its radius is the bound on the best weights' norm, which privacy does not rest on.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            strength: ``lambda``; None for Theorem 20's, corrected.
-            steps: Of every stage; None for Lemma 21's, from `FEWEST_STEPS` to `MOST_STEPS`.
+            problem: Bounds of all records; its radius bounds the best weights' norm, which does not affect privacy.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            strength: Strength ``lambda``; None: Theorem 20's, corrected.
+            steps: Number of steps of every stage; None: Lemma 21's, from `FEWEST_STEPS` to `MOST_STEPS`.
 
         Raises:
             ParameterError: The loss is not convex, or there are fewer records than stages.
@@ -146,7 +146,7 @@ class RecursiveRegularisation(DisjointPlan):
             noise = max(1 / n, problem.features / (n * epsilon) ** 2)
             strength = problem.gradient_bound**2 / (smoothness * problem.radius**2) * noise
         require_positive(strength=strength)
-        # What rows are longer by, as computed, is no reason for a stage more.
+        # The rounding of the rows' norms must not cause an additional stage.
         count = max(1, math.ceil(math.log2(smoothness / strength) - 1e-9))
         chunk = n // count
         if not chunk:

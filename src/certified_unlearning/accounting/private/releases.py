@@ -1,14 +1,14 @@
 """Noise on numbers that one record moves by a bounded amount: sensitivity, exact calibration, composition.
 
 Source: Ullah (2024), chapters 1 to 3, with Gaussian noise calibrated exactly (Balle and Wang, 2018) where the source
-has closed forms, some of them too small. Releases of Gaussian noise compose exactly: they are together
-``mu``-Gaussian DP with ``mu^2`` the sum of the single ones (Dong, Roth and Su, 2022), also where each depends on those
-before. What is returned here is on the safe side of rounding: a ``mu`` or a sigma is rounded up.
+has closed forms, some of them too small. Releases with Gaussian noise compose exactly: together they are
+``mu``-Gaussian DP with ``mu^2`` the sum of the single ones (Dong, Roth and Su, 2022), even if each depends on earlier
+ones. Results are on the safe side of rounding: a ``mu`` or a sigma is rounded up.
 
-Every epsilon speaks of a *relation*. Data sets are neighbours under ``replace-one`` (the source's) if they have the
-same number of records and differ in one: a record moves a sum by twice its bound. They are under ``add-remove`` if one
-has a record more; then a record moves a sum by its bound, and the number ``n`` that sums are divided by is a public
-constant, the same for both. Figures of the two are never to be compared without saying so.
+Every epsilon refers to a *relation*. Data sets are neighbours under ``replace-one`` (the source's) if they have the
+same number of records and differ in one: a record moves a sum by twice its bound. They are neighbours under
+``add-remove`` if one has one more record; then a record moves a sum by its bound, and the number ``n`` that sums are
+divided by is a public constant, the same for both. Never compare figures of the two relations without saying so.
 """
 
 import math
@@ -21,7 +21,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
 MOVES: dict[Relation, int] = {"replace-one": 2, "add-remove": 1}
-"""How many bounds one record moves a sum by."""
+"""The effect of one record on a sum, in units of its bound."""
 
 
 def mean_sensitivity(bound: float, *, n: int, relation: Relation) -> float:
@@ -32,7 +32,7 @@ def mean_sensitivity(bound: float, *, n: int, relation: Relation) -> float:
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Return ``z``, the least noise in units of the sensitivity for one release, exactly but for rounding it up.
+    """Return ``z``, the least noise in units of the sensitivity for one release, exact except for rounding up.
 
     ``delta = Phi(-epsilon z + 1 / (2 z)) - e^epsilon Phi(-epsilon z - 1 / (2 z))``.
 
@@ -43,12 +43,12 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def mu_of(sensitivity: float, *, sigma: float, releases: int = 1) -> float:
-    """Return the ``mu`` of as many releases with the same noise, each of which may depend on those before; rounded up.
+    """Return the ``mu`` of a number of releases with equal noise, each of which may depend on earlier ones; rounded up.
 
     Args:
-        sensitivity: How far one record moves what is released, in Euclidean norm.
+        sensitivity: How far one record moves a release, in Euclidean norm.
         sigma: Standard deviation of the noise, per coordinate.
-        releases: How many; 0 release nothing.
+        releases: Number of releases; 0 releases nothing.
     """
     require_non_negative(sensitivity=sensitivity)
     require_positive(sigma=sigma)
@@ -57,12 +57,12 @@ def mu_of(sensitivity: float, *, sigma: float, releases: int = 1) -> float:
 
 
 def composed(mus: Iterable[float]) -> float:
-    """Return the ``mu`` of releases of the same records, one after another; rounded up."""
+    """Return the ``mu`` of successive releases of the same records; rounded up."""
     return math.hypot(*mus) * OUTWARD
 
 
 def sigma_for(sensitivity: float, *, epsilon: float, delta: float, releases: int = 1) -> float:
-    """Return the least noise with which as many releases are (epsilon, delta)-private; rounded up."""
+    """Return the least noise with which a number of releases is (epsilon, delta)-private; rounded up."""
     require_positive(sensitivity=sensitivity)
     require_count(least=1, releases=releases)
     return noise_multiplier(epsilon, delta) * math.sqrt(releases) * sensitivity * OUTWARD**3

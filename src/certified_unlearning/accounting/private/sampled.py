@@ -1,9 +1,9 @@
-"""Noisy descent on Poisson batches, DP-SGD: what a user would take instead, by a numerical accountant.
+"""Noisy descent on Poisson batches, DP-SGD: the usual alternative, by a numerical accountant.
 
 Every record is in every step's batch with probability ``q``, independently; its gradient is clipped to ``C``, and the
-sum gets noise of ``z C``. Its privacy loss distribution is composed by dp-accounting, rounded up bin by bin. That is a
-numerical bound, and rests on the batches' being drawn so and staying secret, which a certificate says. dp-accounting is
-optional: the extra ``private`` brings it.
+sum gets noise of ``z C``. Its privacy loss distribution is composed by dp-accounting, rounded up bin by bin. This is a
+numerical bound. It assumes that batches are drawn in this way and stay secret, which a certificate states.
+dp-accounting is optional: the extra ``private`` brings it.
 """
 
 import functools
@@ -34,31 +34,31 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
 LARGEST_MULTIPLIER = 1e4
-"""Noise beyond which no target is searched for."""
+"""The largest noise that a search considers."""
 SEARCH_TOLERANCE = 1e-4
-"""How much more noise than necessary, relatively, a search may end with."""
+"""Relative excess of noise with which a search may end."""
 LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
-"""Less noise, more sums, or a larger loss on average would take the accountant minutes, and memory beyond what there
-is, for an epsilon that says nothing."""
+"""With less noise, more sums, or a larger mean loss, the accountant would take minutes and too much memory, for a
+meaningless epsilon."""
 MOST_NOISE = 1e12
-"""More noise counts as so much: the accountant's own numbers would overflow."""
+"""More noise counts as this much: the accountant's own numbers would overflow."""
 DRAWN = 2.0**-53
-"""A record is in a batch where a multiple of this is below its share: shares count as rounded up to one."""
+"""A record is in a batch if a random multiple of this is below its share: shares count as rounded up to a multiple."""
 ROUNDED = 2.0**-50
-"""What is taken off delta for each sum, for what dp-accounting's Fourier transforms round: 2^-55 was the most that was
-measured on Gaussian sums of all records, whose law is known, up to 10^6 of them."""
+"""Subtracted from delta for each sum, to cover the rounding of dp-accounting's Fourier transforms: 2^-55 was the most
+measured on up to 10^6 Gaussian sums of all records, whose law is known."""
 _START, _STRIDE = 3.0, 0.5
 _MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
-"""Of the search for a group's epsilon: rounds, when it ends, and how much is added then, relatively."""
+"""The search for a group's epsilon: number of rounds, when it ends, and the relative addition at the end."""
 
 
 class NoisySums(NamedTuple):
     """Sums over Poisson batches with Gaussian noise.
 
     Attributes:
-        multiplier: ``z``, noise in units of a record's bound, under both relations.
-        share: ``q``; 1 for sums over all records.
-        times: How many of them; of 0 nothing is published.
+        multiplier: Noise multiplier ``z``, in units of a record's bound, under both relations.
+        share: Sampling probability ``q``; 1 for sums over all records.
+        times: Number of sums; for 0 nothing is published.
     """
 
     multiplier: float
@@ -67,7 +67,7 @@ class NoisySums(NamedTuple):
 
     @property
     def drawn(self) -> float:
-        """The probability of a record in a batch as 53 random bits draw it: ``q`` rounded up."""
+        """The probability of a record in a batch as drawn by 53 random bits: ``q`` rounded up."""
         return math.ceil(self.share / DRAWN) * DRAWN
 
 
@@ -76,8 +76,8 @@ class SampledGuarantee(Guarantee):
     """What noisy sums over Poisson batches guarantee together, numerically.
 
     Attributes:
-        sums: What is published.
-        relation: When data sets are neighbours.
+        sums: The published sums.
+        relation: Neighbouring relation of data sets.
     """
 
     sums: tuple[NoisySums, ...]
@@ -85,14 +85,14 @@ class SampledGuarantee(Guarantee):
     mu = None
 
     def epsilon(self, delta: float, *, records: int = 1) -> float:
-        """Return the epsilon of a group of records; infinite where none is found.
+        """Return the epsilon of a group of records; infinite if none is found.
 
-        Of several, by ``k`` changes of one record: each is (x, delta_1)-private, so all are (k x, delta)-private where
-        ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``, for the least such ``x``.
+        For several records, this uses ``k`` changes of one record: each is (x, delta_1)-private, so all are (k x,
+        delta)-private where ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``, for the least such ``x``.
 
         Args:
             delta: Strictly between 0 and 1.
-            records: ``k``, in how many records two data sets differ.
+            records: Number ``k`` of records in which two data sets differ.
 
         Raises:
             ParameterError: There is no sum, or dp-accounting is not installed.
@@ -102,7 +102,7 @@ class SampledGuarantee(Guarantee):
         one = self._of_one(delta)
         if records == 1:
             return one
-        # From below, the least solution is not missed.
+        # An approach from below does not miss the least solution.
         for _ in range(_MOST_ROUNDS):
             if not records * one < LARGEST_EXPONENT:
                 return math.inf
@@ -124,7 +124,7 @@ class SampledGuarantee(Guarantee):
 
 
 def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
-    """Return the delta of one record that is enough for several, where epsilon of one is this; rounded down."""
+    """Return the delta of one record that suffices for several, given the epsilon of one; rounded down."""
     return delta / (math.fsum(math.exp(each * epsilon) for each in range(records)) * OUTWARD)
 
 
@@ -147,15 +147,15 @@ POISSON_PREMISES = (
         "measured, and has no proven bound",
     ),
 )
-"""What certificates of Poisson batches assume."""
+"""The assumptions of certificates with Poisson batches."""
 SECRET_BATCHES = "but not which records were in which batch"
 LOSSES_ADD_UP = "their losses of privacy add up"
 POISSON_BATCHES = "Poisson batches, which are secret: each record is in each with probability {0.share!r}, by itself"
-"""How batches are drawn, as a format of the plan."""
+"""How batches are drawn, as a format string for the plan."""
 
 
 class SampledPlan(PrivatePlan):
-    """A learner that publishes noisy sums over Poisson batches, one a step."""
+    """A learner that publishes noisy sums over Poisson batches, one per step."""
 
     problem: LinearProblem
     steps: int
@@ -164,20 +164,20 @@ class SampledPlan(PrivatePlan):
     @property
     @abstractmethod
     def sums(self) -> tuple[NoisySums, ...]:
-        """What it publishes."""
+        """The sums that it publishes."""
 
     @property
     def guarantee(self) -> SampledGuarantee:
-        """What it guarantees, but with probability `failure`."""
+        """What it guarantees, except with probability `failure`."""
         return SampledGuarantee(sums=self.sums, relation=self.problem.relation)
 
     @property
     def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
+        """Probability of an event on which nothing is guaranteed."""
         return failure(self.problem.features, self.steps)
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon of one record, for the problem's relation; errors as of `SampledGuarantee.epsilon`."""
+        """Return the epsilon of one record, for the problem's relation; see `SampledGuarantee.epsilon` for errors."""
         return self.guarantee.epsilon(delta)
 
 
@@ -185,9 +185,9 @@ class SampledSteps(RunConstants):
     """The constants of DP-SGD.
 
     Attributes:
-        steps: Batches.
+        steps: Number of batches.
         share: The probability of a record in a batch.
-        clip: What gradients of records are clipped to.
+        clip: The norm that gradients of records are clipped to.
         sigma: Standard deviation of the noise per coordinate, on a batch's sum divided by its expected size.
     """
 
@@ -202,12 +202,12 @@ class SampledDescent(SampledPlan):
     """DP-SGD.
 
     Attributes:
-        problem: Of the records; of its bounds, the number of records and that of rows matter.
-        steps: Batches.
-        share: ``q``, the probability of a record in a batch.
-        clip: ``C``, what gradients of records are clipped to.
-        multiplier: ``z``: the noise of a batch's sum has standard deviation ``z C``.
-        step_size: For the sum divided by ``q n``, a constant.
+        problem: Bounds of the records; only the number of records and the bound on rows matter.
+        steps: Number of batches.
+        share: Probability ``q`` of a record in a batch.
+        clip: Norm ``C`` that gradients of records are clipped to.
+        multiplier: Noise multiplier ``z``: the noise of a batch's sum has standard deviation ``z C``.
+        step_size: Step size for the sum divided by ``q n``, a constant.
     """
 
     name = "sampled-descent"
@@ -251,17 +251,17 @@ class SampledDescent(SampledPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """How far the noise of a batch may be from exact noise."""
+        """Largest distance of the noise of a batch from exact noise."""
         return self.resolution(self.sigma)
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise, and its steps."""
+        """Its noise and its steps."""
         return Calibration(self.sigma, self.steps, step_size=self.step_size)
 
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan with these constants; its step size is any."""
+        """Return the plan with these constants and an arbitrary step size."""
         problem, (run, *_) = constants.problem(), constants.runs_of(SampledSteps)
         return cls(
             problem=problem,
@@ -285,16 +285,16 @@ class SampledDescent(SampledPlan):
         """Return the run with the least noise, to a relative `SEARCH_TOLERANCE`, that is (epsilon, delta)-private.
 
         Args:
-            problem: Of the records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            steps: Batches.
-            share: ``q``.
-            clip: ``C``.
-            step_size: For the mean gradient.
+            problem: Bounds of the records.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            steps: Number of batches.
+            share: Probability ``q`` of a record in a batch.
+            clip: Norm ``C`` that gradients are clipped to.
+            step_size: Step size for the mean gradient.
 
         Raises:
-            ParameterError: No noise is enough, or dp-accounting is not installed.
+            ParameterError: No noise suffices, or dp-accounting is not installed.
         """
         require_positive(epsilon=epsilon)
         plan = cls(problem=problem, steps=steps, share=share, clip=clip, multiplier=1.0, step_size=step_size)
@@ -302,7 +302,7 @@ class SampledDescent(SampledPlan):
         def enough(log_multiplier: float) -> bool:
             return replace(plan, multiplier=math.exp(log_multiplier)).epsilon(delta) <= epsilon
 
-        # From much noise to less: the less there is, the longer the accountant takes.
+        # From more noise to less: with less noise the accountant takes longer.
         high = _START
         while not enough(high):
             high += 2
@@ -318,7 +318,7 @@ class SampledDescent(SampledPlan):
 
 
 def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:
-    """Return the epsilon of a composed distribution; infinite where delta is no more than what rounding may hide."""
+    """Return the epsilon of a composed distribution; infinite if delta is no more than what rounding may hide."""
     left = delta - ROUNDED * sum(each.times for each in sums)
     return float(distribution.get_epsilon_for_delta(left)) if left > 0 else math.inf
 
@@ -367,7 +367,7 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
 
 
 def _mean_loss(multiplier: float, share: float, relation: Relation) -> float:
-    """Return a bound on the mean privacy loss of a sum: the less of what convexity and what chi squared say."""
+    """Return a bound on the mean privacy loss of a sum: the smaller of those by convexity and by chi squared."""
     square = (1 / multiplier) ** 2
     convex = share * MOVES[relation] ** 2 * square / 2
     if share == 1:

@@ -1,11 +1,11 @@
 """Private SpiderBoost on Poisson batches, as Theorem 42 has it, by a numerical accountant.
 
-Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients are of all records, differences of
-batches that each record enters with probability ``b_2 / n``, anew in every step; sums are divided by the constant
-``b_2``, however many entered. The source leaves a constant ``c`` of the noise open. It follows from epsilon by
-accounting: about 3.21 under ``replace-one`` at (1, 1e-6), which is the source's relation, and half of it under
-``add-remove``. As for DP-SGD (`sampled`), what is guaranteed is numerical, and rests on batches that are drawn so and
-stay secret.
+Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients use all records; differences use batches
+that each record enters with probability ``b_2 / n``, independently in every step. Sums are divided by the constant
+``b_2``, whatever the size of the batch. The source leaves a constant ``c`` of the noise open. It follows from epsilon
+by accounting: about 3.21 under ``replace-one`` at (1, 1e-6), which is the source's relation, and half of it under
+``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical, and assumes that batches are drawn in this way
+and stay secret.
 """
 
 import math
@@ -29,9 +29,9 @@ from certified_unlearning.accounting.private.spider import VarianceReduced, equi
 from certified_unlearning.errors import ParameterError
 
 _START, _STRIDE = 1.05, 0.15
-"""In which multiple of the usual ``c`` a search starts, and how far it goes at once, in logarithms."""
+"""The multiple of the usual ``c`` at which a search starts, and its first step, in logarithms."""
 _SMALLEST = 1e-9
-"""Share of the wanted epsilon that a smaller one counts as in a search."""
+"""Smaller epsilons count as this share of the target in a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +39,14 @@ class SampledSpider(VarianceReduced, SampledPlan):
     """Algorithm 5 with gradients of all records and differences of Poisson batches.
 
     Attributes:
-        problem: Bounds of the records; its radius plays no part, so the loss must have a bounded slope.
-        steps: ``T``: noisy releases, at steps 0 to ``T - 1``.
-        period: ``q``: every so many of them is a gradient, the others are differences.
-        batch: ``b_2``: expected size of a batch, which sums are divided by.
-        step_size: ``eta``.
-        sigma_gradient: ``sigma_1``, standard deviation of a mean gradient's noise, per coordinate.
-        sigma_difference: ``sigma_2``: that of a difference's, in units of the distance between its points.
+        problem: Bounds of the records; the radius is not used, so the loss must have a bounded slope.
+        steps: Number ``T`` of noisy releases, at steps 0 to ``T - 1``.
+        period: Period ``q``: every ``q``-th release is a gradient, the others are differences.
+        batch: Expected size ``b_2`` of a batch; sums are divided by it.
+        step_size: Step size ``eta``.
+        sigma_gradient: Standard deviation ``sigma_1`` of a mean gradient's noise, per coordinate.
+        sigma_difference: Standard deviation ``sigma_2`` of a difference's noise, in units of the distance between its
+            points.
 
     Raises:
         ParameterError: The loss has no bound on its slope.
@@ -84,12 +85,12 @@ class SampledSpider(VarianceReduced, SampledPlan):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = H^2 / b_2 + d sigma_2^2``: sampling is an error, too."""
+        """``tau_2^2 = H^2 / b_2 + d sigma_2^2``, including the error of sampling."""
         return self.problem.smoothness**2 / self.batch + self.problem.features * self.sigma_difference**2
 
     @property
     def sums(self) -> tuple[NoisySums, NoisySums]:
-        """What is published, in units of what one record adds to a sum at most, its share of rounding included."""
+        """The published sums, in units of a record's largest effect on a sum, including its share of rounding."""
         moves = MOVES[self.problem.relation]
         gradient = self.moved(self.gradient_bound, self.problem.n) / moves
         difference = self.moved(self.problem.smoothness, self.batch) / moves
@@ -112,15 +113,15 @@ class SampledSpider(VarianceReduced, SampledPlan):
         """Return the run with the least ``c``, to a relative `SEARCH_TOLERANCE`, that is (epsilon, delta)-private.
 
         The period is the longest that Lemma 15 allows for this noise, ``H^2 / tau_2^2``; the source's formula for it
-        supposes less noise than there is.
+        assumes less noise than there is.
 
         Args:
             problem: Bounds of the records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            gap: ``L_0``; no matter of privacy.
-            steps: ``T``; None for that of Theorem 42.
-            batch: ``b_2``; None for that of Theorem 42.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            gap: Gap ``L_0``; it does not affect privacy.
+            steps: Number of steps ``T``; None: Theorem 42's.
+            batch: Batch size ``b_2``; None: Theorem 42's.
 
         Raises:
             ParameterError: The package dp-accounting is not installed.
@@ -150,10 +151,10 @@ class SampledSpider(VarianceReduced, SampledPlan):
             return _with_constant(given, math.exp(log_c) * math.sqrt(math.log(1 / delta)) / epsilon)
 
         def excess(log_c: float) -> float:
-            # Much noise and a large delta leave an epsilon of 0.
+            # With much noise and a large delta, epsilon is 0.
             return math.log(max(with_constant(log_c).epsilon(delta) / epsilon, _SMALLEST))
 
-        # Close to what full batches need, from much noise to less: the less there is, the longer the accountant takes.
+        # Starts near the noise of full batches, from more noise to less: with less noise the accountant takes longer.
         usual = equivalent_constant(epsilon, delta) * MOVES[problem.relation] / 2
         high = math.log(usual * _START)
         above = excess(high)
@@ -166,7 +167,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
         while (below := excess(low)) <= 0:
             low, high, above = low - _STRIDE, low, below
         while high - low > SEARCH_TOLERANCE:
-            # Epsilon is nearly a power of c, but for jumps where the period changes: then the middle helps.
+            # Epsilon is nearly a power of c, except for jumps where the period changes; there bisection helps.
             guess = low + (high - low) * below / (below - above)
             points = guess + SEARCH_TOLERANCE / 2, guess - SEARCH_TOLERANCE / 2, (low + high) / 2
             for point in points:
@@ -185,7 +186,7 @@ def _theorem_41(batch: int, steps: int, n: int) -> float:
 
 
 def _with_constant(given: SampledSpider, scale: float) -> SampledSpider:
-    """Return the plan with noise of ``c sqrt(log(1 / delta)) / epsilon``, and the period that it allows."""
+    """Return the plan with noise ``c sqrt(log(1 / delta)) / epsilon``, and the period that it allows."""
     n, steps, smoothness = given.problem.n, given.steps, given.problem.smoothness
     noisy = replace(given, sigma_difference=scale * smoothness * _theorem_41(given.batch, steps, n))
     period = max(1, min(steps, math.floor(smoothness**2 / noisy.difference_error)))

@@ -1,9 +1,9 @@
-"""Learners whose model is selected on records of its own: a search for the radius, and boosting of confidence.
+"""Learners whose model is selected on separate records: a search for the radius, and boosting of confidence.
 
-Source: Ullah (2024), Algorithms 4 and 15, corrected. Records are split by their position, never by what they are, so
-learning and selecting read disjoint records: the whole is as private as the worse of the two, and each may use all of
-epsilon (the source splits it). The runs of a search read the same records and compose; those of boosting do not.
-Losses are clipped at a public bound, so a selection is purely private whatever the candidates are.
+Source: Ullah (2024), Algorithms 4 and 15, corrected. Records are split by position, never by value, so learning and
+selecting read disjoint records: the whole is as private as the less private of the two, and each may use all of epsilon
+(the source splits it). The runs of a search read the same records and compose; those of boosting do not. Losses are
+clipped at a public bound, so a selection is purely private for any candidates.
 """
 
 from abc import abstractmethod
@@ -27,14 +27,14 @@ from certified_unlearning.accounting.private.selections import (
 from certified_unlearning.errors import ParameterError
 
 Planner = Callable[[LinearProblem, int], Learner]
-"""Plans a run of a learner on a problem, so many of which share epsilon and delta."""
+"""Plans a run of a learner on a problem, given the number of runs that share epsilon and delta."""
 
 
 class Selection(PrivatePlan):
-    """Runs of a learner, one of whose models is selected on records that none of them learned from.
+    """Runs of a learner; one of their models is selected on records that no run learned from.
 
     Attributes:
-        stated: Which constant of a certificate belongs to this selection alone.
+        stated: The constant of a certificate that belongs to this selection alone.
     """
 
     words = replace(
@@ -46,24 +46,24 @@ class Selection(PrivatePlan):
     epsilon: float
 
     if TYPE_CHECKING:
-        # As in the base.
+        # As in the base class.
         @property
         def learners(self) -> tuple[Learner, ...]:
-            """The runs; of boosting, whose runs are alike, one."""
+            """The runs; for boosting, whose runs are equal, one."""
 
     @property
     def parts(self) -> tuple[object, ...]:
-        """The runs, as a certificate states them."""
+        """The runs, in the form that a certificate states."""
         return tuple(part for each in self.learners for part in each.parts)
 
     @property
     @abstractmethod
     def read(self) -> int:
-        """Records that runs learn from, all together."""
+        """Number of records that all runs together learn from."""
 
     @property
     def mechanism(self) -> str:
-        """How its runs learn."""
+        """Name of how its runs learn."""
         return self.learners[0].name
 
     @property
@@ -73,7 +73,7 @@ class Selection(PrivatePlan):
 
     @property
     def noise_resolution(self) -> float:
-        """How far the weights of a run may be from those with exact noise, at most."""
+        """Largest distance of the weights of a run from those with exact noise."""
         return max(each.noise_resolution for each in self.learners)
 
     @property
@@ -82,7 +82,7 @@ class Selection(PrivatePlan):
         return self.learners[0].calibration
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return what a certificate holds of it, as of the base."""
+        """Return what a certificate holds of the selection; see the base class."""
         return replace(
             super().constants(features=features, row_norm=row_norm),
             n=self.read + self.validated,
@@ -95,16 +95,16 @@ class GridSearch(Selection):
     """Algorithm 4: a run for each of several radii on one half of the records, the best selected on the other.
 
     Weights of zero are a candidate, too, with their measured loss; the source's constant score for them is far above
-    it, and the search may return something worse.
+    it, so its search may return a worse model.
 
     Attributes:
         learners: The runs, on the first records.
-        validated: Records that candidates are measured on: those that are left.
-        epsilon: Pure, of the selection.
-        beta: With this probability the selection may miss its bound; no matter of privacy.
+        validated: Number of records that candidates are measured on: the remaining ones.
+        epsilon: Pure epsilon of the selection.
+        beta: Probability that the selection misses its bound; it does not affect privacy.
 
     Raises:
-        ParameterError: There is no run, or they are not of the same records.
+        ParameterError: There is no run, or runs do not use the same records.
     """
 
     selection = "grid search"
@@ -127,12 +127,12 @@ class GridSearch(Selection):
 
     @property
     def read(self) -> int:
-        """Records of the first half, which all runs learn from."""
+        """Number of records of the first half, which all runs learn from."""
         return self.problem.n
 
     @property
     def largest_losses(self) -> tuple[float, ...]:
-        """What losses of each candidate are clipped at, weights of zero first."""
+        """The bounds that each candidate's losses are clipped at, weights of zero first."""
         return (self.problem.loss.at_zero**2, *(clipped_at(each, len(self.learners)) for each in self.learners))
 
     @property
@@ -143,12 +143,12 @@ class GridSearch(Selection):
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
+        """What it guarantees, except with probability `failure`."""
         return PrivateGuarantee(mu=composed(each.mu for each in self.learners), selection_epsilon=self.epsilon)
 
     @property
     def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
+        """Probability of an event on which nothing is guaranteed."""
         return sum(each.failure for each in self.learners) + (len(self.learners) + 1) * DRAWN_FAILURE
 
     @classmethod
@@ -158,11 +158,11 @@ class GridSearch(Selection):
         """Return the search that spends all of its epsilon on both halves.
 
         Args:
-            problem: Of all records; its radius plays no part.
-            radii: Public; such as a unit times powers of 2.
+            problem: Bounds of all records; the radius is not used.
+            radii: Public radii, such as a unit times powers of 2.
             planner: Plans a run for the same epsilon, and a delta.
-            epsilon: Of the selection.
-            beta: As of the class.
+            epsilon: Epsilon of the selection.
+            beta: As for the class.
         """
         require_count(least=2, n=problem.n)
         learned = problem.n // 2
@@ -182,13 +182,13 @@ class GridSearch(Selection):
 
 @dataclass(frozen=True, kw_only=True)
 class Boosting(Selection):
-    """Algorithm 15: a run on each of several chunks, of which the one with the least noisy loss is selected.
+    """Algorithm 15: a run on each of several chunks; the one with the least noisy loss is selected.
 
     Attributes:
-        learner: A run on one chunk; all are alike.
-        chunks: ``m``, how many runs.
-        validated: Records of the last chunk, which candidates are measured on.
-        epsilon: Pure, of the selection.
+        learner: A run on one chunk; all runs are equal.
+        chunks: Number of runs, ``m``.
+        validated: Number of records of the last chunk, which candidates are measured on.
+        epsilon: Pure epsilon of the selection.
     """
 
     selection = "boosting"
@@ -205,33 +205,33 @@ class Boosting(Selection):
 
     @property
     def learners(self) -> tuple[Learner]:
-        """The run that all are like."""
+        """The run that stands for all."""
         return (self.learner,)
 
     @property
     def read(self) -> int:
-        """Records of all chunks but the last."""
+        """Number of records of all chunks except the last."""
         return self.chunks * self.problem.n
 
     @property
     def largest_loss(self) -> float:
-        """What losses are clipped at."""
+        """The bound that losses are clipped at."""
         return clipped_at(self.learner, self.chunks)
 
     @property
     def scale(self) -> float:
-        """Of the Laplace noise on each mean loss."""
+        """Scale of the Laplace noise on each mean loss."""
         moved = mean_score_sensitivity(self.largest_loss, n=self.validated, relation=self.problem.relation)
         return noisy_minimum_scale(moved, self.epsilon)
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
+        """What it guarantees, except with probability `failure`."""
         return PrivateGuarantee(mu=self.learner.mu, selection_epsilon=self.epsilon)
 
     @property
     def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
+        """Probability of an event on which nothing is guaranteed."""
         return self.chunks * (self.learner.failure + NOISY_FAILURE)
 
     @classmethod
@@ -239,10 +239,10 @@ class Boosting(Selection):
         """Return the boosted learner that spends all of its epsilon on every chunk.
 
         Args:
-            problem: Of all records.
+            problem: Bounds of all records.
             planner: Plans a run for the same epsilon, and a delta.
-            epsilon: Of the selection.
-            beta: Wanted probability of a bad model, which says how many chunks.
+            epsilon: Epsilon of the selection.
+            beta: Target probability of a bad model, which determines the number of chunks.
 
         Raises:
             ParameterError: There are fewer records than chunks.
@@ -274,7 +274,7 @@ SELECTIONS: dict[str, type[Selection]] = {kind.selection: kind for kind in (Grid
 
 
 def learner_of(constants: PlanConstants) -> PrivateLearner:
-    """Return the plan of a learner, or of a selection from its runs; errors as of `PrivatePlan.from_constants`."""
+    """Return the plan of a learner, or of a selection from its runs; see `PrivatePlan.from_constants` for errors."""
     learner = LEARNERS.get(constants.mechanism)
     if learner is None:
         raise ParameterError(f"{constants.mechanism} is none of {', '.join(LEARNERS)}")
@@ -284,11 +284,11 @@ def learner_of(constants: PlanConstants) -> PrivateLearner:
 def clipped_at(learner: Learner, candidates: int) -> float:
     """Return the public bound that losses of a run's model are clipped at.
 
-    Weights of descent stay in the ball, so nothing is clipped; those with noise are rarely as far out as this.
+    Weights of descent stay in the ball, so nothing is clipped; weights with noise rarely reach this bound.
 
     Args:
         learner: The run.
-        candidates: How many are selected from.
+        candidates: Number of candidates of the selection.
     """
     problem = learner.problem
     return problem.loss.largest_value(row_norm=problem.longest_row, radius=learner.longest_published(candidates))

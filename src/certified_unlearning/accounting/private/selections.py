@@ -2,13 +2,13 @@
 
 Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected: Theorem 5 prints the wrong sign and a
 factor, Algorithm 4 passes bounds on losses as sensitivities of means, Algorithm 15's scale has them under a root.
-`generalised_probabilities` attains what Theorem 34 only cites.
+`generalised_probabilities` implements what Theorem 34 only cites.
 
-A score is computed in float64. Where a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact
-arithmetic, its computed value moves by ``s`` and twice its rounding, which `mean_score_sensitivity` adds. What the
-few operations on scores round is at most some ``n u`` sensitivities, and `SELECTION_SHARE` of epsilon is kept for it:
-enough for ``10^9`` records. A candidate is drawn by its probability with 512 random bits, a noisy minimum with numbers
-of 53: that is counted in delta.
+A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
+its computed value moves by ``s`` plus twice its rounding, which `mean_score_sensitivity` adds. The few operations on
+scores round by at most some ``n u`` sensitivities; `SELECTION_SHARE` of epsilon is kept for this, enough for ``10^9``
+records. A candidate is drawn by its probability with 512 random bits, a noisy minimum with numbers of 53 bits; this is
+counted in delta.
 """
 
 import math
@@ -29,9 +29,9 @@ SELECTION_SHARE = 1e-6
 DRAWN_BITS = 512
 """Random bits of a selection by probabilities."""
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
-"""How far its law may be from the probabilities, in total variation, for each candidate."""
+"""Largest total variation between its law and the probabilities, for each candidate."""
 NOISY_FAILURE = 2.0**-49
-"""The same of a noisy minimum."""
+"""The same for a noisy minimum."""
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:
@@ -40,9 +40,9 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
     Under ``replace-one`` a loss in [0, Delta] moves by Delta, not by twice as much: ``Delta / n``.
 
     Args:
-        largest: ``Delta``, what losses were clipped to.
+        largest: Bound ``Delta`` that losses were clipped to.
         n: Number of records.
-        relation: Only checked: a loss that is there or not moves a sum by as much as one that changes.
+        relation: Only checked: adding a loss moves a sum by as much as changing one.
     """
     mean_sensitivity(largest, n=n, relation=relation)
     return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD
@@ -57,11 +57,11 @@ def generalised_scores(
     move by at most 1 where every ``q_i`` moves by at most ``g_i``.
 
     Args:
-        losses: ``q_i``, to be made small.
-        sensitivities: ``g_i``; 0 for what does not depend on records.
-        epsilon: Pure.
-        beta: With probability ``1 - beta``, ``q`` of the selected is at most ``min_j q_j + 4 g_j log(N / beta) /
-            epsilon``.
+        losses: Losses ``q_i`` to minimise.
+        sensitivities: Sensitivities ``g_i``; 0 for losses that do not depend on records.
+        epsilon: Pure epsilon.
+        beta: With probability ``1 - beta``, ``q`` of the selected candidate is at most
+            ``min_j q_j + 4 g_j log(N / beta) / epsilon``.
 
     Raises:
         ParameterError: Numbers of losses and sensitivities differ.
@@ -84,7 +84,7 @@ def generalised_scores(
 def generalised_probabilities(
     losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
 ) -> Array:
-    """Return the probabilities ``~ exp(-epsilon s_i / 2)`` of `generalised_scores`; arguments and errors as there."""
+    """Return probabilities ``~ exp(-epsilon s_i / 2)`` of `generalised_scores`; arguments and errors are the same."""
     return softmax(-generalised_scores(losses, sensitivities, epsilon=epsilon, beta=beta), epsilon)
 
 

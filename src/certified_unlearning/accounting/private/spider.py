@@ -1,14 +1,14 @@
 """Private SpiderBoost: stationary points of losses that need not be convex, on full batches, exactly accounted.
 
-Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. Every so many steps it takes a noisy mean
+Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At regular intervals it takes a noisy mean
 gradient, in between noisy mean *differences* of gradients, whose noise shrinks with the step: a record's difference is
-at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing rests on sampling;
+at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing depends on sampling;
 resets and differences each get half of ``mu^2`` (derived). With Poisson batches (`sampled_spider`) the same formulas
 need an unspecified constant ``c``, 1.61 for add-remove and twice as large for replace-one; this variant's is
 `equivalent_constant`.
 
 Its error falls faster than that of plain noisy descent, ``(sqrt(d) / (n epsilon))^(2/3)`` against a power of 1/2; by
-the explicit bounds that shows from some hundred million records on.
+the explicit bounds this shows from some hundred million records on.
 """
 
 import math
@@ -56,7 +56,7 @@ class StationaryPlan(PrivatePlan):
     """A plan for stationary points: weights have no ball, so the loss must have a bounded slope.
 
     A record's gradient has norm ``G`` at most, and its difference between two points ``min(H |w - w'|, 2 G)``. The
-    rounding of gradients may take a share of each sensitivity, which runs keep to.
+    rounding of gradients may take a share of each sensitivity; runs enforce this.
     """
 
     problem: LinearProblem
@@ -77,20 +77,20 @@ class StationaryPlan(PrivatePlan):
         return 2 * self.gradient_bound / self.problem.smoothness
 
     def moved(self, bound: float, records: int) -> float:
-        """Return how far one record moves a mean of so many, as computed: rounding adds its share at most."""
+        """Return how far one record moves a computed mean; rounding adds at most its share."""
         exact = mean_sensitivity(bound, n=records, relation=self.problem.relation)
         return exact * (1 + ROUNDING_SHARE) * OUTWARD
 
 
 class SpiderConstants(RunConstants):
-    """The constants of SpiderBoost, whose gradients are all of all records.
+    """The constants of SpiderBoost, whose gradients all use all records.
 
     Attributes:
-        gradients: Noisy mean gradients.
-        differences: Noisy mean differences of gradients.
-        batch: Expected size of a Poisson batch of differences; None where they are of all records.
+        gradients: Number of noisy mean gradients.
+        differences: Number of noisy mean differences of gradients.
+        batch: Expected size of a Poisson batch of differences; None if differences use all records.
         sigma_gradient: Standard deviation of a gradient's noise, per coordinate.
-        sigma_difference: That of a difference's, in units of the distance between its points.
+        sigma_difference: Standard deviation of a difference's noise, in units of the distance between its points.
     """
 
     gradients: int = Field(ge=1)
@@ -101,10 +101,10 @@ class SpiderConstants(RunConstants):
 
 
 class VarianceReduced(StationaryPlan):
-    """What full and sampled batches have in common: which releases are gradients, and what Lemma 15 makes of them.
+    """What full and sampled batches have in common: which releases are gradients, and the bound of Lemma 15.
 
     Attributes:
-        batch: Expected size of a Poisson batch of differences; None where they are of all records.
+        batch: Expected size of a Poisson batch of differences; None if differences use all records.
     """
 
     run_constants = SpiderConstants
@@ -126,12 +126,12 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def gradients(self) -> int:
-        """``N_f``, noisy gradients."""
+        """Number of noisy gradients, ``N_f``."""
         return -(-self.steps // self.period)
 
     @property
     def differences(self) -> int:
-        """``N_v``, noisy differences."""
+        """Number of noisy differences, ``N_v``."""
         return self.steps - self.gradients
 
     @property
@@ -142,7 +142,7 @@ class VarianceReduced(StationaryPlan):
     @property
     @abstractmethod
     def difference_error(self) -> float:
-        """``tau_2^2``: that of a noisy difference, by the squared distance of its points."""
+        """``tau_2^2``: mean squared error of a noisy difference, per squared distance of its points."""
 
     def stationarity_bound(self, gap: float) -> float:
         """Return a bound on the root of the mean squared gradient of the model, by Lemma 15 with its constants.
@@ -150,7 +150,7 @@ class VarianceReduced(StationaryPlan):
         ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``; infinite otherwise.
 
         Args:
-            gap: ``L_0``: how far the loss at 0 is above its minimum, at most.
+            gap: Bound ``L_0`` on the excess of the loss at 0 over its minimum.
         """
         smoothness = self.problem.smoothness
         rounding = 1 + 1e-9
@@ -162,18 +162,18 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """How far the noisiest release may be from one with exact noise."""
+        """Largest distance of the noisiest release from one with exact noise."""
         return self.resolution(max(self.sigma_gradient, self.farthest * self.sigma_difference))
 
     @property
     def calibration(self) -> Calibration:
-        """Its first noise, its steps and how small a gradient it finds, for losses that fall by their value at 0."""
+        """Its first noise, its steps and the gradient's size, for losses that fall by their value at 0."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan with these constants and the shortest period; its step size is any."""
+        """Return the plan with these constants, the shortest period and an arbitrary step size."""
         run = constants.runs_of(SpiderConstants)[0]
         if (run.batch is not None) != cls.numerical:
             raise ParameterError(f"{cls.name} {'needs a' if cls.numerical else 'has no'} batch")
@@ -182,7 +182,7 @@ class VarianceReduced(StationaryPlan):
         plan = planned(
             problem=constants.problem(),
             steps=steps,
-            # The shortest with as many gradients.
+            # The shortest period with this number of gradients.
             period=-(-steps // run.gradients),
             step_size=NO_PART,
             **run.model_dump(exclude={"gradients", "differences"}, exclude_none=True),
@@ -197,12 +197,13 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
     """Algorithm 5 on full batches.
 
     Attributes:
-        problem: Bounds of the records; its radius plays no part, so the loss must have a bounded slope.
-        steps: ``T``: noisy releases, at steps 0 to ``T - 1``.
-        period: ``q``: every so many of them is a gradient, the others are differences.
-        step_size: ``eta``.
-        sigma_gradient: ``sigma_1``, standard deviation of a gradient's noise, per coordinate.
-        sigma_difference: ``sigma_2``: that of a difference's, in units of the distance between its points.
+        problem: Bounds of the records; the radius is not used, so the loss must have a bounded slope.
+        steps: Number ``T`` of noisy releases, at steps 0 to ``T - 1``.
+        period: Period ``q``: every ``q``-th release is a gradient, the others are differences.
+        step_size: Step size ``eta``.
+        sigma_gradient: Standard deviation ``sigma_1`` of a mean gradient's noise, per coordinate.
+        sigma_difference: Standard deviation ``sigma_2`` of a difference's noise, in units of the distance between its
+            points.
 
     Raises:
         ParameterError: The loss has no bound on its slope.
@@ -227,7 +228,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def mu(self) -> float:
-        """Of all releases together; rounding may take a share of each, which a run keeps to."""
+        """``mu`` of all releases together; rounding may take a share of each, which runs enforce."""
         gradient = self.moved(self.gradient_bound, self.problem.n)
         difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
@@ -239,12 +240,12 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def releases(self) -> int:
-        """Noisy gradients and differences."""
+        """Number of noisy gradients and differences."""
         return self.steps
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = d sigma_2^2``: that of a noisy difference, by the squared distance of its points."""
+        """``tau_2^2 = d sigma_2^2``: mean squared error of a noisy difference, per squared distance of its points."""
         return self.problem.features * self.sigma_difference**2
 
     @classmethod
@@ -255,10 +256,10 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
         Args:
             problem: Bounds of the records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            gap: ``L_0``; no matter of privacy.
-            steps: ``T``; None for that of Theorem 42.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            gap: Gap ``L_0``; it does not affect privacy.
+            steps: Number of steps ``T``; None: Theorem 42's.
         """
         smoothness = problem.smoothness
         given = cls(
@@ -275,7 +276,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
                 delta=delta,
             ).steps
         given = replace(given, steps=steps)
-        # Longer periods have more differences, and so more noise on each: what is allowed is all up to some period.
+        # Longer periods have more differences, and so more noise on each: all periods up to some length are allowed.
         period, too_long = 1, steps + 1
         while too_long - period > 1:
             middle = (period + too_long) // 2
@@ -288,12 +289,12 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
 @dataclass(frozen=True)
 class Theorem42:
-    """Parameters of Theorem 42, of Poisson batches, with E21 corrected.
+    """Parameters of Theorem 42, for Poisson batches, with E21 corrected.
 
     Attributes:
-        steps: ``T``.
-        batch_size: ``b_2``, of differences.
-        period: ``q``.
+        steps: Number of steps ``T``.
+        batch_size: Batch size ``b_2`` of differences.
+        period: Period ``q``.
         rate: The claimed rate's two terms, without constants.
     """
 
@@ -329,7 +330,7 @@ def equivalent_constant(epsilon: float, delta: float) -> float:
 
 
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:
-    """Return the plan with another period and half of ``mu^2`` for gradients and differences, each."""
+    """Return the plan with another period, and half of ``mu^2`` each for gradients and differences."""
     plan = replace(given, period=period)
     half = mu_from_epsilon(epsilon, delta) / (math.sqrt(2) if plan.differences else 1) / OUTWARD**3
     records = plan.problem.n

@@ -1,16 +1,17 @@
 """Private labels of one trained model: noise by smooth sensitivity, or a noisy test of stability.
 
-A *radius* is a whole number that one record moves by at most one, and above 0 it says that neighbours share the label.
-The certified radius of a prediction is one under the rules of `mechanisms.certified_sgd.releases`. With a radius ``k``,
-``S = exp(-beta k)`` is above the smooth sensitivity of a label of 0 and 1, and itself smooth: it moves by ``e^beta``.
+A *radius* is a whole number that one record changes by at most one; a radius above 0 means that neighbours share the
+label. The certified radius of a prediction is one under the rules of `mechanisms.certified_sgd.releases`. With a radius
+``k``, ``S = exp(-beta k)`` is above the smooth sensitivity of a label of 0 or 1, and itself smooth: it changes by the
+factor ``e^beta``.
 
 Source: Nissim, Raskhodnikova and Smith (2007), *Smooth Sensitivity and Sampling in Private Data Analysis*, for the
-noise; the test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels as
-they are, which is not private: whether a label is certified depends on the records.
+noise; the test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels
+unchanged, which is not private: whether a label is certified depends on the records.
 
-What is drawn is not noise but its outcome: the label, or not. So the law is a single probability a radius, a float64
-that is drawn from exactly, and `delta_of` computes its delta with exact fractions: no rounding of logarithms,
-exponentials or arcs is taken for granted.
+What is drawn is not noise but its outcome: the label, or not. So the law is one probability per radius, a float64 that
+is sampled exactly, and `delta_of` computes its delta with exact fractions. Nothing is assumed about the rounding of
+logarithms, exponentials or arcs.
 """
 
 import math
@@ -29,7 +30,7 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 LabelRule = Literal["cauchy", "laplace", "stable"]
-"""``cauchy`` and ``laplace``: noise by smooth sensitivity on a label of 0 and 1; ``stable``: the label, or none."""
+"""``cauchy`` and ``laplace``: noise by smooth sensitivity on a label of 0 or 1; ``stable``: the label, or none."""
 LARGEST_EXPONENT = 700.0
 """Above it exponentials overflow or vanish."""
 LEAST_EPSILON = 1e-100
@@ -39,13 +40,13 @@ Law = Mapping[Hashable, Fraction]
 
 @dataclass(frozen=True)
 class LabelLaw:
-    """With which probability a label is published as the model predicts it, for each radius.
+    """The probability that a label is published as predicted, for each radius.
 
     Attributes:
-        rule: Which.
-        epsilon: Of one label.
-        delta: Of one label.
-        kept: By radius, from 0 on; larger radii count as the last. Exact.
+        rule: Name of the rule.
+        epsilon: Epsilon of one label.
+        delta: Delta of one label.
+        kept: The exact probabilities by radius, from 0 on; larger radii count as the last.
     """
 
     rule: LabelRule
@@ -54,7 +55,7 @@ class LabelLaw:
     kept: tuple[Fraction, ...]
 
     def outcomes(self, radius: int, label: int) -> Law:
-        """Return the law of what is published where the model predicts ``label``: a label, or None for none."""
+        """Return the law of the published label, or None, if the model predicts ``label``."""
         kept = self.kept[min(radius, len(self.kept) - 1)]
         return {label: kept, None if self.rule == "stable" else 1 - label: 1 - kept}
 
@@ -63,7 +64,7 @@ def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
     """Return ``beta``: ``epsilon / 6`` for Cauchy noise, ``epsilon / (2 log(2 / delta))`` for Laplace's; rounded down.
 
     Raises:
-        ParameterError: The rule is another one.
+        ParameterError: The rule is neither of these.
     """
     _require(rule, epsilon, delta)
     if rule == "cauchy":
@@ -76,8 +77,9 @@ def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
 def smooth_sensitivity_bound(radius: int, *, beta: float) -> float:
     """Return ``exp(-beta k)``, which no smooth sensitivity of a label with radius ``k`` exceeds; rounded up.
 
-    Not ``exp(-beta (k + 1))``: at radius 0 a neighbour may have the other label, which is a sensitivity of 1. And not
-    twice the exponent: a box of ``k`` additions and ``k`` removals holds no ``2 k`` of either.
+    ``exp(-beta (k + 1))`` would be wrong: at radius 0 a neighbour may have the other label, which is a sensitivity of
+    1. Twice the exponent would be wrong, too: a box of ``k`` additions and ``k`` removals does not cover ``2 k`` of
+    either.
     """
     require_count(least=0, radius=radius)
     require_positive(beta=beta)
@@ -92,9 +94,10 @@ def noise_scale(rule: LabelRule, sensitivity: float, *, epsilon: float) -> float
 
 
 def flip_probability(rule: LabelRule, scale: float) -> float:
-    """Return how likely noise of this scale moves a label of 0 or 1 past one half, to the other one.
+    """Return the probability that noise of this scale moves a label of 0 or 1 past one half, to the other label.
 
-    ``arctan(2 s) / pi`` and ``exp(-1 / (2 s)) / 2``. As ``1/2 - arctan(1 / (2 s)) / pi`` the first would cancel.
+    ``arctan(2 s) / pi`` and ``exp(-1 / (2 s)) / 2``. The form ``1/2 - arctan(1 / (2 s)) / pi`` of the first would
+    suffer cancellation.
     """
     require_non_negative(scale=scale)
     if rule == "cauchy":
@@ -103,9 +106,9 @@ def flip_probability(rule: LabelRule, scale: float) -> float:
 
 
 def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
-    """Return how likely ``k + Lap(1 / epsilon)`` is above the threshold: ``delta / 2`` at radius 0.
+    """Return the probability that ``k + Lap(1 / epsilon)`` is above the threshold: ``delta / 2`` at radius 0.
 
-    Exact in what it returns, so that its complement has no cancellation; the exponential is float64's.
+    The result is an exact fraction, so its complement has no cancellation; the exponential is float64's.
     """
     require_count(least=0, radius=radius)
     _require("stable", epsilon, delta)
@@ -115,13 +118,13 @@ def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
 
 
 def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: int) -> LabelLaw:
-    """Return the law of a label for all radii up to ``largest``, whose guarantee was computed (`delta_of`).
+    """Return the law of a label for all radii up to ``largest``; its guarantee is checked (`delta_of`).
 
     Args:
-        rule: Which.
-        epsilon: Of one label.
-        delta: Of one label; 0 for Cauchy noise, which needs none.
-        largest: The largest radius that was looked for; a radius so large that noise would vanish counts as less.
+        rule: Name of the rule.
+        epsilon: Epsilon of one label.
+        delta: Delta of one label; 0 for Cauchy noise, which needs none.
+        largest: The largest radius that was searched; a radius so large that noise would vanish counts as less.
 
     Raises:
         ParameterError: The law in float64 misses the guarantee.
@@ -133,7 +136,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         kept = tuple(pass_probability(radius, epsilon=epsilon, delta=delta) for radius in range(capped + 1))
     else:
         beta = smoothness(rule, epsilon=epsilon, delta=delta)
-        # Radii above count as this one: the least of a radius and a constant is a radius.
+        # Larger radii count as this one: the minimum of a radius and a constant is a radius.
         capped = int(min(largest, LARGEST_EXPONENT / beta))
         scales = [
             noise_scale(rule, smooth_sensitivity_bound(radius, beta=beta), epsilon=epsilon)
@@ -151,7 +154,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
 
 
 def delta_of(law: LabelLaw, epsilon: float) -> float:
-    """Return the least delta at ``epsilon`` over all neighbours that radii allow, by their exact laws; rounded up.
+    """Return the least delta at ``epsilon`` that covers all neighbours allowed by radii, by exact laws; rounded up.
 
     Neighbours have radii that differ by at most one. Their labels are the same unless both radii are 0.
     """
@@ -178,14 +181,14 @@ def divergence(one: Law, two: Law, epsilon: float) -> float:
 
 
 def composed_labels(epsilon: float, delta: float, *, labels: int) -> tuple[float, float]:
-    """Return epsilon and delta of so many labels, one after another: both add up; rounded up."""
+    """Return epsilon and delta of a number of labels: both add up; rounded up."""
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=0, labels=labels)
     return labels * epsilon * OUTWARD, min(1.0, labels * delta * OUTWARD)
 
 
 def _exp_below(epsilon: float) -> float:
-    """Return a number below ``e^epsilon``: exponentials are right to 4 units in the last place."""
+    """Return a number below ``e^epsilon``: exponentials are accurate to 4 units in the last place."""
     return max(1.0, math.exp(min(epsilon, LARGEST_EXPONENT)) * (1 - 2.0**-50))
 
 
@@ -199,3 +202,20 @@ def _require(rule: LabelRule, epsilon: float, delta: float) -> None:
         require_probability(delta=delta)
     elif delta != 0:
         raise ParameterError(f"delta must be 0 for Cauchy noise, which is purely epsilon-private, got {delta!r}")
+
+
+def mean_share_sensitivity(largest: int, *, inputs: int, own: bool) -> float:
+    """Return how far one record moves the mean of certified shares over ``k = 1, ..., K``; rounded up.
+
+    That mean is the mean radius of the inputs, each at most ``K``, over ``K``. One record moves every radius by at most
+    one. The share at a single ``k`` has no such bound: one record may move it from 0 to 1.
+
+    Args:
+        largest: ``K``.
+        inputs: How many there are.
+        own: Whether the inputs are the records themselves: then one of them is another, whose radius moves by up to
+            ``K``. Otherwise they are the same for neighbours.
+    """
+    require_count(least=1, largest=largest, inputs=inputs)
+    moved = (inputs - 1 + largest) / inputs if own else 1.0
+    return min(1.0, moved / largest * OUTWARD)

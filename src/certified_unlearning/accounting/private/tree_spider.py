@@ -1,13 +1,14 @@
 """Tree-based private Spider: stationary points of the population's loss, each record read once.
 
-Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree that
-is walked in pre-order: the root by a batch, a right child by a fresh smaller batch of *differences* to its parent, a
-left child by its parent. Every step has the same length, so points along the tree are as near as their place says. All
-batches are disjoint, so a record meets one noisy release alone, however large the tree is: no composition at all.
+Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree in
+pre-order: at the root from a batch, at a right child from a fresh smaller batch of *differences* to its parent, at a
+left child from its parent. Every step has the same length, so distances along the tree follow from positions. All
+batches are disjoint, so each record enters one noisy release, however large the tree is: there is no composition at
+all.
 
-Noise is calibrated for each node by the points' true distance and the number of its records, which rounding down makes
-fewer than printed. Theorem 19's tolerance is so large that the first leaf stops: here it is a parameter, and privacy
-does not depend on it.
+Noise is calibrated for each node by the points' true distance and the node's number of records, which is smaller than
+printed because of rounding down. Theorem 19's tolerance is so large that the first leaf stops; here it is a parameter,
+and privacy does not depend on it.
 """
 
 import math
@@ -37,10 +38,10 @@ class TreeConstants(RunConstants):
     """The constants of the tree-based Spider.
 
     Attributes:
-        batch: Records of a root.
-        depth: Levels below it.
-        rounds: Trees.
-        multiplier: Noise of every release, in units of how far one record moves it.
+        batch: Number of records of a root.
+        depth: Number of levels below it.
+        rounds: Number of trees.
+        multiplier: Noise of every release, in units of its sensitivity.
     """
 
     batch: int = Field(ge=1)
@@ -54,13 +55,13 @@ class TreeSpider(GaussianPlan, StationaryPlan):
     """Algorithm 6.
 
     Attributes:
-        problem: Bounds of the records; its radius plays no part, so the loss must have a bounded slope.
-        batch: ``b``, records of a root.
-        depth: ``D``: leaves are so many levels below.
-        rounds: ``T``, trees one after another.
-        step: ``beta``; every step has length ``beta / (2^(D / 2) H)``.
+        problem: Bounds of the records; the radius is not used, so the loss must have a bounded slope.
+        batch: Number of records of a root, ``b``.
+        depth: Depth ``D``: the number of levels from the root to the leaves.
+        rounds: Number of successive trees, ``T``.
+        step: Parameter ``beta``; every step has length ``beta / (2^(D / 2) H)``.
         tolerance: A leaf whose noisy gradient is at most twice this is returned.
-        multiplier: ``z``, noise of every release in units of its sensitivity.
+        multiplier: Noise multiplier ``z`` of every release, in units of its sensitivity.
 
     Raises:
         ParameterError: There are too few records, or the loss has no bound on its slope.
@@ -96,17 +97,17 @@ class TreeSpider(GaussianPlan, StationaryPlan):
             raise ParameterError(f"{self.rounds} rounds take {self.learned} records, there are {self.problem.n}")
 
     def node_batch(self, level: int) -> int:
-        """Return the records of a right child at a level: ``floor(b / 2^level)``."""
+        """Return the number of records of a right child at a level: ``floor(b / 2^level)``."""
         return self.batch >> level
 
     @property
     def records_per_round(self) -> int:
-        """The root's records and those of all right children."""
+        """Number of records of the root and of all right children."""
         return self.batch + sum(self.node_batch(level) << (level - 1) for level in range(1, self.depth + 1))
 
     @property
     def length(self) -> float:
-        """Of every step."""
+        """Length of every step."""
         return self.step / (math.pow(2, self.depth / 2) * self.problem.smoothness)
 
     @property
@@ -115,52 +116,52 @@ class TreeSpider(GaussianPlan, StationaryPlan):
         return self._sigma(self.gradient_bound, self.batch)
 
     def node_sigma(self, level: int, distance: float) -> float:
-        """Return that on a right child's difference, of points so far apart.
+        """Return the standard deviation of the noise on a right child's difference.
 
         Args:
-            level: Of the node.
-            distance: At most `farthest` counts.
+            level: Level of the node.
+            distance: Distance of the points; at most `farthest` is counted.
         """
         return self._sigma(self.problem.smoothness * min(distance, self.farthest), self.node_batch(level))
 
     @property
     def largest_sigma(self) -> float:
-        """The largest standard deviation of a release: of a leaf's difference between points far apart."""
+        """The largest standard deviation of a release: that of a leaf's difference between distant points."""
         return self.node_sigma(self.depth, self.farthest)
 
     @property
     def learned(self) -> int:
-        """Records that are read; the others are left over."""
+        """Number of records that are read; the others are left over."""
         return self.rounds * self.records_per_round
 
     @property
     def left_over(self) -> int:
-        """Records that nothing reads."""
+        """Number of records that nothing reads."""
         return self.problem.n - self.learned
 
     @property
     def mu(self) -> float:
-        """Of one record, which meets one release."""
+        """``mu`` of one record, which enters one release."""
         return OUTWARD / self.multiplier
 
     @property
     def releases(self) -> int:
-        """Of all records together: a root and the right children of each round."""
+        """Number of releases over all records: a root and the right children of each round."""
         return self.rounds << self.depth
 
     @property
     def noise_resolution(self) -> float:
-        """How far the noisiest release may be from one with exact noise."""
+        """Largest distance of the noisiest release from one with exact noise."""
         return self.resolution(self.largest_sigma)
 
     @property
     def calibration(self) -> Calibration:
-        """Its first noise, and its visits."""
+        """Its first noise, and its number of visits."""
         return Calibration(self.root_sigma, self.releases)
 
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan with these constants; its step and its tolerance are any."""
+        """Return the plan with these constants and an arbitrary step and tolerance."""
         run = constants.runs_of(TreeConstants)[0]
         problem = constants.problem(records=constants.n)
         return cls(problem=problem, step=NO_PART, tolerance=NO_PART, **run.model_dump())
@@ -171,9 +172,9 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
         Args:
             problem: Bounds of the records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
-            tolerance: ``alpha~``; None for half of ``alpha``, the accuracy that the rate promises.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
+            tolerance: Tolerance ``alpha~``; None: half of ``alpha``, the accuracy by the rate.
 
         Raises:
             ParameterError: There are too few records for a tree.

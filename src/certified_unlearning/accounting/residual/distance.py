@@ -1,4 +1,4 @@
-"""How far weights can be from the minimiser: three bounds on what Newton removal left, of which the least counts.
+"""How far weights can be from the minimiser: three bounds on the result of Newton removal; the least is used.
 
 By strong convexity the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. Where data
 curve much more than the regulariser does, two bounds that know curvature are many times sharper; elsewhere they gain
@@ -47,19 +47,19 @@ from certified_unlearning.accounting.residual.newton import Step, curvature_chan
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 _LARGEST_EXPONENT = 30.0
-"""Of an exponential whose own rounding `OUTWARD` outweighs; bounds with larger ones say nothing in any case."""
+"""The largest exponent: its exponential's rounding is below `OUTWARD`; bounds with larger ones are useless anyway."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """What is left of a gradient ``g``, bounded from above in three norms.
+    """The remaining gradient ``g``, bounded from above in three norms.
 
     Attributes:
         residual: ``tau``: its Euclidean norm.
         dual: ``beta``: its norm in ``B_0^-1``.
         displacement: ``alpha``: the Euclidean norm of ``B_0^-1 g``.
         change: ``Theta``, of the records removed since ``B_0``.
-        records: How many these are.
+        records: Number of these records.
         moved: A bound on ``|a.(w - w_B)| / r`` over the remaining rows; infinite where ``|w - w_B|`` alone is known.
     """
 
@@ -72,13 +72,13 @@ class Left:
 
     @classmethod
     def of_residual(cls, residual: float, *, strong_convexity: float) -> Self:
-        """Return what follows from the Euclidean norm alone, with the Hessian over the records that are there."""
+        """Return what follows from the Euclidean norm alone, with the Hessian over the present records."""
         require_non_negative(residual=residual)
         require_positive(strong_convexity=strong_convexity)
         return cls(residual, residual / math.sqrt(strong_convexity) * OUTWARD, residual / strong_convexity * OUTWARD)
 
     def plus(self, size: float, *, strong_convexity: float) -> Self:
-        """Return it with one more part of the gradient, of this Euclidean norm at most."""
+        """Return the bounds with one more part of the gradient, of at most this Euclidean norm."""
         return replace(
             self,
             residual=self.residual + size,
@@ -90,19 +90,19 @@ class Left:
 def left_after(
     before: Left, residual: float, step: Step, *, remainder: float, strong_convexity: float, row_norm: float = ROW_NORM
 ) -> Left:
-    """Return what is left after a step, rounded up.
+    """Return the bounds on the gradient after a step, rounded up.
 
     Args:
-        before: What was left, with the change and the number of records that this step's removal leads to.
-        residual: The Euclidean norm afterwards, by `newton.residual_after`; infinite where it says nothing.
+        before: The bounds before the step, with the change and the number of records after this step's removal.
+        residual: The Euclidean norm afterwards, by `newton.residual_after`; infinite if there is no bound.
         step: The step.
-        remainder: Whatever the step adds to the gradient besides the rest: ``|ghat + B v|``, rounding, and how far the
-            matrix may be from the Hessian, times ``|v|``.
+        remainder: Everything that the step adds to the gradient besides the rest: ``|ghat + B v|``, rounding, and the
+            distance of the matrix from the Hessian times ``|v|``.
         strong_convexity: ``m``.
         row_norm: ``r``.
 
     Raises:
-        ParameterError: A value makes no sense.
+        ParameterError: A value is invalid.
     """
     require_non_negative(remainder=remainder)
     require_positive(strong_convexity=strong_convexity)
@@ -126,20 +126,20 @@ def left_after(
 
 
 def change_by_counts(records: int, *, n: int, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``Theta`` of so many removed records, whatever they are: ``x / (x + m)``, ``x = S r^2 / (4 n)``."""
+    """Return ``Theta`` of a number of removed records, whatever they are: ``x / (x + m)``, ``x = S r^2 / (4 n)``."""
     return share_of(records * row_norm**2 / (4 * n), strong_convexity=strong_convexity)
 
 
 def share_of(part: float, *, strong_convexity: float) -> float:
-    """Return ``Theta`` of removed records whose part of the Hessian has this norm at most; it holds no ``B_0``."""
+    """Return ``Theta`` of removed records whose part of the Hessian has at most this norm; it needs no ``B_0``."""
     return part / (part + strong_convexity) * OUTWARD if part < math.inf else 1.0
 
 
 def by_local_norm(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the local bound, rounded up; infinite where it says nothing.
+    """Return the local bound, rounded up; infinite if it does not apply.
 
     Args:
-        left: What is left of the gradient.
+        left: Bounds on the remaining gradient.
         moved: ``M``.
         strong_convexity: ``m``.
         row_norm: ``r``.
@@ -149,7 +149,7 @@ def by_local_norm(left: Left, *, moved: float, strong_convexity: float, row_norm
 
 
 def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``kappa``, rounded up; infinite where ``Theta`` or an exponential says nothing."""
+    """Return ``kappa``, rounded up; infinite if ``Theta`` or an exponential is too large."""
     exponent = row_norm * moved / 2
     if left.change >= 1 or exponent > _LARGEST_EXPONENT:
         return math.inf
@@ -158,7 +158,7 @@ def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: flo
 
 
 def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the bound by displacement, rounded up; infinite where it says nothing. Arguments as in `by_local_norm`."""
+    """Return the bound by displacement, rounded up; infinite if it does not apply. Arguments as in `by_local_norm`."""
     near = by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm)
     spread = row_norm * (moved + min(near, left.residual / strong_convexity)) * OUTWARD
     if left.change >= 1 or spread > _LARGEST_EXPONENT:
@@ -168,7 +168,7 @@ def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_no
 
 
 def distance(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the least of the three bounds on ``|w - w*_R|``. Arguments as in `by_local_norm`."""
+    """Return the least of the three bounds on ``|w - w*_R|``; see `by_local_norm` for arguments."""
     return min(
         left.residual / strong_convexity * OUTWARD,
         by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm),

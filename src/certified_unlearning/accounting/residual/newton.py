@@ -1,4 +1,4 @@
-"""The residual of Newton removal: what a step that reads no data can have left of the gradient.
+"""The residual of Newton removal: what a step that reads no data can leave of the gradient.
 
 The model is ``f_R(w) = (1/n) sum_{i in R} log(1 + exp(-a_i.w)) + (m/2) |w|^2`` with rows of norm at most ``r``
 (adjacency `zero-out`: ``n`` stays). State: weights ``w`` with ``|grad f_R(w)| <= tau``, and ``B``, the Hessian at
@@ -82,10 +82,10 @@ def residual_after(
     Args:
         before: ``tau``: a bound on ``|grad f_R(w)|``.
         step: The step.
-        left: A bound on ``|ghat + B v|``, and on whatever else rounding does to the gradient.
+        left: A bound on ``|ghat + B v|``, and on all other effects of rounding on the gradient.
         n: Number of records at the start.
-        not_downdated: ``S_B``: records removed since ``B`` was made, these ones included; 0 if it is downdated.
-        matrix_error: How far ``B`` may be, by rounding, from the Hessian that it stands for.
+        not_downdated: Number ``S_B`` of records removed since ``B`` was made, including these; 0 if it is downdated.
+        matrix_error: Largest distance of ``B``, by rounding, from the Hessian that it represents.
         largest_eigenvalue: ``rho``; None for ``r^2``.
         row_norm: ``r``.
         quadratic: Whether the Hessian is the same everywhere: the rest is 0 then. ``B`` must be downdated.

@@ -1,4 +1,4 @@
-"""What public rows guarantee of the curvature: they stay in the objective, so no removal can take their part away.
+"""What public rows guarantee about the curvature: they stay in the objective, so no removal reduces their part.
 
 The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``, with the public part ``F(w) =
 (1/n) sum_P c_i loss_i(w) + (m/2) |w|^2``, ``0 <= c_i <= 1``, and ``Q`` the same sum over ``R`` without a regulariser.
@@ -43,7 +43,7 @@ from certified_unlearning.accounting.residual.rounding import curvature as curva
 
 _HALVINGS = 200
 _ACCURACY = 1e-9
-"""By which Wright's function is raised; what comes out is checked."""
+"""Relative amount by which Wright's function is raised; the result is checked."""
 
 
 def curvature_at_minimisers(
@@ -55,7 +55,7 @@ def curvature_at_minimisers(
     strong_convexity: float,
     row_norm: float = ROW_NORM,
 ) -> float:
-    """Return ``k_1``: what public rows guarantee at the minimiser, whatever the private records are; rounded down.
+    """Return ``k_1``: the curvature of public rows at the minimiser, whatever the private records are; rounded down.
 
     Args:
         curvature: ``k_0``, at most the least eigenvalue of ``H_P(w_0)``.
@@ -94,7 +94,7 @@ def farthest_minimiser(
         held = strong_convexity * away - curvature * math.expm1(-row_norm * away) / row_norm
         return held >= (gradient + private_share * min(pull / away, row_norm)) * OUTWARD
 
-    # No record pulls by more than r, and the regulariser alone holds that.
+    # No record pulls by more than r, and the regulariser alone balances that.
     least, most = 0.0, (gradient + private_share * row_norm) / strong_convexity * OUTWARD**2
     for _ in range(_HALVINGS):
         middle = (least + most) / 2
@@ -123,12 +123,12 @@ def least_curvature(strong_convexity: float, public_curvature: float) -> float:
 
 
 def most_curvature(public_records: int, *, n: int, features: int, classes: int) -> float:
-    """Return what ``k`` is at most, for any public rows: their Hessian's trace over its columns; 0 of softmax."""
+    """Return the largest ``k`` of any public rows: their Hessian's trace over its columns; 0 for softmax."""
     return OUTWARD * curvature_of_a_record(classes) * public_records / (n * features) if classes <= 2 else 0.0
 
 
 def curvature_on_the_way(curvature: float, *, distance: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``k``, which counts up to this distance from the minimiser; rounded down.
+    """Return ``k``, which holds up to this distance from the minimiser; rounded down.
 
     Args:
         curvature: ``k_1``.

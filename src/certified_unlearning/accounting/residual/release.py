@@ -36,17 +36,17 @@ from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
 
 RESOLUTION_SHARE = 1e-3
-"""Share of the shift of means up to which published numbers may be coarse."""
+"""Largest coarseness of published numbers, as a share of the shift of means."""
 ROUNDING_SHARE = 0.05
 """Share of the budget that the rounding of one evaluated gradient may take."""
 
 
 def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
-    """Return ``mu = tau / (m sigma)`` of the model published last, requests fixed in advance; rounded up.
+    """Return ``mu = tau / (m sigma)`` of the last published model, with requests fixed in advance; rounded up.
 
     Args:
         residual: ``tau``: a certified bound on the gradient's norm, or the budget for it.
-        strong_convexity: ``m``.
+        strong_convexity: Strong convexity ``m``.
         sigma: Standard deviation of the published noise.
     """
     require_non_negative(residual=residual)
@@ -55,7 +55,7 @@ def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
 
 
 def mu_of_all(mu: float, releases: int) -> float:
-    """Return ``mu sqrt(k)``: of all ``k`` releases, and of an interaction with adaptive requests; rounded up."""
+    """Return ``mu sqrt(k)`` for all ``k`` releases, and for an interaction with adaptive requests; rounded up."""
     require_non_negative(mu=mu)
     require_count(least=1, releases=releases)
     return mu * math.sqrt(releases) * OUTWARD
@@ -72,7 +72,7 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
 
 
 def together(bounds: Iterable[float]) -> float:
-    """Return the norm of a vector whose parts have these norms at most: of the shifts of models released as one.
+    """Return the norm of a vector whose parts have at most these norms: the shift of models released as one.
 
     Noise is independent from model to model, so all weights together are one vector with Gaussian noise, and its mean
     is off by the root of the sum of squared shifts.
@@ -81,20 +81,20 @@ def together(bounds: Iterable[float]) -> float:
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return what each of so many models may have at most, all the same, so that `together` they have the budget."""
+    """Return the equal share of each of a number of models, such that `together` they have the budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 
 
 def noise_delta(epsilon: float, *, dimension: int, releases: int) -> float:
-    """Return the addition to delta for random norms that are larger than `accounting.core.rounding` supposes."""
+    """Return the addition to delta for random norms larger than `accounting.core.rounding` assumes."""
     require_non_negative(epsilon=epsilon)
     failure = releases * (dimension + 4) * FAILURE
     return min(1.0, failure * (1 + math.exp(min(epsilon, 700.0))))
 
 
 def noise_resolution(sigma: float, dimension: int) -> float:
-    """Return how far, in Euclidean norm, published noise may be from exact Gaussian noise."""
+    """Return the largest distance, in Euclidean norm, of published noise from exact Gaussian noise."""
     return sigma * resolution(dimension, "float64")
 
 
@@ -122,22 +122,22 @@ def require_representable(
     one_vs_rest: bool = False,
     public_curvature: float = 0.0,
 ) -> None:
-    """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
+    """Raise `AssumptionError` if float64 cannot keep to a budget; no data are read.
 
     The rounding of one gradient may take `ROUNDING_SHARE` of the budget; the rounding of the published numbers, and
     what their noise is off by, `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as delta.
 
     Args:
         n: Number of records.
-        features: Columns of a row.
-        classes: At least 2; 1 for ridge regression.
-        strong_convexity: ``m``.
+        features: Number of columns of a row.
+        classes: Number of classes, at least 2; 1 for ridge regression.
+        strong_convexity: Strong convexity ``m``.
         sigma: Standard deviation of the published noise.
-        delta: Of the guarantee.
-        budget: ``tau``.
-        terms: How many numbers the sums of a gradient have; None for those of dense rows.
+        delta: Delta of the guarantee.
+        budget: Budget ``tau``.
+        terms: Number of terms in the sums of a gradient; None: as for dense rows.
         one_vs_rest: Whether there is a model of two classes for each class against the rest, all released as one.
-        public_curvature: What public rows add to ``m`` between the minimiser and the weights (`public`).
+        public_curvature: Addition of public rows to ``m`` between the minimiser and the weights (`public`).
 
     Raises:
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
@@ -148,7 +148,7 @@ def require_representable(
     require_probability(delta=delta)
     models, of_each = (classes, 2) if one_vs_rest else (1, classes)
     least = least_curvature(strong_convexity, public_curvature)
-    # Of ridge regression it is the same everywhere, so that it bounds all weights.
+    # For ridge regression it is the same everywhere, so it bounds all weights.
     everywhere = least if classes == 1 else strong_convexity
     weights = largest_weights(classes=of_each, strong_convexity=everywhere, residual=budget)
     unavoidable = math.sqrt(models) * gradient_error(

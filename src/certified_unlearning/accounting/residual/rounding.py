@@ -56,28 +56,28 @@ UNIT = UNIT_ROUNDOFF["float64"]
 LEAST = SMALLEST_NORMAL["float64"]
 NARROW_UNIT = UNIT_ROUNDOFF["float32"]
 OUTWARD = 1 + 2.0**-46
-"""Factor that outweighs the rounding of a few dozen sums, products and roots of bounds: 128 of its units each way."""
+"""Factor that covers the rounding of a few dozen sums, products and roots of bounds: 128 units each way."""
 ROW_NORM = 1 + NORM_EXCESS
-"""``r``: what a row's norm is at most."""
+"""``r``: the largest norm of a row."""
 THIRD_DERIVATIVE = 1 / (6 * math.sqrt(3))
 """``sup |s''|``, of the logistic loss."""
 COEFFICIENT_ERROR = 8 * UNIT
-"""Of an evaluated sigmoid, relative."""
+"""Relative error of an evaluated sigmoid."""
 BLOCK_NUMBERS = 1 << 16
-"""Numbers of the rows that are multiplied at once: as many as a processor keeps near."""
+"""Number of entries of rows that are multiplied at once: as many as fit in a processor's cache."""
 NARROW = 1000
-"""Up to so many columns sparse rows are multiplied in the same blocks as dense ones."""
+"""Up to this number of columns, sparse rows are multiplied in the same blocks as dense ones."""
 SPARSE_ROWS = 4096
-"""Sparse rows of more columns that are multiplied at once, at least."""
+"""Least number of sparse rows with more columns that are multiplied at once."""
 _INTERPLAY = 1.01
 
 
 class Terms(NamedTuple):
-    """How many numbers are added one after another, at most.
+    """The largest numbers of terms that are added one after another.
 
     Attributes:
-        score: For the score of a row.
-        total: For an entry of a sum over rows.
+        score: Number of terms in the score of a row.
+        total: Number of terms in an entry of a sum over rows.
     """
 
     score: int
@@ -85,16 +85,16 @@ class Terms(NamedTuple):
 
 
 FEWEST_TERMS = Terms(1, 1)
-"""Of sparse rows that are not known yet."""
+"""The terms of sparse rows that are not known yet."""
 
 
 def block_rows(features: int) -> int:
-    """Return how many rows of so many columns make a block: about `BLOCK_NUMBERS` numbers, 256 to 4096 rows."""
+    """Return the number of rows of a block: about `BLOCK_NUMBERS` entries, 256 to 4096 rows."""
     return min(4096, max(256, BLOCK_NUMBERS // features))
 
 
 def sparse_block_rows(records: int, features: int, entries: int) -> int:
-    """Return how many sparse rows make a block.
+    """Return the number of sparse rows of a block.
 
     Blocks of wide rows have about as many entries as there are columns, or more: the sum over a block has a number for
     every column.
@@ -110,7 +110,7 @@ def sparse_block_rows(records: int, features: int, entries: int) -> int:
 
 
 def sparse_terms(*, records: int, block: int, in_a_row: int, in_a_column: int) -> Terms:
-    """Return how many numbers are added where blocks of sparse rows are multiplied.
+    """Return the numbers of terms in products of blocks of sparse rows.
 
     Args:
         records: Number of rows.
@@ -145,16 +145,16 @@ def gradient_error(
     strong_convexity: float,
     terms: Terms | None = None,
 ) -> float:
-    """Return how far, in norm, an evaluated gradient may be from the exact one; see the module.
+    """Return the largest distance, in norm, of an evaluated gradient from the exact one; see the module's docstring.
 
     Args:
-        records: Summands, added in blocks of `block_rows`.
-        n: What the sum is divided by.
-        features: Columns of a row.
+        records: Number of summands, added in blocks of `block_rows`.
+        n: Divisor of the sum.
+        features: Number of columns of a row.
         classes: 2, or the number of scores of softmax regression; 1 for ridge regression.
         weight_norm: A bound on ``|w|``.
         strong_convexity: ``m`` of a regulariser in the gradient; 0 for a sum over some records only.
-        terms: How many numbers its sums have; None for those of dense rows.
+        terms: Number of terms in its sums; None: as for dense rows.
     """
     terms = terms or Terms(features, chain(records, features))
     if classes == 1:
@@ -173,7 +173,7 @@ def gradient_error(
 
 
 def curvature(classes: int) -> float:
-    """Return what a record adds to the Hessian at most, in Frobenius norm: of the logistic or the squared loss."""
+    """Return a record's largest contribution to the Hessian, in Frobenius norm, for the logistic or squared loss."""
     return ROW_NORM**2 if classes == 1 else ROW_NORM**2 / 4
 
 
@@ -188,12 +188,12 @@ def hessian_error(
     downdated: bool = False,
     narrow: bool = False,
 ) -> float:
-    """Return how far, in Frobenius norm, an evaluated Hessian (or downdate) may be off.
+    """Return the largest error, in Frobenius norm, of an evaluated Hessian or downdate.
 
     Args:
-        records: Summands.
-        n: What the sum is divided by.
-        features: Columns of a row.
+        records: Number of summands.
+        n: Divisor of the sum.
+        features: Number of columns of a row.
         weight_norm: A bound on ``|w|`` where it is evaluated.
         strong_convexity: ``m``; with downdates too, for the rounding of what they change.
         classes: 2 for the logistic loss, 1 for the squared one.
@@ -219,12 +219,12 @@ def hessian_norm(*, features: int, strong_convexity: float, classes: int = 2) ->
 
 
 def product_error(*, features: int, strong_convexity: float, norm: float, classes: int = 2) -> float:
-    """Return how far a Hessian times a vector of this norm, plus another vector, may be off beside that vector's ``u``.
+    """Return the error of a Hessian times a vector of this norm, plus another vector, besides that vector's ``u``.
 
     Args:
         features: ``d``.
         strong_convexity: ``m``.
-        norm: Of the vector.
+        norm: Norm of the vector.
         classes: 2 for the logistic loss, 1 for the squared one.
     """
     size = hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
@@ -232,7 +232,7 @@ def product_error(*, features: int, strong_convexity: float, norm: float, classe
 
 
 def score_move(evaluated: float, *, features: int, moved: float) -> float:
-    """Return a bound, over ``r``, on rows' products with a vector of differences, of which the largest was evaluated.
+    """Return a bound, over ``r``, on rows' products with a vector of differences, from the largest evaluated one.
 
     A product is off by ``gamma_d r`` times the vector's norm, and every difference by one ``u`` relative.
 
@@ -246,13 +246,13 @@ def score_move(evaluated: float, *, features: int, moved: float) -> float:
 
 
 def chain(records: int, features: int) -> int:
-    """Return how many numbers are added one after another, at most, when blocks of rows are summed."""
+    """Return the largest number of terms added one after another when blocks of rows are summed."""
     block = block_rows(features)
     return min(records, block) + math.ceil(records / block) + 2
 
 
 def downdate_chain(records: int, features: int) -> int:
-    """Return how many numbers are added one after another, at most, when blocks of rows are added to a matrix."""
+    """Return the largest number of terms added one after another when blocks of rows are added to a matrix."""
     return records + 2 * math.ceil(records / block_rows(features)) + 2
 
 

@@ -1,10 +1,11 @@
 """When Newton removal reads the data again: by counts of records, planned before anything is learned.
 
 Two kinds of plan. *Strict*: a bound that holds for all data, all records and all orders decides, so when data are read
-follows from the sizes of requests and from public constants; watching the time tells nothing of the records. Otherwise
-a larger public number, which typical requests keep to; where the realised bound would exceed the budget before, data
-are read at once, *unscheduled*: nothing is ever released above the budget, but that it happened depends on the data,
-and a certificate says so. How long a reading takes depends on the data in both: solvers stop when they are there.
+follows from the sizes of requests and from public constants; watching the time reveals nothing about the records.
+Otherwise a larger public number, which typical requests keep to; where the realised bound would exceed the budget
+before, data are read at once, *unscheduled*: nothing is ever released above the budget, but that it happened depends on
+the data, and a certificate says so. In both, the duration of a reading depends on the data, because solvers stop when
+they have converged.
 
 The bound by counts (`newton` has the derivation; the solution's evaluated remainder, `REMAINDER`, is kept small):
 after ``S`` records ``sum |ghat| <= S r / n``, so steps are at most ``S r / (n m)`` long in all and
@@ -26,11 +27,11 @@ from certified_unlearning.accounting.residual.public import least_curvature
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 START_SHARE = 0.1
-"""Share of the budget that may be left when data were read."""
+"""Share of the budget that the gradient may have after data were read."""
 ROUNDING_SHARE = 0.1
-"""Share of the budget for the rounding of all requests until they are read again."""
+"""Share of the budget for the rounding of all requests until the next reading."""
 START_MOVE = 0.05
-"""What the last step of a reading may move, ``|v_0|_H``, in units of ``sqrt(2 budget)``."""
+"""Largest last step of a reading, ``|v_0|_H``, in units of ``sqrt(2 budget)``."""
 REMAINDER = 1e-3
 """Share of ``|ghat|`` that ``|ghat + B v|`` may be."""
 REMAINDER_SHARE = 0.05
@@ -38,7 +39,7 @@ REMAINDER_SHARE = 0.05
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return how large a gradient may be where data are read: then its last step moves `START_MOVE` at most."""
+    """Return how large a gradient may be at a reading, such that its last step is at most `START_MOVE`."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
@@ -51,7 +52,7 @@ def worst_residual(
     downdate: bool,
     public_curvature: float = 0.0,
 ) -> float:
-    """Return what the residual is at most, whatever the data, after so many records since data were read.
+    """Return the largest residual, whatever the data, after a number of records since the last reading.
 
     Args:
         records: ``S``.
@@ -79,7 +80,7 @@ def worst_residual(
 def strict_records(
     *, n: int, strong_convexity: float, budget: float, downdate: bool = True, public_curvature: float = 0.0
 ) -> int:
-    """Return the most records that may go, whatever they are, before data must be read again; 0 if none may."""
+    """Return the most records that may leave, whatever they are, before data must be read again; 0 if none may."""
 
     def holds(records: int) -> bool:
         worst = worst_residual(
@@ -104,10 +105,10 @@ def usual_records(
     downdate: bool = True,
     public_curvature: float = 0.0,
 ) -> int:
-    """Return how many records a typical stream removes before its realised bound meets the budget.
+    """Return the number of records that a typical stream removes before its realised bound reaches the budget.
 
-    No guarantee rests on it: two rough sizes of what ``S`` records move the weights by. Their directions are random,
-    half of what a record can do, one record a request, in data that fill ``d`` directions evenly: curvature
+    No guarantee depends on it: it uses two rough estimates of how far ``S`` records move the weights. Their directions
+    are random, half of what a record can do, one record a request, in data that fill ``d`` directions evenly: curvature
     ``h = 1 / (4 d)``, so one record moves ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm and ``S`` make
     ``(2/3) (S / USUAL)^(3/2) e^2``. And their mean is that of all records, ``m w*``, about `TOGETHER` ``sqrt(m)`` long:
     ``(S TOGETHER / (2 n))^2 / 2``.
@@ -133,13 +134,13 @@ def usual_records(
 
 
 USUAL = 3.0
-"""By how much requests of several records make fewer of them."""
+"""Factor by which requests of several records reduce the number."""
 TOGETHER = 0.7
 """The norm of the mean gradient of the records' losses, in units of ``sqrt(m)``."""
 
 
 def _most(holds: Callable[[int], bool], n: int) -> int:
-    """Return the largest number up to ``n`` for which something holds that holds for all smaller ones; 0 for none."""
+    """Return the largest number up to ``n`` for which a condition holds that holds for all smaller ones, or 0."""
     least, most = 0, n + 1
     while most - least > 1:
         middle = (least + most) // 2

@@ -51,7 +51,7 @@ NOT_PROMISED_OF_MORE_CLASSES = (
 
 
 def not_promised(*, by_passes: bool, every_request_passes: bool, public_records: int) -> tuple[str, ...]:
-    """Return what nobody should read into it; the arguments are those of `assumptions`."""
+    """Return what is not promised; the arguments are those of `assumptions`."""
     usual = NOT_PROMISED
     if by_passes:
         usual = NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
@@ -89,7 +89,7 @@ _DISTANCE = Assumption(
 
 
 def comparator(*, additions: bool, one_vs_rest: bool, public_records: int) -> str:
-    """Return what a release is compared with.
+    """Return the comparator of a release.
 
     Args:
         additions: Whether records were added.
@@ -122,23 +122,23 @@ def assumptions(
     public_curvature: float = 0.0,
     restored: bool = False,
 ) -> tuple[Assumption, ...]:
-    """Return what the guarantee rests on.
+    """Return the assumptions of the guarantee.
 
     Args:
-        preprocessing: What the features rest on.
-        noise_source: Where the noise came from.
-        noise_resolution: How far it may be from exact noise.
+        preprocessing: The assumption on the features.
+        noise_source: Source of the noise.
+        noise_resolution: Largest distance of the noise from exact noise.
         strict: Whether data are read again by counts alone.
-        unscheduled: Whether they were read at another time.
+        unscheduled: Whether data were read at another time.
         by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
-        every_request_passes: Whether, with passes, every request that does not learn anew reads them, for there is no
-            Newton step.
-        class_weights: Whether classes count differently.
-        targets: Whether there are targets in the place of classes.
+        every_request_passes: Whether, with passes, every request that does not learn anew reads the rows, because there
+            is no Newton step.
+        class_weights: Whether classes have different weights.
+        targets: Whether there are targets instead of classes.
         additions: Whether records were added.
         public_records: How many rows are public.
-        public_curvature: What they guarantee of the curvature, beside the regulariser.
-        restored: Whether releases were lost, as the model was restored from a backup.
+        public_curvature: The curvature that they guarantee, besides the regulariser.
+        restored: Whether releases were lost, because the model was restored from a backup.
     """
     near = _nearness(by_passes, every_request_passes, additions)
     if public_records:

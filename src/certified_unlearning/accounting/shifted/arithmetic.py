@@ -1,8 +1,8 @@
-"""The cost of computed steps to a guarantee, the arithmetic that a run needs, and the noise that this takes.
+"""How computed steps weaken a guarantee, the arithmetic that a run needs, and the noise that this takes.
 
-The derivation is in `rounding`. `shifted` and what `pooling` gives count a step error as sensitivity. Analyses that
-know exact steps only get there by the triangle: a computed run is indistinguishable from the exact one on the same
-data, the exact runs from each other, and the other exact run from the computed one.
+The derivation is in `rounding`. `shifted` and what `pooling` gives count a step error as sensitivity. Analyses of exact
+steps use the triangle inequality: a computed run is indistinguishable from the exact one on the same data, the exact
+runs from each other, and the other exact run from the computed one.
 """
 
 import math
@@ -23,17 +23,17 @@ TRIANGLE_SHARE = 1e-6
 
 
 class RoundingFloor(NamedTuple):
-    """The ``mu`` that rounding alone costs, however many steps are taken: ``per_precision / sigma + relative``."""
+    """The ``mu`` that rounding alone costs, for any number of steps: ``per_precision / sigma + relative``."""
 
     per_precision: float
     relative: float
 
     def mu(self, sigma: float) -> float:
-        """Return it at a noise scale."""
+        """Return the cost at a noise scale."""
         return self.per_precision / sigma + self.relative
 
     def least_sigma(self, epsilon: float, delta: float) -> float:
-        """Return the least noise scale at which it is `SHARE` of a target's ``mu``; infinite where none is."""
+        """Return the least noise scale at which the cost is `SHARE` of a target's ``mu``; infinite if there is none."""
         room = SHARE * mu_from_epsilon(epsilon, delta) - self.relative
         return self.per_precision / room if room > 0 else math.inf
 
@@ -48,7 +48,7 @@ def computed(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Problem:
-    """Return a problem of a loss of linear scores as it is computed; arguments as for `rounding.rounding`."""
+    """Return the computed problem of a loss of linear scores; the arguments are those of `rounding.rounding`."""
     counted = rounding(
         n=problem.n,
         features=features,
@@ -66,11 +66,11 @@ def computed(
 
 FloorOf = Callable[[Problem], RoundingFloor]
 TRIANGLE_FACTOR = 10.0
-"""So many times more counts what has to be compared with exact runs, for it costs delta as well."""
+"""Factor on rounding that must be compared with exact runs, because it costs delta as well."""
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return the floor for analyses that know exact steps only."""
+    """Return the floor for analyses of exact steps."""
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)
@@ -102,18 +102,18 @@ def descent_floor(problem: Problem) -> RoundingFloor:
 def chosen_arithmetic(
     candidates: dict[str, Problem], floor_of: FloorOf, *, sigma: float, may_rise: bool, epsilon: float, delta: float
 ) -> str:
-    """Return the first type in which rounding takes no more than `SHARE` of the target's ``mu``.
+    """Return the first type in which rounding costs at most `SHARE` of the target's ``mu``.
 
     Args:
         candidates: The problem in each type, with its rounding, coarsest first.
         floor_of: `langevin_floor` or `descent_floor`.
-        sigma: The noise scale, or the least that does without rounding.
-        may_rise: Whether a larger one may be taken with the finest type.
-        epsilon: The target.
-        delta: Of the target.
+        sigma: The noise scale, or the least one that suffices without rounding.
+        may_rise: Whether a larger one may be used with the finest type.
+        epsilon: Target epsilon.
+        delta: Target delta.
 
     Raises:
-        AssumptionError: Rounding would dominate in all of them; the message names the noise that would be enough.
+        AssumptionError: Rounding would dominate in all types; the message names the noise that would be enough.
     """
     for dtype, problem in candidates.items():
         least = floor_of(problem).least_sigma(epsilon, delta)
@@ -143,17 +143,17 @@ FREE = RoundingCost(0.0, 0.0)
 
 
 def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> RoundingCost:
-    """Return what a guarantee of exact runs costs more for computed ones, ``mu``-Gaussian-DP from the exact ones.
+    """Return the additional cost for computed runs, which are ``mu``-Gaussian-DP from the exact ones.
 
     With ``(e, d)`` of that distance, ``P(E) <= exp(e) P'(E) + d`` on either side of
     ``P'(E) <= exp(epsilon) Q'(E) + delta`` gives ``epsilon + 2 e`` and
     ``exp(e) delta + d (1 + exp(epsilon + e))``; ``d`` is chosen so that it matters little.
 
     Args:
-        mu: From a computed run to the exact one.
-        epsilon: Of the exact runs.
-        delta: Of the exact runs.
-        sides: In how many runs arithmetic is not exact.
+        mu: ``mu`` between a computed run and the exact one.
+        epsilon: Epsilon of the exact runs.
+        delta: Delta of the exact runs.
+        sides: Number of runs with inexact arithmetic.
     """
     if mu == 0:
         return FREE
@@ -164,6 +164,6 @@ def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -
 
 
 def failure_delta(problem: Problem, *, steps: float, epsilon: float) -> float:
-    """Return what two runs of so many steps may add to delta because random norms are larger than supposed."""
+    """Return the addition to delta of two runs because random norms may be larger than assumed."""
     failure = problem.rounding.failure_of(steps)
     return min(1.0, failure + failure * math.exp(min(epsilon, 700.0)))

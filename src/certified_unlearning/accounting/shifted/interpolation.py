@@ -4,7 +4,7 @@ Exact on quadratics for step sizes up to ``2 / (L + m)``; beyond, an upper bound
 
 The phases of a run, and what its end reveals by `pooling` (Bok, Su, Altschuler, ICML 2024). The losses must be smooth,
 and strongly convex or convex; every value holds with and without projection on a ball. A guarantee compares with a run
-of the same algorithm, of the same constants, and speaks of requests that were fixed in advance.
+of the same algorithm with the same constants, and covers requests that were fixed in advance.
 """
 
 import math
@@ -53,10 +53,10 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
     Args:
         problem: The constants.
         sigma: Noise scale.
-        records: ``S``, in how many records the two data sets differ; 0 where they agree. What rounding adds is added
-            in either case.
-        steps: Their number; may be infinite.
-        removed_before: Records that neither data set holds any more.
+        records: Number ``S`` of records in which the two data sets differ; 0 if they agree. Rounding is added in either
+            case.
+        steps: Number of steps; may be infinite.
+        removed_before: Number of records that are in neither data set any more.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
@@ -69,7 +69,7 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
 
 
 def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
-    """Return the phases of a schedule, against the same run on what is left after all its requests.
+    """Return the phases of a schedule, against the same run on the data left after all its requests.
 
     Learning differs in the records of all requests, the steps of request ``j`` in those of the later ones.
 
@@ -90,11 +90,12 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return how well the model after the last request of a schedule can be told from a retrained one.
+    """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    Retrained: the same learning run from the same start, on the data after all removals, for as many steps in all
-    (learning and every request's); learning to stationarity is compared with stationarity. It is `pooled_mu` of
-    `schedule_phases`: the noise stays the same and the sensitivity never increases, so all is one block.
+    Retraining means the same learning run from the same start, on the data after all removals, for the same total
+    number of steps (learning and every request's); learning to stationarity is compared with stationarity. It is
+    `pooled_mu` of `schedule_phases`: the noise stays the same and the sensitivity never increases, so everything is one
+    block.
 
     Args:
         problem: The constants.
@@ -108,25 +109,25 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def curve_by_answer(problem: Problem, schedule: Schedule) -> Callable[[int], GaussianCurve]:
-    """Return what `curve` gives for each number of steps of the last request; arguments and errors as there."""
+    """Return `curve` for each number of steps of the last request, with the same arguments and errors."""
     *phases, answer = schedule_phases(problem, schedule)
     before = Pool.of(phases)
     return lambda steps: GaussianCurve(before.followed_by(answer.lasting(steps)).mu())
 
 
 def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
-    """Return what an observer learns who keeps every published model, not only the last.
+    """Return the curve for an observer that keeps every published model, not only the last.
 
     Given the models published so far, both runs continue from the same point: each phase counts on its own, and the
-    ``mu^2`` add up (adaptive composition of Gaussian DP). Where the learned model was published it is about learning's
-    own ``mu``: nothing recalls what was shown. It compares with the retrained run's models at the same times. The
-    order and the content of requests may depend on published models, as long as the group of records that they remove,
-    their sizes and their numbers of steps are fixed in advance.
+    ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is about
+    learning's own ``mu``: a published model cannot be recalled. The comparison is with the retrained run's models at
+    the same times. The order and the content of requests may depend on published models, as long as the group of
+    records that they remove, their sizes and their numbers of steps are fixed in advance.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
-        learned_published: Whether the learned model was published too, or only the model after each request.
+        learned_published: Whether the learned model was published, too, or only the model after each request.
 
     Raises:
         ParameterError: More records are removed than there are.
@@ -139,15 +140,15 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
 
 
 def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> GaussianCurve:
-    """Return how well models learned on data that differ in ``records`` can be told apart.
+    """Return how well models learned on data that differ in ``records`` can be distinguished.
 
     ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        records: ``S``.
-        learning_steps: ``T``; infinite for learning to stationarity.
+        records: Number of records, ``S``.
+        learning_steps: Number of learning steps, ``T``; infinite for learning to stationarity.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
@@ -165,5 +166,5 @@ def _between_updates(problem: Problem, noise_std: float, records: int, removed_b
             f"{problem.step_size * problem.strong_convexity:.2g} is too small for the type of the weights; raise the "
             "regularisation, or use dtype float64"
         )
-    # Each of the two runs may end a step error away from where exact arithmetic would.
+    # Each of the two runs may end a step error away from the end in exact arithmetic.
     return problem.step_size * gradients + 2 * error

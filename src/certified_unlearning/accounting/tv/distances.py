@@ -24,7 +24,7 @@ def gap_of_tv(tv: float) -> float:
     require_probability(tv=tv)
     from scipy.special import (
         erfinv,
-    )  # Here and below: not everybody who imports this needs SciPy, which takes a second.
+    )  # Imported here and below, because not every importer needs SciPy, which takes a second.
 
     return math.sqrt(8) * float(erfinv(tv))
 

@@ -1,7 +1,7 @@
 """Parameters and rates of chapter 4's learners: empirical risk of smooth convex losses, steps over mini-batches.
 
-Numbers are as the theorems have them, real, and with constants and logarithms dropped in the rates. Where print and
-proof differ, a keyword or a name says which one it is.
+Numbers are real, as in the theorems, and rates are without constants and logarithms. Where print and proof differ, a
+keyword or a name says which one is used.
 """
 
 import math
@@ -13,15 +13,15 @@ from certified_unlearning.errors import ParameterError
 
 @dataclass(frozen=True)
 class ConvexProblem:
-    """A smooth convex problem and how stable its solution shall be.
+    """A smooth convex problem and the required stability of its solution.
 
     Attributes:
         n: Number of records.
-        dimension: ``d``, numbers of a model.
+        dimension: Number of parameters, ``d``.
         lipschitz: ``G``.
         smoothness: ``H``.
         diameter: ``D`` of the set of models.
-        rho: Wanted stability: the share of edits that may compute again, up to constants.
+        rho: Target stability: the share of edits that may compute again, up to constants.
     """
 
     n: int
@@ -73,10 +73,10 @@ class Parameters:
 
 
 def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
-    """Return steps and batch size rounded up, batches of all but one record at most: a replacement must be left.
+    """Return steps and batch size rounded up; batches leave out at least one record, as a replacement.
 
-    Noise and step size follow from steps: ask `theorem_22_at` or `proposition_7` again for these. Of sub-sample-GD,
-    whose stability is ``T m / n``, take `proposition_3_whole` instead.
+    Noise and step size follow from steps: call `theorem_22_at` or `proposition_7` again for these. For sub-sample-GD,
+    whose stability is ``T m / n``, use `proposition_3_whole` instead.
     """
     require_count(least=2, n=n)
     return math.ceil(parameters.steps), min(max(math.ceil(parameters.batch_size), 1), n - 1)
@@ -99,7 +99,7 @@ def proposition_3_whole(problem: ConvexProblem) -> Parameters:
     """Return `proposition_3` with whole steps and batches, rounded so that ``T m <= rho n``.
 
     Raises:
-        ParameterError: ``rho n`` is below 1: not one record may be looked at.
+        ParameterError: ``rho n`` is below 1: not even one record may be used.
     """
     if problem.stable_records < 1:
         raise ParameterError(f"rho must be at least 1 / n = {1 / problem.n}, got {problem.rho}")
@@ -160,7 +160,7 @@ def theorem_22(problem: ConvexProblem) -> Parameters:
 
     That is Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
     ``T = (H D n rho / (G sqrt(d)))^(2/5)``, ``m = (G / (H D))^2 T^3``; rate ``H D^2 / T^2``. The first branch is
-    `proposition_3`; which is better at real sizes, the rates do not say.
+    `proposition_3`; the rates do not say which is better at real sizes.
     """
     steps = (problem.condition * problem.stable_records / problem.root_dimension) ** 0.4
     return theorem_22_at(problem, steps=steps, batch_size=steps**3 / problem.condition**2)
@@ -217,7 +217,7 @@ def theorem_45(problem: ConvexProblem) -> Parameters:
 
 
 def noise_floor(problem: ConvexProblem) -> float:
-    """Return ``G D sqrt(d) / (rho n)``, the part of a rate that the noise leaves however long one learns."""
+    """Return ``G D sqrt(d) / (rho n)``, the part of a rate due to noise, for any number of steps."""
     return problem.lipschitz * problem.diameter * problem.root_dimension / problem.stable_records
 
 

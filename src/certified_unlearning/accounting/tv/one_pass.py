@@ -1,6 +1,6 @@
-"""Parameters and rates of chapter 5's learners, which see every record once: population risk, noisy prefix sums.
+"""Parameters and rates of chapter 5's learners, which read every record once: population risk, noisy prefix sums.
 
-Constants and logarithms are dropped in the rates. ``B``, what replacing a record moves a prefix sum by at most, is
+Constants and logarithms are dropped in the rates. ``B``, the largest move of a prefix sum by replacing a record, is
 ``2 (H D + G)`` for variance-reduced Frank-Wolfe and ``2 G`` for dual averaging; Theorems 26 and 27 print the noise of
 Theorem 25 with half of that, which its slack allows.
 """

@@ -1,7 +1,7 @@
-"""Plans: the least noise, or the most steps, with which an edit computes again no more often than wanted.
+"""Plans: the least noise, or the most steps, with which an edit computes again at most as often as requested.
 
 A plan is made once, before anything is learned, and kept over all edits: steps, batches and noise are part of the
-algorithm whose law an unlearner reproduces, so none may follow the number of records.
+algorithm whose law an unlearner reproduces, so none may depend on the current number of records.
 """
 
 import math
@@ -25,8 +25,8 @@ from certified_unlearning.accounting.tv.tree import (
 )
 from certified_unlearning.errors import InfeasibleError, ParameterError
 
-# `random`: positions are a uniform permutation, what exactness of insertions too asks for. `arrival`: records stay
-# where they came, whoever asks for a deletion may have come at any position.
+# `random`: positions are a uniform permutation, which exactness of insertions requires. `arrival`: records stay in
+# order of arrival, and a deleted record may have any position.
 Order = Literal["random", "arrival"]
 
 
@@ -37,13 +37,13 @@ MOST_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class NoisePlan:
-    """Noise for a wanted probability of computing again after one edit.
+    """Noise for a target probability of computing again after one edit.
 
     Attributes:
-        noise: The least that suffices; 0 if none is needed. Standard deviation per coordinate; of quantised SGD the
-            grid's spacing.
-        recompute_probability: A bound on the probability at that noise, at most the wanted one.
-        published_noise: What the theorem's constants ask for, for the same wanted ``rho``.
+        noise: The least noise that suffices; 0 if none is needed. Standard deviation per coordinate; for quantised SGD
+            the grid's spacing.
+        recompute_probability: A bound on the probability at that noise, at most the target.
+        published_noise: The noise by the theorem's constants, for the same ``rho``.
     """
 
     noise: float
@@ -52,12 +52,12 @@ class NoisePlan:
 
 
 def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
-    """Return the most steps after which sub-sample-GD computes again with at most a probability; perhaps 0.
+    """Return the most steps after which sub-sample-GD computes again with at most a given probability; perhaps 0.
 
     Args:
         n: The fewest records there will be before a deletion.
         batch_size: ``m``.
-        recompute_probability: Wanted, strictly between 0 and 1.
+        recompute_probability: Target probability, strictly between 0 and 1.
     """
     require_batch(n, batch_size)
     require_probability(recompute_probability=recompute_probability)
@@ -72,12 +72,12 @@ def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
 
 
 def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
-    """Return the largest batches with which sub-sample-GD computes again with at most a probability.
+    """Return the largest batches with which sub-sample-GD computes again with at most a given probability.
 
     Args:
         n: The fewest records there will be before a deletion.
         steps: ``T``.
-        recompute_probability: Wanted, strictly between 0 and 1.
+        recompute_probability: Target probability, strictly between 0 and 1.
 
     Raises:
         InfeasibleError: Batches of one record are too large.
@@ -100,7 +100,7 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
 
 
 def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float, recompute_probability: float) -> int:
-    """Return the most steps after which noisy SGD computes again with at most a probability; perhaps 0.
+    """Return the most steps after which noisy SGD computes again with at most a given probability; perhaps 0.
 
     Arguments and errors are those of `plan_noisy_sgd`; ``sigma`` is the noise.
     """
@@ -119,7 +119,7 @@ def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float,
 def most_quantised_steps(
     *, n: int, batch_size: int, resolution: float, lipschitz: float, dimension: int, recompute_probability: float
 ) -> int:
-    """Return the most steps after which quantised SGD computes again with at most a probability; perhaps 0.
+    """Return the most steps after which quantised SGD computes again with at most a given probability; perhaps 0.
 
     Arguments and errors are those of `plan_quantised_sgd`; ``resolution`` is the grid's spacing.
     """
@@ -141,7 +141,7 @@ def most_quantised_steps(
 
 
 def most_queries(*, sigma: float, bound: float, recompute_probability: float) -> int:
-    """Return the most noisy linear queries that compute again with at most a probability; perhaps 0.
+    """Return the most noisy linear queries that compute again with at most a given probability; perhaps 0.
 
     Arguments and errors are those of `plan_queries`; ``sigma`` is the noise.
     """
@@ -153,7 +153,7 @@ def most_queries(*, sigma: float, bound: float, recompute_probability: float) ->
 
 
 def _most(probability: Callable[[int], float], wanted: float) -> int:
-    """Return the most steps whose probability of computing again is at most the wanted one, the same in every step."""
+    """Return the most steps with at most the target probability of computing again, if all steps are equal."""
     once = probability(1)
     if once > wanted:
         return 0
@@ -166,7 +166,7 @@ def _most(probability: Callable[[int], float], wanted: float) -> int:
 
 
 def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, recompute_probability: float) -> NoisePlan:
-    """Return noisy SGD's noise, accelerated or not, for records whose gradients are ``G`` long at most.
+    """Return noisy SGD's noise, accelerated or not, for records whose gradients have norm at most ``G``.
 
     The published one is Theorems 22 and 44's ``8 T G / (n rho)``; ``sqrt(2 / pi) T G / (n rho)`` suffices by the union
     bound alone, and the least is a little below it.
@@ -176,7 +176,7 @@ def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, rec
         batch_size: ``m``.
         steps: ``T``.
         lipschitz: ``G``.
-        recompute_probability: Wanted for one edit, strictly between 0 and 1.
+        recompute_probability: Target probability for one edit, strictly between 0 and 1.
     """
     require_batch(n, batch_size)
     require_count(least=1, steps=steps)
@@ -211,20 +211,20 @@ def plan_quantised_sgd(
         )
 
     published = 4 * lipschitz * dimension * steps / (n * recompute_probability)
-    # Where batches alone are rare enough any grid would do, but there must be one.
+    # If batches alone are rare enough, any grid suffices, but there must be one.
     return _enough(probability, math.sqrt(dimension) * gap / min(tv, 1.0), recompute_probability, published)
 
 
 def plan_queries(*, queries: int, bound: float, recompute_probability: float) -> NoisePlan:
     """Return the noise of linear queries, which are sums.
 
-    The published one is Theorem 51's ``8 B / rho`` of sums with the factor ``sqrt(T)`` restored that its print lacks,
-    and with ``rho / sqrt(T)`` for ``rho``, as a share ``rho sqrt(T)`` computes again: ``8 T B / rho``.
+    The published one is Theorem 51's ``8 B / rho`` of sums, with the factor ``sqrt(T)`` that its print lacks, and with
+    ``rho / sqrt(T)`` for ``rho``, because a share ``rho sqrt(T)`` computes again: ``8 T B / rho``.
 
     Args:
         queries: ``T``, noisy queries of a run.
         bound: ``B``, the largest norm of one record's part.
-        recompute_probability: Wanted for one edit, strictly between 0 and 1.
+        recompute_probability: Target probability for one edit, strictly between 0 and 1.
     """
     require_count(least=1, queries=queries)
     require_positive(bound=bound)
@@ -245,8 +245,8 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
     Args:
         n: The most records there will ever be.
         sensitivity: ``B``.
-        recompute_probability: Wanted for one edit, strictly between 0 and 1.
-        order: In which order the records stand, see `Order`.
+        recompute_probability: Target probability for one edit, strictly between 0 and 1.
+        order: The order of the records, see `Order`.
     """
     require_count(least=2, n=n)
     require_positive(sensitivity=sensitivity)
@@ -264,7 +264,7 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
     from scipy.optimize import brentq
 
-    # One node rejects at least as rarely as all together; the union bound over all heights is the other end.
+    # One node rejects at most as often as all together; the union bound over all heights is the other end.
     highest, lowest = recompute_probability, recompute_probability / (n - 1).bit_length()
     tau = highest if excess(highest) <= 0 else float(brentq(excess, lowest / 2, highest, xtol=1e-300, rtol=1e-14))
     published = theorem_25_sigma(n=n, rho=recompute_probability, sensitivity=sensitivity)
@@ -272,13 +272,13 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
 
 def _tv_of_a_hit(n: int, batch_size: int, steps: int, recompute_probability: float) -> float:
-    """Return the total variation that a step with the record in its batch may cost; 1 or more: anything goes."""
+    """Return the total variation that a step with the record in its batch may cost; 1 or more means no limit."""
     require_probability(recompute_probability=recompute_probability)
     return probability_each(recompute_probability, steps) * n / batch_size
 
 
 def _enough(probability: Callable[[float], float], noise: float, wanted: float, published: float) -> NoisePlan:
-    """Return the plan, with as little more noise as keeps rounding from taking it above what is wanted."""
+    """Return the plan, with slightly more noise so that rounding does not take it above the target."""
     more = 1e-15
     while probability(noise) > wanted:
         noise *= 1 + more

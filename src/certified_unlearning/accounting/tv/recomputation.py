@@ -1,8 +1,8 @@
-"""How likely an edit is to be rejected somewhere in a run, and how much is then computed again.
+"""The probability that an edit is rejected somewhere in a run, and how much is then computed again.
 
 Noisy SGD (Algorithms 9, 10, 21, 22), quantised SGD (23, 24) and linear queries (26, 27); `tree` has prefix sums,
-`subsampling` what bounds all that learn with mini-batches. Printed constants are far from what happens: each printed
-bound stands beside the sharper one that follows from the same coupling.
+`subsampling` the bound for all mini-batch methods. Printed constants are far from actual values: each printed bound is
+next to the sharper one that follows from the same coupling.
 """
 
 import math
@@ -19,9 +19,9 @@ def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: f
     """Return the probability that noisy SGD computes again after one deletion (derived).
 
     ``1 - (1 - (m / n) tv)^T``: a step has the record in its batch with probability ``m / n``, and then keeps its noisy
-    gradient with probability ``1 - tv``. Exact where every replacement moves a batch's mean gradient by ``gap``; an
-    upper bound where by ``gap`` at most. Lemma 30's assumption, gradients of length ``G``, is ``gap = 2 G / m``. For an
-    insertion into ``n`` records put ``n + 1``.
+    gradient with probability ``1 - tv``. The value is exact if every replacement moves a batch's mean gradient by
+    ``gap``, and an upper bound if by at most ``gap``. Lemma 30's assumption, gradients of length ``G``, is
+    ``gap = 2 G / m``. For an insertion into ``n`` records use ``n + 1``.
 
     Args:
         n: Number of records.
@@ -38,14 +38,14 @@ def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: f
 
 
 def quantiser_disagreement_bound(distance: float, *, dimension: int, resolution: float, printed: bool = False) -> float:
-    """Return a bound, at most 1, on the probability that a randomly shifted grid tells apart vectors at a distance.
+    """Return a bound, at most 1, on the probability that a randomly shifted grid separates vectors at a distance.
 
     Args:
-        distance: Euclidean, ``delta``.
+        distance: Euclidean distance ``delta``.
         dimension: ``d``.
         resolution: ``tau``.
-        printed: Lemma 31's ``2 d delta / tau``, which holds for all vectors that near jointly; the coupling meets one
-            pair, for which ``sqrt(d) delta / tau`` does (derived).
+        printed: Whether to use Lemma 31's ``2 d delta / tau``, which holds jointly for all vectors at that distance;
+            the coupling needs one pair, for which ``sqrt(d) delta / tau`` holds (derived).
     """
     require_non_negative(distance=distance)
     require_count(least=1, dimension=dimension)

@@ -1,7 +1,7 @@
 """Mini-batches of one run: how often they contain the records of an edit, one or many.
 
-Source: Claims 1 to 10 of appendix C. Batches are uniform subsets without replacement, independent over the steps. As
-noise only ever spares recomputation, these probabilities bound those of every method that learns with mini-batches.
+Source: Claims 1 to 10 of appendix C. Batches are uniform subsets without replacement, independent over the steps.
+Because noise only ever avoids recomputation, these probabilities bound those of every mini-batch method.
 """
 
 import math

@@ -1,15 +1,15 @@
-"""Noisy prefix sums of records in random order: how often an edit is rejected, and what noise keeps it rare.
+"""Noisy prefix sums of records in random order: how often an edit is rejected, and the noise that keeps it rare.
 
 Source: chapter 5 (Theorem 25, Lemma 38, section 5.6). Node ``t`` of the tree sums the increments of positions
 ``t - lb(t) + 1`` to ``t``, where ``lb(t)`` is ``t``'s lowest set bit, and the logarithm of ``lb(t)`` is its *height*.
-An edit at position ``j`` tests the nodes above it, ``j, j + lb(j), ...``, one of a height at most; a prefix sum reads
-one node for each set bit of ``t``. A record's position is uniform, so what an edit costs is a mean over positions.
+An edit at position ``j`` tests the nodes above it, ``j, j + lb(j), ...``, at most one per height; a prefix sum reads
+one node for each set bit of ``t``. A record's position is uniform, so the cost of an edit is a mean over positions.
 
 All sharp forms are derived. With acceptance probability ``1 - tau_h`` at height ``h``, positions ``1`` to ``2^a`` keep
 all nodes below ``2^a`` with probability ``prod_{h < a} (1 - tau_h / 2)`` on average, since half of them pass a node of
 each height.
 
-`Budget` says how stability is shared among heights, for trees whose size is not known when noise begins to be drawn.
+`Budget` determines how stability is shared among heights, for trees whose size is not known when noise is first drawn.
 """
 
 import math
@@ -45,12 +45,12 @@ def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logar
     """Return the published noise ``8 B log(n) / rho`` of a node.
 
     Theorem 25 prints ``sigma^2`` with ``rho`` in the place of ``rho^2``, which Lemma 34 and Theorems 26 and 27 have;
-    the base of the logarithm is not said, and 2 is the larger reading.
+    the base of the logarithm is not stated, and 2 is the larger reading.
 
     Args:
         n: Number of records.
-        rho: Wanted stability.
-        sensitivity: ``B``, what replacing a record moves a sum by at most, the models given.
+        rho: Target stability.
+        sensitivity: Largest move ``B`` of a sum by replacing a record, given the models.
         logarithm: Its base.
     """
     require_count(least=2, n=n)
@@ -68,12 +68,12 @@ def lemma_38(*, n: int, rho: float, logarithm: Logarithm = "2") -> float:
 def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
     """Return the probability that a deletion from ``n`` records computes again, at the position that tests most nodes.
 
-    It is what counts where the order is that of arrival, not random.
+    This is the relevant probability for the order of arrival.
 
     Args:
         n: Number of records before the deletion.
         sigma: Standard deviation of a node's noise, per coordinate.
-        sensitivity: ``B``, what replacing a record moves a sum by at most.
+        sensitivity: Largest move ``B`` of a sum by replacing a record.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)

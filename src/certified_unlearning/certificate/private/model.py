@@ -25,24 +25,24 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
 NUMERICAL_TOLERANCE = 1e-6
-"""How far, relatively, epsilons of Poisson batches may differ: other versions of dp-accounting sum up otherwise."""
+"""Relative tolerance for epsilons of Poisson batches, because versions of dp-accounting sum differently."""
 if TYPE_CHECKING:
     MechanismName = str
     SelectionName = str
     Run = RunConstants
-else:  # What a file may hold follows from the tables of plans.
+else:  # The possible contents of a file follow from the tables of plans.
     MechanismName = Literal[tuple(PLANS)]
     SelectionName = Literal[("none", *SELECTIONS)]
     Run = reduce(or_, (kind.run_constants for kind in PLANS.values()))
 
 
 class Deletions(BaseModel):
-    """What an unchanged model is worth when records are deleted.
+    """The epsilon of an unchanged model after deletions.
 
     Attributes:
-        records: How many.
-        epsilon: By group privacy, at ``delta + extra_delta``.
-        extra_delta: As of the certificate, for this epsilon.
+        records: Number of deleted records.
+        epsilon: Epsilon by group privacy, at ``delta + extra_delta``.
+        extra_delta: As for the certificate, for this epsilon.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,43 +57,44 @@ class PrivateCertificate(Certificate):
 
     Attributes:
         kind: ``private``.
-        mechanism: How it was learned.
+        mechanism: How the model was learned.
         selection: How one of several models was selected, on records that none of them learned from.
         hidden: What is hidden, by the relation.
-        observers: From whom.
+        observers: From whom it is hidden.
         comparator: What deletions are compared with.
-        not_promised: What nobody should read into it.
-        relation: When two data sets are neighbours; an epsilon means nothing without it.
-        epsilon: Of one record, at ``delta + extra_delta``.
-        mu: Of all noisy releases together, as Gaussian differential privacy; None for Poisson batches, which have none.
-        selection_epsilon: Pure, of the selection; 0 without.
+        not_promised: What the certificate does not promise.
+        relation: Neighbouring relation of data sets; an epsilon is meaningless without it.
+        epsilon: Epsilon of one record, at ``delta + extra_delta``.
+        mu: ``mu`` of all noisy releases together, as Gaussian differential privacy; None for Poisson batches, which
+            have none.
+        selection_epsilon: Pure epsilon of the selection; 0 without one.
         delta: Strictly between 0 and 1.
-        extra_delta: For random norms that are larger than supposed, and for selections by so many random bits only.
-        deletions: What the unchanged model is worth when records are deleted, for some numbers of them.
-        sampling: ``full batch``: every step reads all records, and nothing is claimed of chance. Or which parts read
-            which records, or that batches were drawn with which probability, and are secret.
-        loss: ``phi`` of a score and a target.
-        width: Of its parabola, for absolute and huber.
+        extra_delta: Addition for random norms larger than assumed, and for selections by finitely many random bits.
+        deletions: The epsilon of the unchanged model after some numbers of deletions.
+        sampling: ``full batch``: every step reads all records, and nothing is claimed from chance. Otherwise which
+            parts read which records, or the probability by which batches were drawn, which are then secret.
+        loss: Loss ``phi`` of a score and a target.
+        width: Width of its parabola, for absolute and huber.
         target: Targets were clipped to this size; 1 for classes.
-        row_norm: Rows were scaled down to this norm, each by itself. Of DP-SGD epsilon does not rest on it, nor on the
-            loss.
+        row_norm: Each row was scaled down to this norm. For DP-SGD epsilon does not depend on it, nor on the loss.
         n: Number of records.
-        d: Columns of a row.
-        learned_n: Records that each run of a selection learned from; those that were read at all, of other mechanisms.
-        unused: Records that were left over by those.
-        learned_d: Columns of a row as learned from: fewer than ``d`` after a random projection, whose rows were scaled
-            down to ``sqrt(2)`` times the norm.
-        embedded: Whether there was one.
-        runs: Constants of each run, stage or phase; of boosting, whose runs are alike, of one.
-        chunks: How many runs boosting selected from.
-        beta: Of a search's selection; no matter of privacy, but of its probabilities.
-        assumptions: What it rests on.
-        noise_resolution: How far, in norm, weights as learned may be from those with exact noise; of several stages or
-            phases together. Where noise has no bound by weights, that of the noisiest release: a gradient's.
-        noise_source: Where the noise came from.
+        d: Number of columns of a row.
+        learned_n: Number of records that each run of a selection learned from; for other mechanisms, the number of
+            records read.
+        unused: Number of records left over.
+        learned_d: Number of columns of a row in learning: fewer than ``d`` after a random projection, whose rows were
+            scaled down to ``sqrt(2)`` times the norm.
+        embedded: Whether there was a random projection.
+        runs: Constants of each run, stage or phase; for boosting, whose runs are equal, of one.
+        chunks: Number of runs that boosting selected from.
+        beta: Parameter of a search's selection; it affects its probabilities, not privacy.
+        assumptions: The assumptions of the guarantee.
+        noise_resolution: Largest distance, in norm, of learned weights from those with exact noise, over all stages or
+            phases together. If noise cannot be bounded by weights, that of the noisiest release, a gradient.
+        noise_source: Source of the noise.
         dataset: Name of the data set.
         features: How features were made; ``given`` by an estimator's user.
-        code_version: Which code ran.
+        code_version: Version of the code that ran.
     """
 
     seen = "the model"
@@ -148,12 +149,12 @@ class PrivateCertificate(Certificate):
         dataset: str = "own",
         made: str = GIVEN,
     ) -> Self:
-        """Return what is guaranteed of a model.
+        """Return the certificate of a model.
 
         Args:
-            plan: What was planned and run.
+            plan: The plan that was run.
             delta: Strictly between 0 and 1.
-            features: Columns of a row before a random projection; None if there was none.
+            features: Number of columns of a row before a random projection; None if there was none.
             row_norm: Bound of such rows; None if there was none.
             noise_source: Where the noise came from.
             dataset: Name of the data set.
@@ -177,11 +178,11 @@ class PrivateCertificate(Certificate):
 
     @property
     def plan(self) -> PrivatePlan:
-        """The plan whose constants it has; what plays no part in privacy may be another than was run.
+        """The plan with its constants; values that do not affect privacy may differ from those that were run.
 
         Raises:
             ParameterError: There is no such plan.
-            AssumptionError: What its privacy needs does not hold.
+            AssumptionError: A condition of its privacy does not hold.
         """
         return plan_of(self.constants)
 
@@ -191,15 +192,15 @@ class PrivateCertificate(Certificate):
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
-        """Return its numbers; nothing is stated of several models together.
+        """Return its numbers; nothing is stated about several models together.
 
-        ``mu`` is that of the releases: a selection, which is no Gaussian release, has an epsilon of its own.
+        ``mu`` covers the releases; a selection, which is not a Gaussian release, has its own epsilon.
         """
         mu = None if self.selection_epsilon else self.mu
         return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=mu)
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in self.deletions[1:])
         worth = f"unchanged after deletions of several records, epsilon of {several}" if several else "of one record"
         secret = "" if self.mu is not None else ", as long as batches stay secret"
@@ -210,7 +211,7 @@ class PrivateCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible, and fit each other."""
+        """Return for each field whether its value is possible and fits the others."""
         kind, selection = PLANS[self.mechanism], SELECTIONS.get(self.selection)
         several = kind.several_runs or (selection is not None and selection.several_runs)
         stated = None if selection is None else selection.stated
@@ -242,9 +243,10 @@ class PrivateCertificate(Certificate):
         }
 
     def recomputed(self) -> dict[str, Any]:
-        """Return the numbers that follow from the constants, by their fields.
+        """Return the numbers that follow from the constants, by field.
 
-        That the records were as many, and their bounds enforced, is taken as stated: a certificate holds no record.
+        The number of records and the enforcement of their bounds are taken as stated, because a certificate holds no
+        record.
 
         Raises:
             CertificateError: The constants are impossible.
@@ -259,7 +261,7 @@ class PrivateCertificate(Certificate):
         return numbers | whole
 
     def words(self) -> Mapping[str, Any]:
-        """Return what must be stated in words, by fields."""
+        """Return what must be stated in words, by field."""
         return words(
             self.plan,
             embedded=self.embedded,
@@ -269,10 +271,10 @@ class PrivateCertificate(Certificate):
         )
 
     def check(self) -> None:
-        """Compare what it states with what its constants give; see `Certificate.check`.
+        """Compare the statement with what the constants give; see `Certificate.check`.
 
         Raises:
-            ParameterError: It is one of Poisson batches, and dp-accounting is not installed.
+            ParameterError: The certificate is for Poisson batches, and dp-accounting is not installed.
         """
         tolerance = TOLERANCE
         if PLANS[self.mechanism].numerical:
@@ -299,7 +301,7 @@ class PrivateCertificate(Certificate):
 
 
 def _numbers(plan: PrivatePlan, records: int, delta: float) -> dict[str, Any]:
-    """Return the numbers that follow from the constants, of so many records."""
+    """Return the numbers that follow from the constants, for these numbers of records."""
     guarantee = plan.guarantee
     epsilon = guarantee.epsilon(delta)
     groups = [
@@ -312,7 +314,7 @@ def _numbers(plan: PrivatePlan, records: int, delta: float) -> dict[str, Any]:
         "epsilon": epsilon,
         "mu": guarantee.mu,
         "extra_delta": extra_delta(plan.failure, epsilon),
-        # Beyond, an epsilon says nothing: what selections leave out would take all of delta.
+        # Beyond this, an epsilon is meaningless: what selections leave out would use up all of delta.
         "deletions": tuple(each for each in groups if each.extra_delta <= delta),
         "noise_resolution": plan.noise_resolution,
     }

@@ -1,7 +1,7 @@
-"""What certificates of private learning say in words: what is hidden from whom, and what that rests on.
+"""The wording of certificates of private learning: what is hidden from whom, and the assumptions.
 
-Words follow from the plan and a few names, so they are recomputed as numbers are. What one way to learn has of its own
-is said by its plan: `accounting.private.plan.Words`.
+Words follow from the plan and a few names, so they are recomputed like numbers. The wording specific to one way to
+learn is in its plan: `accounting.private.plan.Words`.
 """
 
 from typing import Any
@@ -30,12 +30,12 @@ READ_BY_POSITION = "they were read by position, each in one part alone, so that 
 def words(
     plan: PrivatePlan, *, embedded: bool, noise_source: NoiseSource, dataset: str, features: str
 ) -> dict[str, Any]:
-    """Return what a certificate says, by its field.
+    """Return the words of a certificate, by field.
 
     Args:
-        plan: What was planned.
+        plan: The plan.
         embedded: Whether rows were projected at random.
-        noise_source: Where the noise came from.
+        noise_source: Source of the noise.
         dataset: Name of the data set.
         features: How features were made.
     """
@@ -74,7 +74,7 @@ def words(
 
 
 def _of_records(own: Words, plan: PrivatePlan, embedded: bool) -> tuple[Assumption, ...]:
-    """Return what concerns the records, and what follows from them."""
+    """Return the assumptions on the records, and on what is computed from them."""
     bounded = "a row that is too long was scaled down, a target clipped, each by itself"
     if embedded:
         bounded += "; rows after a random projection once more"
@@ -98,7 +98,7 @@ def _of_order(by: str | None) -> tuple[Assumption, ...]:
 
 
 def _of_numbers(own: Words) -> tuple[Assumption, ...]:
-    """Return what concerns float64."""
+    """Return the assumptions on float64."""
     uncounted = Assumption(
         statement="every step goes on from a sum with exactly Gaussian noise",
         status="assumed",

@@ -29,34 +29,33 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: ValidationInfo) -> Any:
-    """Return checked places: as they are where they are those of the schedule that `of` states something about."""
+    """Return checked places; those of the schedule that `of` is making a statement about are returned unchanged."""
     return places if given.context is not None and places is given.context.places else check(places)
 
 
 class StepsConstants(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
 
-    Attributes are named as in `mechanisms.run.Run` and `ProblemConstants`; ``epsilon`` is the
-    largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
-    Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
-    published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
-    interpolation). Without any request nothing was removed, and both are 0.
+    Attributes are named as in `mechanisms.run.Run` and `ProblemConstants`; ``epsilon`` is the largest over all
+    requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one. Both cover the last
+    published model. ``epsilon_all_published``, if stated, covers all published models together, including the learned
+    one (at delta alone, by shifted interpolation). Without any request nothing was removed, and both are 0.
 
-    What is computed is rounded: ``epsilon`` counts that a step may end ``rounding_error`` away from the exact one, and
-    ``epsilon_in_exact_arithmetic`` is what it would be otherwise; ``noise_delta``, a part of ``extra_delta``, pays for
-    random norms that are larger than supposed, and differences of the published weights below ``noise_resolution`` are
-    outside the statement (`accounting.core.rounding`). All four are None in certificates of before this was counted.
+    Computation rounds: ``epsilon`` counts that a step may end ``rounding_error`` away from the exact one, and
+    ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers
+    random norms larger than assumed. Differences of the published weights below ``noise_resolution`` are outside the
+    statement (`accounting.core.rounding`). All four are None in certificates made before this was counted.
 
-    Of mini-batches ``cycle`` states how many there are and how large they are, with the rows of zeros that fill the
-    last one, and ``places`` which batches the removed records were in; without it they may have been in any.
-    ``lost_releases``, left out for none, are releases that were published and lost, as the directory was restored from
-    a backup without them; then ``epsilon_all_published`` is None.
+    For mini-batches, ``cycle`` states their number and size, including the rows of zeros that fill the last one.
+    ``places`` states the batches of the removed records; without it they may have been in any. ``lost_releases``,
+    omitted if 0, are releases that were published and lost, because the directory was restored from a backup without
+    them; then ``epsilon_all_published`` is None.
 
-    ``class_weights``, of at most 1 each, are what the losses of each class' records were multiplied by.
+    ``class_weights``, at most 1 each, are factors on the losses of each class' records.
 
-    Of ridge regression ``loss`` states that it is squared, ``classes`` is 1 and ``target_range`` what targets were
-    clipped to before that range was mapped into [-1, 1]. The gradients' bound rests on ``radius``: ``lipschitz`` is
-    ``radius + 1``. Where there are classes, whose number tells the loss, both are left out.
+    For ridge regression, ``loss`` is squared, ``classes`` is 1, and ``target_range`` is the range that targets were
+    clipped to before it was mapped into [-1, 1]. The gradients' bound depends on ``radius``: ``lipschitz`` is
+    ``radius + 1``. For classes, whose number determines the loss, ``loss`` and ``target_range`` are omitted.
     """
 
     kind: ClassVar[str] = "steps"
@@ -110,7 +109,7 @@ class StepsConstants(Certificate):
 
     @property
     def schedule(self) -> Schedule:
-        """The steps that the certificate speaks of, and their noise; Descent-to-Delete's is that of publication."""
+        """The steps that the certificate covers, and their noise; for Descent-to-Delete, the noise of publication."""
         return Schedule(
             sigma=self.sigma,
             records_per_request=self.records_per_request if self.unlearning_steps else (),
@@ -122,7 +121,7 @@ class StepsConstants(Certificate):
 
     @property
     def arithmetic(self) -> Arithmetic | None:
-        """How exact the run was; None where the certificate does not say."""
+        """Precision of the run; None if the certificate does not state it."""
         if self.rounding_error is None or self.noise_delta is None or self.noise_resolution is None:
             return None
         return Arithmetic(self.rounding_error, self.noise_delta, self.noise_resolution)
@@ -134,12 +133,12 @@ class StepsConstants(Certificate):
 
     @property
     def has_noise_in_every_step(self) -> bool:
-        """Whether every step is noisy, that of learning included; Descent-to-Delete adds noise when it publishes."""
+        """Whether every step is noisy, including those of learning; Descent-to-Delete adds noise on publication."""
         return self.is_cyclic or ACCOUNTANTS[self.accountant].noise_in_every_step
 
     @property
     def caveat(self) -> str | None:
-        """What its comparator is not, where people are likely to take it for something else."""
+        """What its comparator is not, where a misunderstanding is likely."""
         if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
             return None
         return (
@@ -174,7 +173,7 @@ class StepsConstants(Certificate):
 
     @property
     def problem(self) -> Problem:
-        """The problem that its numbers speak of: before rounding was counted, one of exact arithmetic."""
+        """The problem that its numbers refer to; before rounding was counted, one in exact arithmetic."""
         return self.exact_problem if self.arithmetic is None else self.computed_problem
 
     @property

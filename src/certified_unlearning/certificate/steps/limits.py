@@ -1,4 +1,4 @@
-"""What the fields of a certificate of noisy steps may be: by its accountant, its data set and its loss."""
+"""Possible values of the fields of a certificate of noisy steps, by its accountant, data set and loss."""
 
 import math
 from collections import Counter
@@ -16,16 +16,16 @@ LANGEVIN = "langevin"
 
 
 def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
-    """Return whether the accountant speaks of this mechanism and these requests, and the data set can be this one."""
+    """Return whether the accountant covers this mechanism and these requests, and whether the data set is possible."""
     known = ACCOUNTANTS.get(certificate.accountant)
     mechanism, variants = (known.mechanism, tuple(known.variants)) if known is not None else (None, ())
     steps, sizes = certificate.unlearning_steps, certificate.records_per_request
     sizes = (sizes,) * len(steps) if isinstance(sizes, int) else sizes
     features = certificate.d // scores_per_record(certificate.classes)
-    # The published theorems of Descent-to-Delete are stated for one record a request.
+    # The published theorems of Descent-to-Delete are stated for one record per request.
     largest_size = 1 if known is not None and known.as_published else certificate.n
     data_set = built_in(certificate.dataset)
-    # The eigenvalues of X'X / n, as many as features, sum up to 1 for rows of norm 1; those of a table may be shorter.
+    # The eigenvalues of X'X / n, one per feature, sum up to 1 for rows of norm 1; rows of a table may be shorter.
     least_eigenvalue = 0.0 if data_set is None else (1 - 1e-5) / features if features else math.inf
     limits = {
         "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, of which the accountant speaks"),
@@ -86,7 +86,7 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
 
 
 def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
-    """Return what must hold of the loss: of ridge regression, whose gradients only a ball bounds, and of classes."""
+    """Return the conditions on the loss, for ridge regression, whose gradients only a ball bounds, and for classes."""
     if certificate.classes > 1:
         return {
             "loss": (certificate.loss is None, "left out: the number of classes tells it"),
@@ -115,7 +115,7 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
 
 
 def _places_are_possible(certificate: StepsConstants) -> bool:
-    """Return whether no batch loses more records than it holds; the last one may hold fewer than the others."""
+    """Return whether no batch loses more records than it holds; the last batch may be smaller than the others."""
     cycle = certificate.cycle
     if cycle is None or certificate.places is None:
         return True

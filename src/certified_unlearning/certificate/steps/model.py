@@ -1,4 +1,4 @@
-"""The certificate of noisy steps: made of a run, and recomputed from its constants."""
+"""The certificate of noisy steps: made from a run, and recomputed from its constants."""
 
 import math
 from typing import Any, Self
@@ -21,7 +21,7 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 WORTH_SAYING = 0.01
-"""Share of epsilon from which on what rounding adds is said."""
+"""Share of epsilon from which on the effect of rounding is stated."""
 NEGLIGIBLE = 0.01
 """Relative increase that rounding may cause in a certificate that was made before rounding was counted."""
 
@@ -33,17 +33,17 @@ class StepsCertificate(StepsConstants):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it guarantees nothing yet, for nothing was removed yet."""
+        """Whether it guarantees nothing yet, because nothing was removed yet."""
         return not self.unlearning_steps
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The certificate's name in messages."""
         return f"the certificate of run {self.run_key[:12]}"
 
     @property
     def not_promised(self) -> tuple[str, ...]:
-        """What nobody should read into it."""
+        """What the certificate does not promise."""
         return (
             "nothing about requests that were made because of what a model said",
             "nothing towards the people whose records stay",
@@ -52,7 +52,7 @@ class StepsCertificate(StepsConstants):
 
     @property
     def lost(self) -> int:
-        """How many releases were published and lost."""
+        """Number of releases that were published and lost."""
         return self.lost_releases
 
     def of_one_release(self) -> Self:
@@ -61,7 +61,7 @@ class StepsCertificate(StepsConstants):
 
     @property
     def epsilon_without_rounding(self) -> float | None:
-        """``epsilon_in_exact_arithmetic`` where rounding matters: where it is more than `WORTH_SAYING` of epsilon."""
+        """``epsilon_in_exact_arithmetic`` if rounding matters: if it is more than `WORTH_SAYING` of epsilon."""
         exact = self.epsilon_in_exact_arithmetic
         return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
 
@@ -78,7 +78,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def details(self) -> str:
-        """Return the whole statement for people who know its terms."""
+        """Return the whole statement, in technical terms."""
         if self.is_empty:
             return "nothing was removed yet, so nothing is guaranteed"
         exact = self.epsilon_without_rounding
@@ -90,7 +90,7 @@ class StepsCertificate(StepsConstants):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return that it holds for requests that depend on nothing published, and for all releases if stated."""
+        """Return the scope: requests that depend on nothing published, and all releases if stated."""
         return Scope(
             compared_with="learning anew by the same noisy steps",
             adaptive=False,
@@ -99,11 +99,11 @@ class StepsCertificate(StepsConstants):
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records left a version."""
+        """Return how records were removed from a version."""
         return f"K = {counted(steps, 'step')}"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return that steps on the remaining records reduced what the removed ones did."""
+        """Return the sentence that steps on the remaining records reduced the effect of the removed ones."""
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
@@ -111,17 +111,17 @@ class StepsCertificate(StepsConstants):
         )
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return also the share of somebody who has all versions."""
+        """Return also the share of an observer of all versions."""
         with_earlier = self.share_with_earlier_versions()
         return super().all_shares() if with_earlier is None else (*super().all_shares(), with_earlier)
 
     def share_with_earlier_versions(self) -> Share | None:
-        """Return how many guesses of somebody who has all versions are right at most; None if nothing is said."""
+        """Return the largest share of right guesses by an observer of all versions; None if nothing is stated."""
         every = self.epsilon_all_published
         return None if every is None else Share.of_epsilon(every, self.delta)
 
     def with_earlier_versions(self) -> str:
-        """Return how often a guess is right at most for somebody who has all versions, as a sentence without terms."""
+        """Return the bound on right guesses by an observer of all versions, as a plain sentence."""
         share = self.share_with_earlier_versions()
         if share is None:
             return super().with_earlier_versions()
@@ -132,18 +132,18 @@ class StepsCertificate(StepsConstants):
         )
 
     def with_known_number(self) -> str:
-        """Return that the run compared with has the same normaliser and the same steps."""
+        """Return the sentence that the comparator has the same normaliser and the same steps."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
             "the removed ones, too, and takes as many steps, but uses nothing of what they said."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for fields whether their values are possible; see `limits_of`."""
+        """Return for each field whether its value is possible; see `limits_of`."""
         return limits_of(self)
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words: it follows from mechanism, accountant, smoothness rule and data set."""
+        """Return what must be stated in words, by mechanism, accountant, smoothness rule and data set."""
         return {
             "guarantee": assumptions.guarantee(self.accountant, self.smoothness),
             "comparator": assumptions.comparator(self.accountant, self.variant),
@@ -180,14 +180,14 @@ class StepsCertificate(StepsConstants):
         return due
 
     def check(self) -> None:
-        """Compare what it states with what its constants give; see `Certificate.check`.
+        """Compare the statement with what the constants give; see `Certificate.check`.
 
-        What only the data can tell is taken as stated: the number of records, the largest eigenvalue (between the
-        bounds that rows of norm 1 allow), the data set's digest, where in the mini-batches removed records lay; so are
-        run key and code version.
+        Values that only the data can show are taken as stated: the number of records, the largest eigenvalue (between
+        the bounds that rows of norm 1 allow), the data set's digest, and the places of removed records in the
+        mini-batches. So are run key and code version.
 
         Raises:
-            CertificateError: Something differs, or the accountant says nothing of what is stated.
+            CertificateError: Something differs, or the accountant does not cover the statement.
             AssumptionError: A theorem's assumption does not hold for the constants.
         """
         try:
@@ -201,7 +201,7 @@ class StepsCertificate(StepsConstants):
             raise CertificateError(f"{self.title} states constants of impossible sizes: {error}") from error
 
     def _require_bounds_of_the_loss(self) -> None:
-        """Raise `CertificateError` where gradients or curvatures may be larger than stated."""
+        """Raise `CertificateError` if gradients or curvatures may be larger than stated."""
         needed = self.least_constants
         if self.lipschitz < needed.lipschitz * (1 - TOLERANCE):
             raise CertificateError(
@@ -215,7 +215,7 @@ class StepsCertificate(StepsConstants):
             )
 
     def _require_learning_steps(self) -> None:
-        """Raise `CertificateError` where published theorems of Descent-to-Delete need longer learning, or a ball."""
+        """Raise `CertificateError` if published theorems of Descent-to-Delete need longer learning, or a ball."""
         if self.radius is None:
             raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
         if not self.unlearning_steps:
@@ -228,7 +228,7 @@ class StepsCertificate(StepsConstants):
             )
 
     def _require_negligible_rounding(self) -> None:
-        """Refuse a certificate of before rounding was counted where it is more than `NEGLIGIBLE` of epsilon."""
+        """Refuse a certificate made before rounding was counted if rounding is more than `NEGLIGIBLE` of epsilon."""
         problem = self.computed_problem
         try:
             guaranteed = self._guaranteed(problem)
@@ -250,7 +250,7 @@ class StepsCertificate(StepsConstants):
 
     @property
     def _models_are_published(self) -> bool:
-        """Whether it is an estimator's or a ledger's, which speak of all their models too."""
+        """Whether it is from an estimator or a ledger, whose certificates also cover all their models together."""
         return self.has_noise_in_every_step and (self.features == "given" or self.noise_source == "system entropy")
 
     def _guaranteed(self, problem: accounting.Problem) -> Guaranteed:
@@ -274,19 +274,19 @@ def of(
     lost_releases: int = 0,
     stream: Stream | None = None,
 ) -> StepsCertificate:
-    """Return what is guaranteed of a run that unlearns, after all its requests.
+    """Return the certificate of a run that unlearns, after all its requests.
 
     Args:
-        run: What was run.
+        run: The run.
         key: Its content key.
-        noise_source: Where its noise came from.
-        all_published: Whether to state epsilon for who kept every published model, too.
-        lost_releases: How many models were published beside those of the run, and lost by restores: with one or more
-            nothing is stated for who kept all.
-        stream: The run's requests and what they came to, where that was kept; it is not compared with the run.
+        noise_source: Source of its noise.
+        all_published: Whether to also state epsilon for all published models together.
+        lost_releases: Number of models published besides those of the run, and lost by restores; if above 0, nothing is
+            stated about all models together.
+        stream: The run's requests and their stored effect, if it was kept; it is not compared with the run.
 
     Raises:
-        AssumptionError: More than delta would be added to delta.
+        AssumptionError: The addition to delta would be more than delta.
     """
     constants, schedule = run.constants, run.schedule if stream is None else stream.schedule
     problem = run.computed_problem if stream is None else stream.problem

@@ -58,10 +58,21 @@ def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[s
             why = "which still knows records that were removed since"
             if each.is_lost(state):
                 why = "which was lost when the directory was restored from a backup, and may know removed records"
-            where = "" if each.path is None else f"--to {shlex.quote(str(each.path))} "
-            again = f"{shell_command('export', model_dir)} {where}--name {shlex.quote(each.name)}"
-            line += f", {why}: `{again}` replaces it with version {state.current.version}; say --withdraw if it is gone"
+            line += f", {why}: {_remedy(each, state, model_dir)}"
         elif each.version != state.current.version:
             line += f" (the current one is {state.current.version}; nothing was removed in between)"
         lines.append(line + ("" if trouble is None else f"; {trouble}"))
     return lines
+
+
+def _remedy(copy: Copy, state: State, model_dir: Path) -> str:
+    """Return what to do about a copy that knows removed records."""
+    if copy.registered is not None:
+        again = f"{shell_command('track', model_dir)} --name {shlex.quote(copy.registered.model)} --delete-old"
+        return (
+            f"`{again}` puts version {state.current.version} beside it and deletes it; if it is gone, "
+            f"`{shell_command('export', model_dir)} --withdraw {shlex.quote(copy.name)}`"
+        )
+    where = "" if copy.path is None else f"--to {shlex.quote(str(copy.path))} "
+    again = f"{shell_command('export', model_dir)} {where}--name {shlex.quote(copy.name)}"
+    return f"`{again}` replaces it with version {state.current.version}; say --withdraw if it is gone"

@@ -252,7 +252,7 @@ def _draw(problem: Problem, calibrations: Sequence[Calibration], delta: float, p
         raise ParameterError("plot speaks of one request: leave out stream")
     import pandas as pd
 
-    from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
+    from certified_unlearning.papers.langevin_unlearning.bounds.recuperation import RECUPERATION
     from certified_unlearning.reproduction.figure_style import FigureStyle
     from certified_unlearning.reproduction.figures.drawing import render
 

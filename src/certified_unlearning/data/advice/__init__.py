@@ -1,1 +1,1 @@
-"""What makes a model say little, and what helps: for the operator's eyes, computed from the records without noise."""
+"""Why a model may be poor, and what helps. It is computed from the records without noise, for the operator only."""

@@ -1,4 +1,4 @@
-"""How large the numbers of a column are, in little memory: its share of a row's norm, with and without a range."""
+"""The magnitudes of a column's numbers, in little memory: its share of a row's norm, with and without a range."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BINS = 8
-"""Bins of a factor of 2: a square is known to a tenth, a share of 90 % to a hundredth."""
+"""Bins per factor of 2: squares are known to a tenth, a share of 90 % to a hundredth."""
 
 
 class Magnitudes:
@@ -26,16 +26,16 @@ class Magnitudes:
         self._count += len(numbers)
         bins, counts = np.unique(np.floor(_BINS * np.log2(np.abs(numbers[numbers != 0]))), return_counts=True)
         self._bins.update(dict(zip(bins.astype(int).tolist(), counts.tolist(), strict=True)))
-        # Of the distances from a number among them: squares of years would hide how little they differ.
+        # Sums of distances from one of the numbers, because squares of years would hide how little they differ.
         with np.errstate(over="ignore", invalid="ignore"):
             distances = numbers - self._first
             self._sum += float(distances.sum())
             self._squares += float(np.square(distances).sum())
 
     def mean_square(self, low: float, high: float, rows: int) -> float:
-        """Return the mean over rows of the square of what a range from ``low`` to ``high`` makes of a number.
+        """Return the mean over rows of the square of a number after mapping the range from ``low`` to ``high``.
 
-        A row without a number counts as 0, the middle of the range. At most 1, which also stands for what overflows.
+        A row without a number counts as 0, the middle of the range. At most 1, which also represents overflow.
         """
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         shift = (self._first - middle) / half
@@ -45,18 +45,18 @@ class Magnitudes:
         return min(max(mean, 0.0), 1.0) if np.isfinite(mean) else 1.0
 
     def share(self, others: float, rows: int, constant: float = 0.0) -> float:
-        """Return the mean over rows of the share of a row's squared norm that the numbers carry as they are.
+        """Return the mean over rows of the share of a row's squared norm that the numbers carry without scaling.
 
         Args:
-            others: The mean of what all other columns add to the squared norm, above 0.
-            rows: How many rows there are.
-            constant: What stands in a row without a number.
+            others: The mean contribution of all other columns to the squared norm, above 0.
+            rows: Number of rows.
+            constant: The value in a row without a number.
         """
         bins = np.array([*self._bins], dtype=np.float64)
         counts = np.array([*self._bins.values()], dtype=np.float64)
         logarithms = np.append(2 * (bins + 0.5) / _BINS, 2 * np.log2(abs(constant)) if constant else -np.inf)
         counts = np.append(counts, rows - self._count)
-        # By the ratio, for the square of a large number is infinite; and so may the ratio be, whose share is 0.
+        # By the ratio, because the square of a large number is infinite; so may be the ratio, whose share is 0.
         with np.errstate(over="ignore"):
             shares = 1 / (1 + np.exp2(np.log2(others) - logarithms))
         return float(shares @ counts) / rows

@@ -1,4 +1,4 @@
-"""What to declare so that no column of a table drowns the others."""
+"""Declarations with which no column of a table drowns the others."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.declaration import Table
 
 MOST_SHOWN = 8
-"""So many columns are shown in a line to add."""
+"""Number of columns shown in a line to add."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -22,18 +22,18 @@ def shares_of(table: Table) -> Shares:
 
 
 def warning_about(table: Table, largest: DominantColumn, file: str | None = None) -> str:
-    """Return what a column costs, and which lines to add.
+    """Return a warning about a column, with the lines to add.
 
     Args:
         table: The declaration, resolved.
         largest: The column that drowns the others.
-        file: The YAML file that the declaration is in; None where it was given by flags, or is not at hand.
+        file: The YAML file of the declaration; None if it was given by flags or is not available.
     """
     others = {*table.categories, *table.text}
     columns = [column for column in table.features or () if column not in others]
     bare = [column for column in columns if column not in table.ranges]
     if largest.column in bare:
-        # The column that drowns stands first.
+        # The column that drowns the others comes first.
         bare.sort(key=lambda column: column != largest.column)
         ranges = "its range" if len(bare) == 1 else "its range, and those of the other columns of numbers"
     else:

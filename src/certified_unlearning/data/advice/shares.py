@@ -1,7 +1,7 @@
-"""The share of a row's squared norm that each column carries: where one carries nearly all, the others hardly count.
+"""The share of a row's squared norm that each column carries: if one carries nearly all, the others hardly count.
 
-Rows come block by block, so that they may be more than memory holds. The shares are computed from the records, so they
-are for the operator's eyes.
+Rows come block by block, so they may exceed memory. The shares are computed from the records, so they are for the
+operator only.
 """
 
 import math
@@ -24,7 +24,7 @@ class DominantColumn(NamedTuple):
     Attributes:
         column: Its name.
         share: The mean over rows of its share of the row's squared norm.
-        others: How many other columns there are.
+        others: Number of other columns.
     """
 
     column: str
@@ -32,7 +32,7 @@ class DominantColumn(NamedTuple):
     others: int
 
     def in_words(self) -> str:
-        """Return what it does to the other columns, without a full stop."""
+        """Return its effect on the other columns, without a full stop."""
         return f"{self.column} carries {percent(self.share)} of a row's squared norm, so {hardly_count(self.others)}"
 
 
@@ -40,8 +40,8 @@ class Shares:
     """A tally over rows. Rows of zeros do not count.
 
     Args:
-        columns: The column that each feature belongs to: the features of a one-hot column count together. Or how many
-            features there are, each a column of its own without a name, for there may be a million of these.
+        columns: The column of each feature: the features of a one-hot column count together. Or the number of features,
+            each a separate unnamed column, because there may be a million of these.
     """
 
     def __init__(self, columns: Sequence[str] | int) -> None:
@@ -64,7 +64,7 @@ class Shares:
         self._rows += int(counts.sum())
 
     def largest(self) -> DominantColumn | None:
-        """Return the column that drowns the others; None if there is none, or if there is one column only."""
+        """Return the column that drowns the others; None if there is none, or only one column."""
         shares = np.bincount(self._column_of, self._sums) / max(1, self._rows)
         if len(shares) < 2 or not self._rows:
             return None
@@ -76,7 +76,7 @@ class Shares:
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
-    """Return which records tell of all: at most 2,500, fewer where rows are long, the same ones every time."""
+    """Return the records of a sample: at most 2,500, fewer if rows are long, the same ones every time."""
     most = max(100, min(_SAMPLE, _NUMBERS // features))
     if records <= most:
         return slice(None)
@@ -84,12 +84,12 @@ def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
 
 
 def percent(share: float) -> str:
-    """Return a share in words, rounded down: what is below 1 is never 100 %."""
+    """Return a share in words, rounded down: below 1 it is never 100 %."""
     return f"{math.floor(1000 * share) / 10:.1f} %"
 
 
 def hardly_count(others: int, verb: str = "hardly count") -> str:
-    """Return what the other columns do, in words."""
+    """Return the effect on the other columns, in words."""
     if others > 1:
         return f"the other {others:,} columns {verb}"
     return f"the other column {'hardly counts' if verb == 'hardly count' else verb}"

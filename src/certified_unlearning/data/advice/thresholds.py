@@ -1,7 +1,7 @@
-"""Decision thresholds of two classes: which probability of a class is enough to predict it, chosen on labelled records.
+"""Decision thresholds of two classes: the probability from which on a class is predicted, chosen on labelled records.
 
-A threshold that is chosen on a model's training records tells of them, also when they are removed later. So a caller
-gives others.
+A threshold chosen on a model's training records depends on them, even after they are removed. So callers give other
+records.
 """
 
 import math
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from certified_unlearning.errors import DataError, ParameterError
 
 CRITERIA = "balanced, f1, recall=NUMBER or precision=NUMBER"
-"""What a threshold can be chosen by: the largest balanced accuracy or F1, the highest one with so much recall, the
-lowest one with so much precision."""
+"""Criteria for choosing a threshold: the largest balanced accuracy or F1, the highest one with a given recall, the
+lowest one with a given precision."""
 _MOST_DIGITS = 17
 
 Array = NDArray[np.float64]
 
 
 class Threshold(NamedTuple):
-    """Which probability of one of two classes is enough to predict it.
+    """The probability of one of two classes from which on it is predicted.
 
     Attributes:
-        probability: From which one on, strictly between 0 and 1.
+        probability: The threshold, strictly between 0 and 1.
         position: The number of the class, 0 or 1.
-        name: What the class is called.
+        name: Name of the class.
     """
 
     probability: float
@@ -40,17 +40,17 @@ class Threshold(NamedTuple):
         return np.where(enough, self.position, 1 - self.position)
 
     def in_words(self) -> str:
-        """Return which class is predicted from which probability on."""
+        """Return the class and the probability from which on it is predicted."""
         return f"{self.name!r} where its probability is at least {self.probability!r}"
 
 
 class Counts(NamedTuple):
-    """What each candidate threshold would predict, from the highest one on.
+    """The predictions of each candidate threshold, from the highest one on.
 
     Attributes:
-        thresholds: The probabilities that occur, falling, shape ``(candidates,)``.
-        right: Records of the class that are predicted as it.
-        wrong: Records of the other class that are predicted as it.
+        thresholds: The probabilities that occur, descending, shape ``(candidates,)``.
+        right: Number of records of the class that are predicted as it.
+        wrong: Number of records of the other class that are predicted as it.
     """
 
     thresholds: Array
@@ -79,11 +79,11 @@ class Counts(NamedTuple):
 
 
 class Criterion(NamedTuple):
-    """What a threshold is chosen by.
+    """The criterion that a threshold is chosen by.
 
     Attributes:
         name: ``balanced``, ``f1``, ``recall`` or ``precision``.
-        least: How much recall or precision there must be at least; None of the others.
+        least: The least recall or precision; None for other criteria.
     """
 
     name: str
@@ -91,10 +91,10 @@ class Criterion(NamedTuple):
 
     @classmethod
     def read(cls, text: str, name_of_option: str = "choose_threshold") -> "Criterion":
-        """Read one of `CRITERIA`, which messages say was given as ``name_of_option``.
+        """Read one of `CRITERIA`; messages refer to it as ``name_of_option``.
 
         Raises:
-            ParameterError: It is none of them.
+            ParameterError: It is not one of them.
         """
         name, separator, number = text.partition("=")
         if name not in _CHOICES or bool(separator) != (name in ("recall", "precision")):
@@ -112,14 +112,14 @@ class Criterion(NamedTuple):
         return cls(name, least)
 
     def choose(self, probabilities: Array, is_of_class: NDArray[np.bool_]) -> float:
-        """Choose a threshold on records, with as few digits as do: so it is hardly a record's own probability.
+        """Choose a threshold on records, with as few digits as possible, so it is hardly a record's own probability.
 
         Args:
-            probabilities: Of the class, shape ``(n,)``.
-            is_of_class: Whether each record is of it, shape ``(n,)``.
+            probabilities: Probabilities of the class, shape ``(n,)``.
+            is_of_class: Whether each record is of the class, shape ``(n,)``.
 
         Raises:
-            DataError: All records are of one class, or no threshold has the precision that is asked for.
+            DataError: All records are of one class, or no threshold has the requested precision.
         """
         if is_of_class.all() or not is_of_class.any():
             raise DataError("all records are of one class, and a threshold can be chosen on records of both only")
@@ -130,11 +130,11 @@ class Criterion(NamedTuple):
 
 
 def _counted(probabilities: Array, is_of_class: NDArray[np.bool_]) -> Counts:
-    from sklearn.metrics import roc_curve  # Not at the top: commands start without it.
+    from sklearn.metrics import roc_curve  # Not at the top, because commands start without it.
 
     wrong, right, thresholds = roc_curve(is_of_class, probabilities, drop_intermediate=False)
     members = int(is_of_class.sum())
-    # The first one is infinite: nobody is predicted.
+    # The first threshold is infinite: no record is predicted.
     return Counts(thresholds[1:], np.rint(right * members)[1:], np.rint(wrong * (len(is_of_class) - members))[1:])
 
 
@@ -159,7 +159,7 @@ _CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
     "recall": _with_recall,
     "precision": _with_precision,
 }
-"""Which candidate is taken: its place."""
+"""Chooses the place of a candidate."""
 
 
 def _between(below: float, at: float) -> float:

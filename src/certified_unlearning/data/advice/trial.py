@@ -1,7 +1,7 @@
-"""What a model could be worth with another regulariser or other noise, tried on some training records.
+"""The quality of a model with another regulariser or other noise, tried on some training records.
 
-Models without noise are fitted on one half of the records and judged on the other, both ways, so that one that learns
-by heart is not taken for a better one. Rows are those of the model, with the intercept's constant if it has one.
+Models without noise are fitted on one half of the records and evaluated on the other, both ways, so that overfitting
+does not look like an improvement. Rows are those of the model, with the intercept's constant if it has one.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from scipy.special import expit, softmax
 from certified_unlearning.data.quality import Tally
 
 GAIN = 0.03
-"""By so much balanced accuracy and AUC together must be larger to count as better."""
+"""Increase of balanced accuracy plus AUC from which on a model counts as better."""
 MOST_RECORDS = 10_000
 _LEAST_RECORDS = 500
 _NUMBERS = 1 << 23
@@ -28,13 +28,13 @@ Array = NDArray[np.float64]
 
 
 class PredictionScores(NamedTuple):
-    """How good predictions are.
+    """Quality of predictions.
 
     Attributes:
         balanced: Balanced accuracy.
-        auc: The area under the curve; one half where a class has no records.
-        by_mean: Balanced accuracy when each class' probability is divided by its mean over the records before they are
-            compared: of two classes that is another threshold than one half.
+        auc: The area under the curve; one half if a class has no records.
+        by_mean: Balanced accuracy if each class' probability is divided by its mean over the records before comparison:
+            for two classes this is another threshold than one half.
     """
 
     balanced: float
@@ -42,7 +42,7 @@ class PredictionScores(NamedTuple):
     by_mean: float
 
     def is_better_than(self, other: "PredictionScores") -> bool:
-        """Return whether it is better by `GAIN`."""
+        """Return whether these scores are better by `GAIN`."""
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
     def in_words(self) -> str:
@@ -54,9 +54,9 @@ class Noise(NamedTuple):
     """Noise on weights.
 
     Attributes:
-        sigma: Its standard deviation on each weight; or, with a step size, the noise scale of the steps that leave it:
-            there is less of it in directions in which the objective is curved.
-        step_size: Of these steps; None where noise was added to weights at once.
+        sigma: Its standard deviation on each weight; or, with a step size, the noise scale of the steps that leave it,
+            with less noise in directions in which the objective is curved.
+        step_size: Size of these steps; None if noise was added to weights at once.
     """
 
     sigma: float
@@ -64,7 +64,7 @@ class Noise(NamedTuple):
 
 
 def most_records(features: int, classes: int) -> int:
-    """Return how many records are tried at most: 10,000, fewer where a model has many weights."""
+    """Return the largest number of records to try: 10,000, fewer if a model has many weights."""
     return max(_LEAST_RECORDS, min(MOST_RECORDS, _NUMBERS // (features * (1 if classes == 2 else classes))))
 
 
@@ -73,11 +73,11 @@ class Trial:
 
     Args:
         rows: Shape ``(n, features)``.
-        positions: Number of the class of each, from 0, shape ``(n,)``.
-        classes: How many classes there are.
-        of_all: Which share of the objective's normaliser all the records are that these stand for: 1 unless some were
+        positions: Number of the class of each record, from 0, shape ``(n,)``.
+        classes: Number of classes.
+        of_all: The number of all represented records as a share of the objective's normaliser: 1 unless some were
             removed.
-        shares: What the losses of records of each class are multiplied by, at most 1, where nothing else is tried.
+        shares: Factors, at most 1, on the losses of records of each class, unless others are tried.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Trial:
         self._classes = classes
         self._of_all = of_all
         self._shares = (1.0,) * classes if shares is None else tuple(shares)
-        # Every second one of each class.
+        # Every second record of each class.
         order = np.argsort(positions, kind="stable")
         self._halves = order[::2], order[1::2]
         self._fitted = cache(self._fit)
@@ -105,28 +105,28 @@ class Trial:
         return all(len(np.unique(self._positions[half])) > 1 for half in self._halves)
 
     def published(self, weights: NDArray[np.floating]) -> PredictionScores:
-        """Return the worth of weights that are there, shape ``(scores of a record, features)``."""
+        """Return the quality of existing weights, shape ``(scores of a record, features)``."""
         everything = np.arange(len(self._rows))
         return self._worth([(everything, weights.astype(np.float64))])
 
     def mean_probabilities(self, weights: NDArray[np.floating]) -> Array:
-        """Return the mean over the records of each class' probability by such weights."""
+        """Return the mean over the records of each class' probability with such weights."""
         return np.asarray(self._probabilities(self._rows, weights.astype(np.float64)).mean(axis=0))
 
     @property
     def counts(self) -> list[int]:
-        """How many of the records each class has."""
+        """Number of records of each class."""
         return [int(count) for count in np.bincount(self._positions, minlength=self._classes)]
 
     def expected(
         self, strong_convexity: float, noise: Noise | None = None, shares: Sequence[float] | None = None
     ) -> PredictionScores:
-        """Return the expected worth of a model.
+        """Return the expected quality of a model.
 
         Args:
             strong_convexity: ``m`` of the objective ``mean loss + m ||w||^2 / 2``.
-            noise: On its weights.
-            shares: What the losses of records of each class are multiplied by; by default as everywhere.
+            noise: Noise on its weights.
+            shares: Factors on the losses of records of each class; by default those of the trial.
         """
         weighed = self._shares if shares is None else tuple(shares)
         halves = self._fitted(strong_convexity, weighed)
@@ -141,7 +141,7 @@ class Trial:
         return PredictionScores(*np.mean(worths, axis=0).tolist())
 
     def _fit(self, strong_convexity: float, shares: tuple[float, ...]) -> list[tuple[NDArray[np.int64], Array]]:
-        """Return each half with the weights of a fit to the other one."""
+        """Return each half with the weights of a fit to the other half."""
         first, second = self._halves
         return [
             (here, self._minimiser(there, strong_convexity, shares))
@@ -149,17 +149,17 @@ class Trial:
         ]
 
     def _spread(self, strong_convexity: float, noise: Noise, shares: tuple[float, ...]) -> Array:
-        """Return what standard normal numbers are multiplied by, shape ``(features, features)``."""
+        """Return the factor on standard normal numbers, shape ``(features, features)``."""
         if noise.step_size is None:
             return noise.sigma * np.eye(self._rows.shape[1])
         curvatures, directions = self._curvature(strong_convexity, shares)
         contractions = 1 - noise.step_size * curvatures
-        # What each step adds and the later ones contract.
+        # The noise that each step adds and later ones contract.
         deviations = noise.sigma * np.sqrt(2 * noise.step_size / (1 - contractions**2))
         return np.asarray(deviations[:, None] * directions.T)
 
     def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
-        """Return the eigenvalues and eigenvectors of the Hessian of a score's weights, of many columns its diagonal."""
+        """Return eigenvalues and eigenvectors of the Hessian of a score's weights, or its diagonal for many columns."""
         hessian = strong_convexity * np.eye(self._rows.shape[1])
         for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]
@@ -172,7 +172,7 @@ class Trial:
         return np.linalg.eigh(hessian)
 
     def _minimiser(self, some: NDArray[np.int64], strong_convexity: float, shares: tuple[float, ...]) -> Array:
-        # Not at the top: the ledger's methods name this module, and do without.
+        # Not at the top, because the ledger's methods import this module without needing it.
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
@@ -183,7 +183,7 @@ class Trial:
             class_weight={place: shares[place] for place in np.unique(self._positions[some]).tolist()},
         )
         with warnings.catch_warnings():
-            # A fit that stops early is still one that could be had.
+            # A fit that stops early is still a possible model.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(self._rows[some], self._positions[some])
         if self._classes == 2:

@@ -1,1 +1,1 @@
-"""Tables of one's own: their declaration, how files are read, how values become numbers, rows prepared from them."""
+"""Users' own tables: their declaration, reading of files, conversion of values to numbers, preparation of rows."""

@@ -1,4 +1,4 @@
-"""The classes that a label column holds, how many records each has, and which of them may give a record away."""
+"""The classes of a label column, their numbers of records, and which of them may reveal a record."""
 
 import json
 import shlex
@@ -16,15 +16,15 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 FEWEST_OF_A_CLASS = 10
-"""A class that is taken from fewer records tells of each of them: the list of classes stays when they leave."""
+"""A class taken from fewer records reveals each of them, because the list of classes stays when they leave."""
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
 _FEW_NUMBERS = 10
-"""Numbers with more different values than that are hardly classes."""
+"""Numbers with more different values than this are hardly classes."""
 
 
 def count_classes(table: Table) -> dict[str, int]:
-    """Return how many records have each value of the label; numbers by size before texts.
+    """Return the number of records of each value of the label; numbers by size before texts.
 
     Raises:
         DataError: The file cannot be read, or its label has fewer than 2 or more than 128 values.
@@ -62,7 +62,7 @@ def are_numbers(classes: Collection[str]) -> bool:
 
 
 def in_place_of_classes(label: str) -> str:
-    """Return what to do where numbers are no classes."""
+    """Return what to do if numbers are not classes."""
     quoted = shlex.quote(f"{label}=LOW:HIGH")
     return (
         f"if they are numbers to predict, and no classes: `unlearn init --regression --range {quoted}` (in a YAML "
@@ -73,7 +73,7 @@ def in_place_of_classes(label: str) -> str:
 def require_common(
     table: Table, counts: Mapping[str, int], *, fewest: int, noun: Literal["record", "person"] = "record"
 ) -> None:
-    """Raise `DataError` if a class has fewer records, or people: the message names it, and what to declare instead."""
+    """Raise `DataError` if a class has too few records or people; the message names it, and what to declare instead."""
     rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
     if not rare:
         return
@@ -103,16 +103,16 @@ def require_common(
 
 
 def weights_of(table: Table) -> ClassWeights:
-    """Return a resolved table's weights of classes, in their order."""
+    """Return a resolved table's class weights, in the order of the classes."""
     given = table.class_weight
     return ClassWeights() if given is None else ClassWeights.divided([*given.values()])
 
 
 def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return how many times as frequent the most frequent class is as each, rounded to one digit.
+    """Return the ratio of the most frequent class to each class, rounded to one digit.
 
     Args:
-        counts: How many records each class has; classes without any are weighed like the most frequent one.
+        counts: Number of records of each class; classes without records get the weight of the most frequent one.
     """
     most = max(counts.values())
     return {name: float(f"{most / count:.1g}") if count else 1.0 for name, count in counts.items()}
@@ -126,7 +126,7 @@ def flag_of_weights(weights: Mapping[str, float]) -> str:
 
 
 def refuse_balanced(table: Table) -> NoReturn:
-    """Raise `ParameterError` for weights that are to be counted from a table's labels, and name such as are not.
+    """Raise `ParameterError` for weights counted from a table's labels, and propose constants instead.
 
     Raises:
         DataError: The labels cannot be read.
@@ -143,6 +143,6 @@ def refuse_balanced(table: Table) -> NoReturn:
 
 
 def _more_common_spelling(text: str, counts: Mapping[str, int]) -> str | None:
-    """Return the most common class that a person may take for this one, if one is more common."""
+    """Return the most common class that may be mistaken for this one, if it is more common."""
     others = [other for other in counts if folded(other) == folded(text) and counts[other] > counts[text]]
     return max(others, key=counts.__getitem__, default=None)

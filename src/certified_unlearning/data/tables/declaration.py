@@ -1,4 +1,4 @@
-"""Declarations of users' own tables: `own_data` in `params.yaml`. The tables themselves are not opened here."""
+"""Declarations of users' own tables: `own_data` in `params.yaml`. The tables are not opened here."""
 
 import math
 import re
@@ -12,22 +12,22 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
-"""What certificates call features that a declaration makes: a table's, or somebody's own data set's."""
+"""Name in certificates of features made by a declaration, of a table or of a user's own data set."""
 CLASSES_FROM_RECORDS = "declared, classes from the records"
-"""What they call them where the declaration leaves the list of classes to the records."""
+"""The same if the declaration leaves the list of classes to the records."""
 
 Value = str | bool | int | float
 MOST_CLASSES = 128
 """Labels are 8-bit whole numbers, from 0 on."""
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
-"""Weights of classes beyond these are no weights but mistakes."""
+"""Class weights beyond these are mistakes."""
 _BARE = ("true", "false")
 RUN = " to "
-"""Stands between the first and the last column of a run: ``pixel_0 to pixel_767``."""
+"""Separates the first and the last column of a run: ``pixel_0 to pixel_767``."""
 MOST_WIDE = 1 << 24
-"""Text is hashed into at most so many columns."""
+"""Largest number of columns that text is hashed into."""
 SPACES = " \t\r\n"
-"""Characters that may surround a value without being a part of it."""
+"""Characters that may surround a value without being part of it."""
 
 
 class _Model(BaseModel):
@@ -66,7 +66,7 @@ class Table(_Model):
     """A CSV or Parquet file of labelled records, and how each row becomes features: by itself, never by other rows.
 
     In ``features``, and as a key of ``categories``, ``ranges`` and ``missing``, a run such as ``pixel_0 to pixel_767``
-    stands for many columns; `table.resolve` writes them out.
+    represents many columns; `table.resolve` expands it.
     """
 
     path: str = Field(description="a .csv, .csv.gz or .parquet file, relative to the directory of params.yaml")
@@ -142,7 +142,7 @@ class Table(_Model):
 
     @property
     def roles(self) -> dict[str, str]:
-        """The columns that are no features, by what they are."""
+        """The columns that are not features, by role."""
         marks = self.split.column if self.split else None
         roles = {"label": self.label, "identifier": self.identifier, "split.column": marks}
         return {role: column for role, column in roles.items() if column is not None}
@@ -153,12 +153,12 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
 
     Args:
         table: The declaration.
-        where: What an error message calls it.
-        written_out: Whether it has no runs of columns any more. What only the file's columns tell of a run is not
-            checked otherwise.
+        where: Name of the declaration in error messages.
+        written_out: Whether runs of columns were expanded. Otherwise, conditions on runs that need the file's columns
+            are not checked.
 
     Raises:
-        ParameterError: They do not; the message names the key.
+        ParameterError: The parts do not fit together; the message names the key.
     """
     roles = table.roles
     for role, column in roles.items():
@@ -240,10 +240,11 @@ def _check_missing(table: Table, where: str) -> None:
 
 
 def weights_by_class(given: object) -> dict[str, float]:
-    """Return weights of classes, by the texts that the classes are recognised by.
+    """Return class weights, by the texts that identify the classes.
 
     Raises:
-        PydanticCustomError: It is no mapping, has no class or the same one twice, or a weight is no number above 0.
+        PydanticCustomError: It is not a mapping, has no class or a duplicate class, or a weight is not a number above
+            0.
     """
     if not isinstance(given, Mapping) or not given:
         raise _no_weights(
@@ -271,7 +272,7 @@ def weights_by_class(given: object) -> dict[str, float]:
 
 
 def in_words(class_weight: Mapping[str, float]) -> str:
-    """Return weights of classes as a list."""
+    """Return class weights as a list in words."""
     return ", ".join(f"{name!r} {weight:g}" for name, weight in class_weight.items())
 
 
@@ -280,7 +281,7 @@ def _no_weights(sentence: str, **named: str) -> PydanticCustomError:
 
 
 def check_weights(table: Table, where: str) -> None:
-    """Check that there is a weight for each class, and none for another, or that there are no weights.
+    """Check that there is a weight for each class and no other, or that there are no weights.
 
     Args:
         table: The declaration, with its classes.
@@ -309,7 +310,7 @@ def parse(text: str, where: str) -> Table:
     """Read a declaration from JSON.
 
     Raises:
-        ParameterError: The text is no declaration; the message names the first key that is wrong.
+        ParameterError: The text is not a declaration; the message names the first wrong key.
     """
     try:
         table = Table.model_validate_json(text)
@@ -322,9 +323,9 @@ def parse(text: str, where: str) -> Table:
 
 
 def text_of(value: Value | None) -> str | None:
-    """Return the text that a value is recognised by, whatever type it was stored as; None for a missing number.
+    """Return the text that identifies a value, whatever type it was stored as; None for a missing number.
 
-    Surrounding blanks do not count, 7 is 7.0, and true is True.
+    Surrounding blanks are ignored, 7 is 7.0, and true is True.
     """
     if value is None or value != value:  # Only NaN differs from itself.
         return None

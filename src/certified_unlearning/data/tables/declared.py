@@ -16,13 +16,13 @@ FEATURES = "declared columns"
 
 
 def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> PreparedData:
-    """Prepare a table of one's own. Its training rows stay on disk; its test rows must fit into memory.
+    """Prepare a user's own table. Its training rows stay on disk; its test rows must fit into memory.
 
     Args:
-        name: What the data set is called.
+        name: Name of the data set.
         table: The declaration; it must have a split.
-        seed: Of the split, where one is drawn.
-        scratch: A directory with room for the training rows. Nothing is left there.
+        seed: Seed of the split, if one is drawn.
+        scratch: A directory with room for the training rows. Nothing is left in it.
 
     Raises:
         ParameterError: The declaration contradicts itself or has no split.
@@ -57,7 +57,7 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
                 test_labels.append(block.labels[block.test])
             rows.flush()
             labels = np.concatenate(train_labels)
-            # They keep the file open, so it is there until they are gone.
+            # They keep the file open, so it exists until they are gone.
             train_features = StoredRows(rows.name, 0, (len(labels), d))
     except OSError as error:
         raise StorageError(f"cannot write to {scratch}: {error.strerror or error}") from error

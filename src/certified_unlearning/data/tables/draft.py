@@ -1,4 +1,4 @@
-"""The draft of a table's declaration, and how it is written: YAML, whose comments say what its author must look at."""
+"""The draft of a table's declaration, and how it is written: YAML, whose comments say what its author must check."""
 
 import math
 import os
@@ -17,11 +17,11 @@ from certified_unlearning.data.tables.survey import Column
 from certified_unlearning.text import counted
 
 MARK = "check: from the data"
-"""Stands at the end of a line whose value was taken from the data, until somebody confirms that it is public."""
+"""Mark at the end of a line whose value was taken from the data, until a person confirms that it is public."""
 ENOUGH_ALIKE = 4
-"""So many columns in a row become one run."""
+"""Number of successive columns from which on they become one run."""
 _LISTED_ALONE = 12
-"""Up to so many features each have a line of their own."""
+"""Up to this number, each feature has a separate line."""
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
 _NEEDS = {
     "classes": "list the classes that there can be",
@@ -30,7 +30,7 @@ _NEEDS = {
     "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 of an age",
     "missing": "write a number that you would take without the file",
 }
-"""What must be written in the place of what is marked."""
+"""What must replace a mark."""
 _HEAD = (
     'What is marked "check: from the data" is not public: it may tell of a record that is removed later, and no',
     "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
@@ -47,17 +47,17 @@ class Draft:
 
     Attributes:
         text: YAML, with comments.
-        notes: What its author must look at: of which column, and a sentence.
-        features: The columns that it takes as features.
-        left_out: Those that it does not, and why.
-        norm: What the draft says of the norm of rows, if anything.
-        least: So many rows hold a value of enough people, however many of them one person has.
-        of_people: Whether a column says whose row each is.
+        notes: What its author must check: a column, and a sentence.
+        features: The columns that it uses as features.
+        left_out: The other columns, and why.
+        norm: The draft's statement on the norm of rows, if any.
+        least: Number of rows with a value that surely belong to enough people, however many rows one person has.
+        of_people: Whether a column identifies the person of each row.
         categories: The values of each feature that has some, None for a missing one.
         prose: The features that are text.
         ranges: The lowest and the highest value of each feature of numbers.
-        missing: What stands for a missing number.
-        target_range: The lowest and the highest label that is a number to predict; None of classes.
+        missing: The replacement of a missing number.
+        target_range: The lowest and the highest label, if it is a number to predict; None for classes.
         checked: What is marked: a key, and a column.
     """
 
@@ -76,19 +76,19 @@ class Draft:
     checked: set[tuple[str, str]] = field(default_factory=set)
 
     def note(self, name: str, sentence: str) -> None:
-        """Add what the author must look at."""
+        """Add a note for the author."""
         self.notes.append((name, sentence))
 
     @property
     def said(self) -> list[tuple[list[str], str]]:
-        """The notes, those that say the same of several features as one: of which columns, and a sentence."""
+        """The notes, with equal ones on several features combined: the columns, and a sentence."""
         others = {*self.features, *self.left_out}
         alone = [([name], sentence) for name, sentence in self.notes if name not in others]
         return alone + grouped((name, sentence) for name, sentence in self.notes if name in others)
 
     @property
     def marks(self) -> list[tuple[str, str]]:
-        """What is marked in the text: the key, and what must be written there."""
+        """The marks in the text: the key, and the required replacement."""
         return [
             (key, f"{which(columns)}: {need}" if columns[0] != key else need)
             for key, need in _NEEDS.items()
@@ -102,14 +102,14 @@ class Draft:
 
 
 def marked(text: str) -> list[str]:
-    """Return the keys of a declaration's lines that still bear the `MARK` of a draft."""
+    """Return the keys of a declaration's lines that still have the `MARK` of a draft."""
     return [match["key"].strip('"') for match in _MARKED.finditer(text)]
 
 
 def lines(
     path: str, columns: Mapping[str, Column], label: str, identifier: str | None, made: Draft, beside: Path | None
 ) -> Iterator[str]:
-    """Yield the lines of a draft's text; arguments as of `drafting.draft`."""
+    """Yield the lines of a draft's text; arguments as for `drafting.draft`."""
     target = columns[label]
     yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(target.rows, 'row')})."
     fewest = counted(FEWEST_OF_A_CLASS, "person" if made.of_people else "record")
@@ -153,9 +153,9 @@ def lines(
 
 
 def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:
-    """Yield what the draft gives columns by a key.
+    """Yield the draft's lines for columns under a key.
 
-    Of lists each that is not sure is marked; of numbers all at once, beside the key.
+    For lists, each uncertain one is marked; for numbers, all at once, next to the key.
     """
     values: dict[str, Any] = getattr(made, key)
     if not values:
@@ -180,7 +180,7 @@ def _mark(key: str) -> str:
 
 
 def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
-    """Return what the list of features names: many as runs, but alone what a comment stands beside."""
+    """Return the lines of the list of features: many as runs, but separately those with a comment."""
     if len(made.features) <= _LISTED_ALONE:
         return made.features
     places = {name: place for place, name in enumerate(columns)}
@@ -192,7 +192,7 @@ def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
 
 
 def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str], object]) -> Iterator[list[str]]:
-    """Yield names in a row: their places follow each other, and their kinds are equal."""
+    """Yield successive names: with adjacent places and equal kinds."""
     some: list[str] = []
     for name in names:
         if some and (places[name] != places[some[-1]] + 1 or kind(name) != kind(some[-1])):
@@ -204,7 +204,7 @@ def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str],
 
 
 def _as_run(names: Sequence[str], columns: Collection[str]) -> Sequence[str]:
-    """Return names as one run, if they are enough and it is read as it is meant."""
+    """Return names as one run, if they are enough and the run is read as intended."""
     run = f"{names[0]}{RUN}{names[-1]}"
     unclear = run in columns or RUN in names[0] or RUN in names[-1]
     return names if len(names) < ENOUGH_ALIKE or unclear else [run]
@@ -241,7 +241,7 @@ def _sequence(values: Any) -> str:
 
 
 def _scalar(value: str | float | None) -> str:
-    """Return a value as YAML writes it, on one line."""
+    """Return a value as YAML, on one line."""
     if value is None:
         return "null"
     if isinstance(value, float):
@@ -252,7 +252,7 @@ def _scalar(value: str | float | None) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number as YAML 1.1 knows it: 1e+20 is text there, 1.0e+20 is none."""
+    """Return a number in YAML 1.1, where 1e+20 is text but 1.0e+20 is a number."""
     text = repr(value)
     mantissa, exponent, power = text.partition("e")
     return text if not exponent else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"

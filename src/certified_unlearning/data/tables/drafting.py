@@ -1,9 +1,9 @@
-"""A draft of a table's declaration, made from what its file holds, and everything that its author must look at.
+"""A draft of a table's declaration, made from its file's content, and everything that its author must check.
 
 A range or a constant that is taken from the records is not public: no guarantee covers it. So these are marked in the
-draft, one mark for all ranges and one for all constants. A list of classes or categories is marked where it has a value
-that few people have, or where it is not sure which values are meant. What is sure has no mark, so that each mark is
-worth a look.
+draft, with one mark for all ranges and one for all constants. A list of classes or categories is marked if it has a
+value that few people have, or if it is unclear which values are meant. Certain entries have no mark, so each mark is
+worth checking.
 """
 
 import decimal
@@ -29,13 +29,13 @@ from certified_unlearning.text import counted, with_commas
 MOST_CATEGORIES = 50
 """Columns with more different words are left out."""
 FEW_NUMBERS = 10
-"""Columns of whole numbers with so few different ones may hold codes."""
+"""Columns of whole numbers with this few different ones may hold codes."""
 FEW_VALUES = 10
-"""That so few values all differ says nothing."""
+"""With this few values, it means nothing that all differ."""
 LIKELY_CLASSES = 10
-"""A column with so few different values could be the label."""
+"""A column with this few different values could be the label."""
 _AS_WIDE = 2.5
-"""Columns have one range if it is at most so many times as wide as that of each."""
+"""Columns share one range if it is at most this many times as wide as that of each."""
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
 
 
@@ -52,16 +52,16 @@ def draft(
 
     Args:
         path: The file.
-        label: The column to predict. None: an error names those that could be.
-        identifier: The column that says whose a row is, if there is one.
-        beside: The directory that the draft is going to lie in; its path to the file begins there.
-        regression: Whether the label is a number to predict, and no class.
+        label: The column to predict. None: an error names the possible ones.
+        identifier: The column that identifies the person of a row, if there is one.
+        beside: The future directory of the draft; the file's path is relative to it.
+        regression: Whether the label is a number to predict, not a class.
         texts: Columns that are text.
 
     Raises:
         ParameterError: There is no label, or it is the identifier, too.
-        DataError: The file cannot be read or lacks one of the columns, the label is no class (or no number), or no
-            column can be a feature.
+        DataError: The file cannot be read or lacks one of the columns, the label is not a class (or not a number), or
+            no column can be a feature.
     """
     if label is not None and label == identifier:
         raise ParameterError(f"--label and --id are the same column {label!r}; give each its own")
@@ -132,7 +132,7 @@ def _check_label(path: str, column: Column) -> None:
 
 
 def _is_target(column: Column) -> bool:
-    """Return whether a column holds numbers, and nothing else."""
+    """Return whether a column holds only numbers."""
     return column.unreadable is None and 0 < column.numbers == column.present and not column.infinite
 
 
@@ -188,7 +188,7 @@ def _look_at_label(column: Column, made: Draft) -> None:
 def _look_at_identifiers(
     columns: dict[str, Column], label: str, identifier: str | None, made: Draft
 ) -> Collection[str]:
-    """Return the columns that could say whose a row is, where none is named."""
+    """Return the columns that could identify the person of a row, if none is named."""
     if identifier is None:
         likely = [
             name
@@ -232,7 +232,7 @@ def _look_at_identifiers(
 
 
 def _identifies(column: Column) -> bool:
-    """Return whether values are many, and not measurements: every row has another, or one is a few rows'."""
+    """Return whether values are many, and not measurements: each is unique, or shared by few rows."""
     if column.dates or not (column.words + column.codes > 0 or column.whole):
         return False
     several = column.words + column.codes > 0 and (column.distinct is None or 4 * column.distinct > column.rows)
@@ -257,7 +257,7 @@ def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
 
 
 def _reason_against(column: Column) -> str | None:
-    """Return why a column can be no feature as it is."""
+    """Return why a column cannot be a feature unchanged."""
     texts, distinct = column.words + column.codes, column.distinct
     if column.unreadable is not None:
         return f"it holds {column.stored or 'what is neither text nor numbers'}"
@@ -339,7 +339,7 @@ def _take_numbers(column: Column, made: Draft) -> None:
 
 
 def _take_ranges(columns: Mapping[str, Column], made: Draft) -> None:
-    """Give each column of numbers a range, and those in a row that have nearly the same one range."""
+    """Give each column of numbers a range, and successive ones with nearly equal ranges one range."""
     for some in _alike(columns, made):
         together = len(some) >= ENOUGH_ALIKE
         for column in some:
@@ -353,7 +353,7 @@ def _take_ranges(columns: Mapping[str, Column], made: Draft) -> None:
 
 
 def _alike(columns: Mapping[str, Column], made: Draft) -> Iterator[list[Column]]:
-    """Yield the columns whose ranges are read off the data, those together that follow each other and are alike."""
+    """Yield the columns whose ranges are taken from the data, with similar successive ones together."""
     some: list[Column] = []
     low, high, narrowest = math.inf, -math.inf, math.inf
     for name in made.features:
@@ -377,7 +377,7 @@ def _width(low: float, high: float) -> float:
 
 
 def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
-    """Say which columns would drown the others without their range, and whether one still does with it."""
+    """Note which columns would drown the others without their range, and whether one still does with it."""
     squares = {
         name: columns[name].magnitudes.mean_square(*made.ranges[name], columns[name].rows)
         if ("ranges", name) in made.checked
@@ -405,14 +405,14 @@ def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
 
 
 def nice_range(low: float, high: float) -> tuple[float, float]:
-    """Return round numbers that hold a range between them, not much further apart."""
+    """Return round numbers that enclose a range closely."""
     width = high - low
     if not math.isfinite(width):
         return low, high
     if width == 0:
-        # Of the smallest numbers that floats have, a tenth is none any more.
+        # A tenth of the smallest floats underflows.
         width = abs(low) if abs(low) >= sys.float_info.min * 1e6 else 1.0
-    # By the digits that a number is written with: 0.3 is 3/10, not what is stored for it.
+    # By the written digits of a number: 0.3 is 3/10, not the stored float.
     least, most, span = (decimal.Decimal(repr(value)) for value in (low, high, width))
     with decimal.localcontext(prec=400):
         step = decimal.Decimal(10) ** (span.adjusted() - 1)

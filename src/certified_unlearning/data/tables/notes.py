@@ -1,15 +1,15 @@
-"""Sentences about columns: those that say the same of many columns, but for their numbers, become one."""
+"""Sentences about columns: those that are equal for many columns, except for numbers, are combined."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 _NUMBER = re.compile(r"(?<![\w.,'\"])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'\"])")
 _NAMED = 4
-"""Of more columns only the first ones and the last are named."""
+"""With more columns, only the first ones and the last are named."""
 
 
 def which(columns: Sequence[str]) -> str:
-    """Return columns as a subject: how many they are, and the first ones and the last."""
+    """Return columns as the subject of a sentence: their number, and the first ones and the last."""
     if len(columns) == 1:
         return columns[0]
     named = columns if len(columns) <= _NAMED else [*columns[: _NAMED - 2], f"... {columns[-1]}"]
@@ -17,9 +17,9 @@ def which(columns: Sequence[str]) -> str:
 
 
 def grouped(notes: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Return sentences with all columns that they are said of, in the order in which they come first.
+    """Return sentences with all columns that they apply to, in order of first occurrence.
 
-    Sentences that differ in their numbers only become one with the least and the largest of each: 2 to 10.
+    Sentences that differ only in numbers are combined, with the least and the largest of each: 2 to 10.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for column, sentence in notes:
@@ -31,7 +31,7 @@ def grouped(notes: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Return sentences that are alike but for their numbers as one."""
+    """Return sentences that are equal except for numbers as one."""
     spreads = iter([_spread(numbers) for numbers in zip(*map(_NUMBER.findall, sentences), strict=True)])
     return _NUMBER.sub(lambda _: next(spreads), sentences[0])
 

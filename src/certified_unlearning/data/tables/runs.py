@@ -1,4 +1,4 @@
-"""Runs of columns in a declaration: ``pixel_0 to pixel_767`` stands for all features from the one to the other."""
+"""Runs of columns in a declaration: ``pixel_0 to pixel_767`` means all features from the first to the last."""
 
 import json
 from collections.abc import Container, Mapping, Sequence
@@ -11,16 +11,16 @@ Given = TypeVar("Given")
 
 
 def chosen_features(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the features that a declaration lists, its runs written out.
+    """Return the features that a declaration lists, with runs expanded.
 
-    A run passes over the label, the identifier and the column of the split.
+    A run skips the label, the identifier and the column of the split.
 
     Args:
         table: The declaration; it must list features.
         columns: All columns of the file, in its order.
 
     Raises:
-        ParameterError: A run cannot be read, or begins or ends at what is no feature.
+        ParameterError: A run cannot be read, or begins or ends at a column that is not a feature.
         DataError: The file lacks an end of a run.
     """
     roles = set(table.roles.values())
@@ -31,15 +31,15 @@ def chosen_features(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def written_out(table: Table, columns: Sequence[str]) -> Table:
-    """Return a declaration with every run among its keys written out.
+    """Return a declaration with every run among its keys expanded.
 
     Args:
         table: The declaration; its features are single columns.
         columns: All columns of the file, in its order.
 
     Raises:
-        ParameterError: A run cannot be read, begins or ends at what is no feature, covers a column of categories where
-            it gives numbers, or gives a column something else than another key does.
+        ParameterError: A run cannot be read, begins or ends at a column that is not a feature, covers a column of
+            categories where it gives numbers, or contradicts another key.
         DataError: The file lacks an end of a run.
     """
     chosen = set(table.features or ())
@@ -58,7 +58,7 @@ def _each(
     features: Sequence[str],
     categories: Container[str],
 ) -> dict[str, Given]:
-    """Return what a key of the declaration gives each column; runs cover no ``categories``."""
+    """Return the value of each column under a key of the declaration; runs do not cover ``categories``."""
     found: dict[str, Given] = {}
     origin: dict[str, str] = {}
     for name, value in given.items():
@@ -82,14 +82,14 @@ def _shown(value: object) -> str:
 
 
 def _columns(name: str, columns: Sequence[str], among: Sequence[str], path: str, key: str) -> Sequence[str]:
-    """Return the columns that a name in a declaration stands for: itself, unless it is a run.
+    """Return the columns that a name in a declaration means: itself, unless it is a run.
 
     Args:
-        name: A column, or a run. A column that is called like a run is meant itself.
+        name: A column, or a run. A column with the name of a run takes precedence.
         columns: All columns of the file, in its order.
-        among: Those that a run may cover, in the same order.
+        among: The columns that a run may cover, in the same order.
         path: The file.
-        key: Where the name stands.
+        key: The key of the name.
     """
     if name in columns:
         return [name]

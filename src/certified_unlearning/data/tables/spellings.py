@@ -1,7 +1,7 @@
-"""Identifiers that a person would take for one: they differ only in blanks, case, or how a letter is encoded.
+"""Identifiers that a person would take for one: they differ only in blanks, case, or the encoding of a letter.
 
-No rule says whether two such spellings are one person's, so they are named, for the owner of the table to decide. Free
-of heavy imports.
+No rule decides whether two such spellings belong to one person, so they are reported for the owner of the table to
+decide. The module has no heavy imports.
 """
 
 import re
@@ -17,7 +17,7 @@ from certified_unlearning.text import counted
 ROUNDED = re.compile(
     r"\s*[+-]?(\d[.,]\d+[eE][+-]?\d+|\d[eE]\+\d+|\d([.,]\d+)?\s?[x*×]\s?10\^?\d+|\d{16,}\.0*)\s*", re.ASCII
 )
-"""How programs write long numbers whose last digits they have lost: 1.23457E+15, 1E+11, 9007199254740992.0."""
+"""Spellings of long numbers whose last digits a program has lost: 1.23457E+15, 1E+11, 9007199254740992.0."""
 _ABSENT = frozenset(
     [
         "na",
@@ -68,7 +68,7 @@ _ALIKE = str.maketrans(
 
 
 def is_absent(identifier: str) -> bool:
-    """Return whether programs and people write this for an identifier that is missing."""
+    """Return whether this is a usual spelling of a missing identifier."""
     text = _INVISIBLE.sub(" ", identifier).strip().lower()
     return not text or text in _ABSENT or _PLACEHOLDER.fullmatch(text) is not None
 
@@ -94,7 +94,7 @@ def _as_number(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return a text without the marks that programs put around it: an identifier's braces, a spreadsheet's quotes."""
+    """Return a text without the marks that programs add: braces of an identifier, quotes of a spreadsheet."""
     if parts := _UUID.fullmatch(text):
         return "".join(parts.groups())
     quoted = _QUOTED.fullmatch(text)
@@ -122,11 +122,11 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 def folded(text: str) -> str:
-    """Return what all spellings have in common that a person would take for one."""
+    """Return the common form of all spellings that a person would take for one."""
     if _PLAIN.fullmatch(text):
         return text.lower()
     before = None
-    while text != before:  # One rule may make room for another: a letter's lower case, a number within quotes.
+    while text != before:  # One rule may enable another: a letter's lower case, a number within quotes.
         before = text
         for _, fold in _DIFFERENCES:
             text = fold(text)
@@ -137,8 +137,8 @@ class Group(NamedTuple):
     """Spellings that a person would take for one.
 
     Attributes:
-        folded: What they have in common.
-        spellings: They, sorted.
+        folded: Their common form.
+        spellings: The spellings, sorted.
     """
 
     folded: str
@@ -146,7 +146,7 @@ class Group(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """What they differ in."""
+        """How they differ."""
         for name, fold in _DIFFERENCES:
             if len({fold(each) for each in self.spellings}) == 1:
                 return name
@@ -154,12 +154,12 @@ class Group(NamedTuple):
 
     @property
     def people(self) -> tuple[str, ...]:
-        """The identifiers that the spellings become: one, where the rules of tables take them for the same."""
+        """The identifiers that the spellings become: one, if the rules of tables treat them as equal."""
         return tuple(dict.fromkeys(str(text_of(each)) for each in self.spellings))
 
 
 class Spellings:
-    """All spellings of identifiers seen so far, in a temporary file: they may be more than memory holds."""
+    """All spellings of identifiers seen so far, in a temporary file, because they may exceed memory."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None)
@@ -208,7 +208,7 @@ def groups_of(spellings: Iterable[str]) -> list[Group]:
 
 
 def described(groups: Sequence[Group]) -> list[str]:
-    """Return sentences that name the groups, by what they differ in and what becomes of them."""
+    """Return sentences on the groups, by how they differ and what becomes of them."""
     by_kind: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
         by_kind.setdefault((group.difference, _becomes(group)), []).append(group)

@@ -1,6 +1,6 @@
-"""What the columns of a file hold: counted block by block, so that the file may be larger than memory.
+"""The content of a file's columns: counted block by block, so the file may be larger than memory.
 
-Nothing here goes into a model. What is counted depends on the records, so it is for the eyes of who declares a table.
+Nothing here goes into a model. The counts depend on the records, so they are only for the author of a declaration.
 """
 
 import re
@@ -20,11 +20,11 @@ from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of
 from certified_unlearning.errors import DataError
 
 MOST_DISTINCT = 100_000
-"""So many different values of a column are kept; of the identifier's all."""
+"""Number of different values of a column that are kept; for the identifier, all are."""
 _ROWS_AT_ONCE = 1 << 16
 _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50
-"""Up to so many different sentences may be categories."""
+"""Up to this number, different sentences may be categories."""
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
@@ -35,31 +35,31 @@ _ODD_NUMBER = re.compile(r"[-+]?[$€£]? ?\d+([.,' ]\d+)+ ?[$€£%]?|[-+]?[$�
 
 @dataclass
 class Column:
-    """What was found in a column.
+    """The survey of a column.
 
     Attributes:
         name: Its name.
-        rows: How many rows there are.
-        missing: In how many of them it has no value.
-        numbers: Values that are numbers; true and false do not count.
-        booleans: Values that are true or false.
-        dates: Values that look like dates or times.
-        codes: Whole numbers with a zero in front.
-        odd: Numbers in a form that is not read, such as ``1,5`` or ``12 %``.
-        words: All other values.
-        sentences: How many of these have so many words as nobody calls a category.
-        infinite: Numbers that are not finite.
+        rows: Number of rows.
+        missing: Number of rows without a value.
+        numbers: Number of values that are numbers, except true and false.
+        booleans: Number of values that are true or false.
+        dates: Number of values that look like dates or times.
+        codes: Number of whole numbers with leading zeros.
+        odd: Number of numbers in a form that is not read, such as ``1,5`` or ``12 %``.
+        words: Number of all other values.
+        sentences: Number of these with too many words for a category.
+        infinite: Number of numbers that are not finite.
         whole: Whether all numbers are whole.
         low: The least number.
         high: The largest number.
-        magnitudes: How large its numbers are.
-        first_word: The row of the first value that is no number, from 1.
-        counts: How often each value occurs; None if there are more than `MOST_DISTINCT`.
-        missing_words: The words by which it says that a value is missing.
-        repeated: Whether a value was seen to occur twice.
-        stored: What Parquet stores; None for a CSV file.
+        magnitudes: Magnitudes of its numbers.
+        first_word: The row of the first value that is not a number, from 1.
+        counts: Number of occurrences of each value; None if there are more than `MOST_DISTINCT`.
+        missing_words: The words for missing values.
+        repeated: Whether a value was seen twice.
+        stored: The type that Parquet stores; None for a CSV file.
         unreadable: Why its values cannot be read, if they cannot.
-        groups: Identifiers that a person would take for one; of the identifier only.
+        groups: Identifiers that a person would take for one; for the identifier column only.
         is_index: Whether it is the index of a data frame.
     """
 
@@ -89,22 +89,22 @@ class Column:
 
     @property
     def present(self) -> int:
-        """How many values it has."""
+        """Number of values."""
         return self.rows - self.missing
 
     @property
     def distinct(self) -> int | None:
-        """How many different values it has; None if they are more than `MOST_DISTINCT`."""
+        """Number of different values; None if more than `MOST_DISTINCT`."""
         return None if self.counts is None else len(self.counts)
 
     @property
     def all_differ(self) -> bool:
-        """Whether no value was seen twice, in two rows at least."""
+        """Whether no value was seen twice, in at least two rows."""
         return self.present > 1 and not self.repeated
 
     @property
     def is_prose(self) -> bool:
-        """Whether most values are sentences, and more than so many different ones."""
+        """Whether most values are sentences, with too many different ones for categories."""
         return 2 * self.sentences > self.present and (self.distinct is None or self.distinct > MOST_REPEATED)
 
     @property
@@ -165,7 +165,7 @@ class Column:
             self.magnitudes.add(finite)
 
     def _odd(self, text: str) -> str | None:
-        """Return which count a text that is no number belongs to; None for a number."""
+        """Return the count that a text that is not a number belongs to; None for a number."""
         if parses(text):
             return None
         if _DATE.fullmatch(text):
@@ -174,11 +174,11 @@ class Column:
 
 
 def survey(path: str, identifier: str | None = None, texts: Collection[str] = ()) -> dict[str, Column]:
-    """Return what the columns of a file hold, in their order.
+    """Return the surveys of a file's columns, in order.
 
     Args:
         path: The file.
-        identifier: The column that says whose a row is: all of its values are kept.
+        identifier: The column that identifies the person of a row; all of its values are kept.
         texts: Columns of text, whose values may run over several lines.
 
     Raises:

@@ -1,17 +1,17 @@
-"""Columns that should be no features: they number the rows, or copy the label."""
+"""Columns that should not be features because they number the rows or copy the label."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 _SURELY = 1e-9
-"""So little of a feature's variance is left beside a copy of the target, by rounding."""
+"""Share of a feature's variance that rounding leaves next to a copy of the target."""
 
 
 class Suspects:
-    """Features that number the rows, or copy the label, as far as rows were read.
+    """Features that number the rows, or copy the label, in the rows read so far.
 
     Args:
-        names: Of all features; none where somebody chose them.
+        names: Names of all features; empty if features were chosen explicitly.
         classes: Number of classes; 0 for targets that are numbers.
     """
 
@@ -22,7 +22,7 @@ class Suspects:
         self._copies = _CopiesOfClasses(len(names), classes) if classes else _CopiesOfTargets(len(names))
 
     def add(self, features: NDArray[np.float64], labels: NDArray[np.int64] | NDArray[np.float64]) -> None:
-        """Look at some rows: their unscaled features, and the number of each one's class, or its target."""
+        """Examine some rows: their unscaled features, and the number of each one's class, or its target."""
         if not self._names:
             return
         if self._rises.any():
@@ -32,7 +32,7 @@ class Suspects:
         self._copies.add(features, labels)
 
     def reason(self) -> str | None:
-        """Return what is wrong with the first feature that should be none."""
+        """Return what is wrong with the first feature that should not be one."""
         for names_which, what in (
             (self._rises, "numbers the rows: its whole numbers rise from row to row"),
             (self._copies.found(), self._copies.what),
@@ -57,8 +57,8 @@ class _CopiesOfClasses:
                 self._most[label] = np.maximum(self._most[label], some.max(axis=0))
 
     def found(self) -> NDArray[np.bool_]:
-        """Return which features have one value for each class, another for each, so far."""
-        values = np.sort(self._least, axis=0)  # Infinite where no row of a class was read yet.
+        """Return the features that so far have one value for each class, different for each."""
+        values = np.sort(self._least, axis=0)  # Infinite if no row of a class was read yet.
         apart = np.isinf(values[1:]) | (values[1:] > values[:-1])
         return np.asarray((self._least >= self._most).all(axis=0) & apart.all(axis=0))
 
@@ -74,7 +74,7 @@ class _CopiesOfTargets:
 
     def add(self, features: NDArray[np.float64], targets: NDArray[np.int64] | NDArray[np.float64]) -> None:
         if self._first is None:
-            # From there, rounding takes less of the sums of squares.
+            # Relative to it, rounding affects the sums of squares less.
             self._first = np.append(features[0], targets[0])
         x, y = features - self._first[:-1], (targets - self._first[-1])[:, None]
         with np.errstate(over="ignore"):
@@ -83,7 +83,7 @@ class _CopiesOfTargets:
         self._rows += len(features)
 
     def found(self) -> NDArray[np.bool_]:
-        """Return which features are a straight line of the target, so far."""
+        """Return the features that so far are linear functions of the target."""
         if not self._sums:
             return np.zeros(self._features, np.bool_)
         x, y, xx, yy, xy = (each / self._rows for each in self._sums)

@@ -1,4 +1,4 @@
-"""A table of one's own, CSV or Parquet: read in blocks, so that it may be larger than memory.
+"""A user's own table, CSV or Parquet, read in blocks, so it may be larger than memory.
 
 Every row becomes features by itself: by one-hot of declared categories, by declared ranges and constants, and its own
 norm. Nothing is fitted to other rows, so preparation costs no privacy, and removing a record changes no other one.
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Features that are held in memory together."""
+"""Number of features that are held in memory together."""
 _TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
-"""In fewer rows whole numbers may rise, or go with the label, by chance."""
+"""In fewer rows, whole numbers may increase, or match the label, by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
@@ -42,11 +42,11 @@ class Block(NamedTuple):
     Attributes:
         features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1. Of a table with text a sparse
             matrix (CSR).
-        labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...; of regression the targets as the
-            file has them, float64.
-        identifiers: Whose each row is, as text (7.0 is 7); None where no column says so.
+        labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...; for regression the targets in the
+            file, float64.
+        identifiers: The person of each row, as text (7.0 is 7); None if there is no identifier column.
         test: Whether each is a test record, shape ``(rows,)``.
-        spellings: The identifiers as the file has them; None where no column says so.
+        spellings: The identifiers as spelled in the file; None if there is no identifier column.
     """
 
     features: Any
@@ -60,11 +60,11 @@ class Records(NamedTuple):
     """Some rows of another table with the same columns, in its order.
 
     Attributes:
-        first_row: Number of the first of them in the table, from 1.
+        first_row: Number of the first row in the table, from 1.
         features: float32, shape ``(rows, d)``, as in `Block`.
-        labels: The number of each one's class, from 0, shape ``(rows,)``, of regression its target as the file has it;
-            None where they were not asked for.
-        identifiers: Whose each row is, as text; None where the table has no such column.
+        labels: The number of each row's class, from 0, shape ``(rows,)``; for regression its target in the file; None
+            if not requested.
+        identifiers: The person of each row, as text; None if the table has no such column.
     """
 
     first_row: int
@@ -74,11 +74,11 @@ class Records(NamedTuple):
 
 
 def resolve(table: Table, *, fewest: int = 1) -> Table:
-    """Return the declaration with what it leaves to the file: all columns by name, and the classes as texts.
+    """Return the declaration completed from the file: all columns by name, and the classes as texts.
 
     Args:
         table: The declaration.
-        fewest: How many records each class must have where the file is to say which there are.
+        fewest: Least number of records of each class, if the classes are taken from the file.
 
     Raises:
         ParameterError: The declaration contradicts itself.
@@ -123,7 +123,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def _refuse_by_name(table: Table, column: str) -> None:
-    """Refuse a column that nobody chose as a feature and whose name says that it is none."""
+    """Refuse a column that was not chosen as a feature and whose name says that it is not one."""
     name = _plain_name(column)
     copied = next((role for role, other in table.roles.items() if _plain_name(other) == name), None)
     if copied is not None:
@@ -139,7 +139,7 @@ def _refuse_by_name(table: Table, column: str) -> None:
 
 
 def _plain_name(column: str) -> str:
-    """Return a name without case, blanks and the number by which programs tell copies apart."""
+    """Return a name without case, blanks and the number that programs add to copies."""
     return re.sub(r"[._]\d+$", "", column.strip().casefold())
 
 
@@ -155,12 +155,12 @@ def feature_names(table: Table) -> list[str]:
 
 
 def count_features(table: Table) -> int:
-    """Return how many features a row of a resolved table has, without making their names."""
+    """Return the number of features of a row of a resolved table, without making their names."""
     return len(number_names(table)) + sum(how.width for how in table.text.values())
 
 
 def number_names(table: Table) -> list[str]:
-    """Return the name of each feature of a resolved table that comes of no text."""
+    """Return the name of each feature of a resolved table that is not from text."""
     return [
         name
         for column in table.features or ()
@@ -180,9 +180,10 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
 
     Args:
         table: The declaration, resolved or not.
-        seed: Of the split, where one is drawn: each row is a test record with the declared probability, whatever
-            the other rows are.
-        all_columns: Whether nobody chose the features: then a column that numbers the rows is refused, after the last.
+        seed: Seed of the split, if one is drawn: each row is a test record with the declared probability, whatever the
+            other rows are.
+        all_columns: Whether features were not chosen explicitly: then a column that numbers the rows is refused, after
+            the last row.
 
     Raises:
         ParameterError: The declaration contradicts itself.
@@ -220,15 +221,15 @@ def read_records(
     labelled: bool = False,
     identified: bool = True,
 ) -> Iterator[Records]:
-    """Read another table as a resolved declaration says, a few thousand rows at a time.
+    """Read another table according to a resolved declaration, a few thousand rows at a time.
 
-    Its columns come in any order, and may be more; those of label and identifier may be absent.
+    Its columns may be in any order, and there may be more; those of label and identifier may be absent.
 
     Args:
         table: The declaration, resolved; its ``path`` is not opened.
         source: A CSV or Parquet file, or a table in memory.
-        labelled: Whether the label is needed.
-        identified: Whether identifiers are read, where there are any.
+        labelled: Whether the label is required.
+        identified: Whether identifiers are read, if there are any.
 
     Raises:
         DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, another
@@ -259,7 +260,7 @@ def read_records(
 
 
 def require_columns(path: str, columns: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raise `DataError` unless a file has all columns that are wanted; the message names those that it lacks."""
+    """Raise `DataError` unless a file has all requested columns; the message names the missing ones."""
     missing = [column for column in wanted if column not in columns]
     if missing:
         close = difflib.get_close_matches(missing[0], columns, n=1)
@@ -269,11 +270,11 @@ def require_columns(path: str, columns: Sequence[str], wanted: Sequence[str]) ->
 
 
 def require_known(table: Table, absent: Mapping[str, int]) -> None:
-    """Raise `DataError` if a word that says that an identifier is missing stands in several rows: whose would they be?
+    """Raise `DataError` if a word for a missing identifier is in several rows, whose person is then unknown.
 
     Args:
         table: The declaration.
-        absent: Such words, and in how many rows they stand.
+        absent: Such words, and their numbers of rows.
     """
     several = next((word for word, count in absent.items() if count > 1), None)
     if several is not None:
@@ -284,7 +285,7 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
 
 
 def preprocessing(table: Table) -> str:
-    """Return in words what is done to the rows of a resolved table."""
+    """Return in words the preprocessing of the rows of a resolved table."""
     values = dict(zip(label_values(table), table.classes or (), strict=True))
     columns = table.features or ()
     numbers = len(columns) - len(table.categories) - len(table.ranges) - len(table.text)
@@ -306,7 +307,7 @@ def preprocessing(table: Table) -> str:
 
 
 def _labels(rows: Rows, table: Table) -> NDArray[Any]:
-    """Return the number of each row's class, from 0; of regression its target, as the file has it."""
+    """Return the number of each row's class, from 0; for regression its target in the file."""
     if table.is_regression:
         return rows.numbers(table.label, remedies=TARGET)
     classes = [str(name) for name in table.classes or ()]
@@ -320,19 +321,19 @@ def label_values(table: Table) -> NDArray[np.int8]:
 
 
 def _prose(table: Table) -> Prose:
-    """Return which columns of a resolved table are text, and what a label is."""
+    """Return the text columns of a resolved table, and how to recognise a label."""
     classes = {str(name) for name in table.classes or ()}
     return Prose(table.text, table.label, parses if table.is_regression else lambda text: text_of(text) in classes)
 
 
 def _rows_at_once(table: Table) -> int:
-    """Return how many rows become features together."""
+    """Return the number of rows that are converted together."""
     most = _TEXTS_AT_ONCE if table.text else _NUMBERS_AT_ONCE
     return max(1, min(most, _NUMBERS_AT_ONCE // max(1, len(number_names(table)))))
 
 
 def _numbers(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
-    """Return the features of all columns but those of text, unscaled."""
+    """Return the features of all columns except text, unscaled."""
     features = np.zeros((rows.count, d))
     start = 0
     for column in table.features or ():
@@ -356,7 +357,7 @@ def _numbers(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
 
 
 def _scaled(rows: Rows, numbers: NDArray[np.float64], table: Table) -> Any:
-    """Return the features of all columns, scaled as declared: sparse ones where there is text."""
+    """Return the features of all columns, scaled as declared; sparse ones if there is text."""
     if not table.text:
         return _scaled_numbers(rows, numbers, table)
     from certified_unlearning.data.tables.hashing.rows import norms, unit, with_text  # Not at the top: scikit-learn.
@@ -370,7 +371,7 @@ def _scaled(rows: Rows, numbers: NDArray[np.float64], table: Table) -> Any:
 
 def _scaled_numbers(rows: Rows, features: NDArray[np.float64], table: Table) -> NDArray[np.float32]:
     if table.norm == "unit":
-        # First by the largest value: squares of very large and very small ones are no numbers any more.
+        # First by the largest value, because squares of very large and very small values overflow or vanish.
         features = _divided(features, np.abs(features).max(axis=1))
         features = _divided(features, np.linalg.norm(features, axis=1))
         return features.astype(np.float32)
@@ -379,7 +380,7 @@ def _scaled_numbers(rows: Rows, features: NDArray[np.float64], table: Table) -> 
 
 
 def _require_short(rows: Rows, lengths: NDArray[np.float64]) -> None:
-    """Raise `DataError` if a row is longer than 1."""
+    """Raise `DataError` if a row's norm is above 1."""
     worst = int(lengths.argmax())
     if lengths[worst] > 1 + NORM_TOLERANCE:
         raise DataError(
@@ -389,7 +390,7 @@ def _require_short(rows: Rows, lengths: NDArray[np.float64]) -> None:
 
 
 def _divided(features: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide each row by its length, except rows of zeros."""
+    """Divide each row by its norm, except rows of zeros."""
     return np.asarray(features / np.where(lengths == 0, 1, lengths)[:, None])
 
 

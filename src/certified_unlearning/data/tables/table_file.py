@@ -1,4 +1,4 @@
-"""A CSV or Parquet file, read in batches of some columns; what goes wrong with it is one sentence."""
+"""A CSV or Parquet file, read in batches of some columns; errors are one sentence."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ _INDEX = re.compile(
 )
 """Names that pandas, R, SAS and databases give to an index."""
 _CSV_VALUES_AT_ONCE = 1 << 19
-"""Each takes some sixty bytes as Python has it."""
+"""Number of values per batch; each takes some sixty bytes in Python."""
 _PARQUET_ROWS_AT_ONCE = 1 << 16
 
 
 def batches(
     path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a file, at most so many rows at once; of a CSV file as text, where ``prose`` helps.
+    """Yield some columns of a file in batches; from a CSV file as text, with the help of ``prose``.
 
     Raises:
         DataError: The file cannot be read.
@@ -42,14 +42,14 @@ def batches(
     with _readable(path):
         file = pa.parquet.ParquetFile(path, pre_buffer=False)
         for batch in file.iter_batches(batch_size=min(rows_at_once, _PARQUET_ROWS_AT_ONCE), columns=list(columns)):
-            batch.validate(full=True)  # What is stored as text may be none.
+            batch.validate(full=True)  # Stored text may be invalid.
             yield batch
 
 
 def _csv_batches(
     path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None
 ) -> Iterator[pa.RecordBatch]:
-    # All text: types guessed from the first rows would depend on them, and 007 would become 7.
+    # All as text: types guessed from the first rows would depend on these, and 007 would become 7.
     names = csv_file.header(path)
     at_once = max(1, min(rows_at_once, _CSV_VALUES_AT_ONCE // max(1, len(names))))
     places = [names.index(column) for column in columns]
@@ -64,8 +64,8 @@ def column_names(path: str) -> list[str]:
     """Return the columns of a file.
 
     Raises:
-        DataError: It is a pipe, cannot be read, two columns have the same name, or something else than commas separates
-            them.
+        DataError: The file is a pipe, cannot be read, has two columns of the same name, or another separator than
+            commas.
     """
     if Path(path).is_fifo():
         raise DataError(f"{path} is a pipe, which can be read once only; write what comes from it into a file")
@@ -82,7 +82,7 @@ def _csv_names(path: str) -> list[str]:
     try:
         names = csv_file.header(path)
     except DataError:
-        csv_file.require_commas(path)  # Its sentence helps more, where it is the reason.
+        csv_file.require_commas(path)  # Its error is more helpful, if it applies.
         raise
     if len(names) == 1:
         csv_file.require_commas(path)
@@ -90,7 +90,7 @@ def _csv_names(path: str) -> list[str]:
 
 
 def index_columns(path: str, columns: Sequence[str]) -> list[str]:
-    """Return which columns of a file are an index: by name, or by what pandas wrote into the file."""
+    """Return the columns of a file that are an index: by name, or by pandas' metadata in the file."""
     own: list[str] = []
     if not is_csv(path):
         with _readable(path):
@@ -100,10 +100,10 @@ def index_columns(path: str, columns: Sequence[str]) -> list[str]:
 
 
 def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
-    """Return a table in memory as Arrow has it, without an index.
+    """Return a table in memory as an Arrow table, without an index.
 
     Raises:
-        DataError: It is something else, two columns have the same name, or one holds neither text nor numbers.
+        DataError: It is not a table, two columns have the same name, or one holds neither text nor numbers.
     """
     if not isinstance(table, pa.Table):
         columns = getattr(table, "columns", None)
@@ -120,20 +120,20 @@ def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
 
 def _column(values: "pd.Series", name: str) -> pa.Array:
     kept = values.dtype
-    if isinstance(kept, np.dtype) and not kept.isnative:  # Arrow has no other order of bytes.
+    if isinstance(kept, np.dtype) and not kept.isnative:  # Arrow supports native byte order only.
         values = values.astype(kept.newbyteorder("="))
     try:
         array = pa.Array.from_pandas(values)
     except pa.ArrowNotImplementedError as error:
         raise DataError(f"the table: column {name} holds {kept}, expected text or numbers") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-        # A mixture, such as of numbers and texts, or whole numbers above 64 bits.
+        # A mixture, such as numbers and texts, or whole numbers above 64 bits.
         return _texts(values, name)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _texts(values: "pd.Series", name: str) -> pa.Array:
-    """Return the text of each value, whatever its type is, as long as it is one value."""
+    """Return the text of each value of any scalar type."""
     import pandas as pd
 
     texts = []
@@ -159,7 +159,7 @@ def is_csv(path: str) -> bool:
     """Return whether a file is CSV by its name, and not Parquet.
 
     Raises:
-        DataError: It is neither.
+        DataError: The name has neither ending.
     """
     name = path.lower()
     if name.endswith((".csv", ".csv.gz")):
@@ -171,9 +171,9 @@ def is_csv(path: str) -> bool:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """Turn what goes wrong with a Parquet file into one sentence."""
+    """Turn errors on a Parquet file into one sentence."""
     try:
-        with Path(path).open("rb"):  # Its message is a sentence already.
+        with Path(path).open("rb"):  # Its message is already a sentence.
             yield
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error

@@ -1,4 +1,4 @@
-"""Consecutive rows of a file, column by column: as texts, numbers or places in a list, and who cannot be one."""
+"""Consecutive rows of a file, column by column: as texts, numbers or places in a list, or an error."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none")
-"""How text says that a value is missing, in lower case."""
+"""Words for missing values in text, in lower case."""
 _MANY_LONG = 10
-"""So many long numbers do not end in a zero by chance."""
+"""This many long numbers do not end in a zero by chance."""
 
 
 class Remedies(NamedTuple):
-    """What helps where a value is no number.
+    """Advice for values that are not numbers.
 
     Attributes:
-        missing: Where it is missing.
-        word: Where it is a word; ``{column}`` stands for the column.
-        stored: Where the column stores something else.
+        missing: Advice if the value is missing.
+        word: Advice if it is a word; ``{column}`` is replaced by the column.
+        stored: Advice if the column stores something else.
     """
 
     missing: str
@@ -42,14 +42,14 @@ TARGET = Remedies(
     "write it like 1234.5; --regression (target_range in a file) predicts numbers only",
     "--regression (target_range in a file) predicts numbers only",
 )
-"""Of a label that is a number to predict."""
+"""Remedies for a label that is a number to predict."""
 
 
 class UnfitRowError(DataError):
-    """A row holds what was not declared.
+    """A row holds something undeclared.
 
     Attributes:
-        fact: What it holds, without the advice for those who can still change the declaration.
+        fact: What it holds, without the advice for changing the declaration.
     """
 
     def __init__(self, fact: str, advice: str) -> None:
@@ -73,23 +73,23 @@ class Rows:
         self._columns = dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def where(self, index: int) -> str:
-        """Return what an error message calls a row."""
+        """Return the name of a row in error messages."""
         return f"{self.path}, row {self.first_row + index}"
 
     def type_of(self, column: str) -> pa.DataType:
-        """Return what a column stores."""
+        """Return the stored type of a column."""
         return self._columns[column].type
 
     def texts(self, column: str) -> pa.StringArray:
         """Return `declaration.text_of` of each value."""
         values = self._decoded(column)
-        if isinstance(values.type, pa.BaseExtensionType):  # Their storage is no text of theirs: a UUID's are 16 bytes.
+        if isinstance(values.type, pa.BaseExtensionType):  # Their storage is not their text: a UUID's is 16 bytes.
             raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers")
         if pa.types.is_floating(values.type):
             return pa.array([text_of(value) for value in values.to_pylist()], pa.string())
         try:
             texts = pc.utf8_trim(values.cast(pa.string()), characters=SPACES)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # The latter: bytes that are no text.
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # The latter for bytes that are not text.
             raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers") from error
         lower = pc.utf8_lower(texts)
         texts = pc.if_else(pc.is_in(lower, value_set=pa.array(["true", "false"])), lower, texts)
@@ -102,8 +102,8 @@ class Rows:
 
         Args:
             column: The column.
-            missing: What stands for a missing number; None if none may be missing.
-            remedies: What an error message says that helps.
+            missing: Replacement of a missing number; None if none may be missing.
+            remedies: Advice in error messages.
         """
         values = self._decoded(column)
         if _is_text(values):
@@ -135,7 +135,7 @@ class Rows:
             numbers = pc.if_else(absent, pa.scalar(missing, pa.float64()), numbers)
         array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
         if (index := _first(~np.isfinite(array))) is not None:
-            found = values[index].as_py()  # As the file has it: 1e400 is infinite in float64 only.
+            found = values[index].as_py()  # As in the file: 1e400 is infinite in float64 only.
             raise DataError(f"{self.where(index)}: {column} is {found}, expected a finite number")
         return array
 
@@ -144,9 +144,9 @@ class Rows:
 
         Args:
             column: The column.
-            declared: What its values may be; None stands for a missing value.
-            kind: What a message calls the declared ones.
-            remedy: What to do about a missing value.
+            declared: The possible values; None for a missing value.
+            kind: Name of the declared values in messages.
+            remedy: Advice on a missing value.
         """
         texts = self.texts(column)
         if None in declared:
@@ -164,7 +164,7 @@ class Rows:
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
     def prose(self, column: str) -> list[str]:
-        """Return each value as it is stored, which must be text; a missing one is an empty text."""
+        """Return each stored value, which must be text; a missing one is an empty text."""
         values = self._decoded(column)
         if not (_is_text(values) or pa.types.is_null(values.type)):
             raise DataError(
@@ -176,7 +176,7 @@ class Rows:
         """Return each value as text; none may be missing.
 
         Raises:
-            DataError: The column holds numbers that may have been rounded: two people would become one.
+            DataError: The column holds numbers that may have been rounded, so that two people would become one.
         """
         self.require_exact(column)
         texts = self.texts(column)
@@ -184,9 +184,9 @@ class Rows:
         return [str(text) for text in texts.to_pylist()]
 
     def spellings(self, column: str) -> list[str]:
-        """Return each identifier as the file has it, without those that are missing.
+        """Return each identifier as spelled in the file, without missing ones.
 
-        `identifiers` takes several spellings for one: with blanks around them, or 7.0 and 7.
+        `identifiers` treats several spellings as equal: with surrounding blanks, or 7.0 and 7.
         """
         return [str(text) for text in self._decoded(column).cast(pa.string()).drop_null().to_pylist()]
 
@@ -201,7 +201,7 @@ class Rows:
             )
         if not _is_text(values) and not pa.types.is_integer(values.type):
             return
-        values = values.cast(pa.string())  # Not every function takes views.
+        values = values.cast(pa.string())  # Not every function accepts views.
         self._refuse_cut(values, column)
         rounded = pc.match_substring_regex(values, pattern=f"^({ROUNDED.pattern})$")
         if (index := _first(mask_of(pc.fill_null(rounded, False)))) is not None:
@@ -244,7 +244,7 @@ class Rows:
 
 
 def listed(names: Sequence[str | None], most: int = 12) -> str:
-    """Return names for an error message, at most so many."""
+    """Return names for an error message, up to a number."""
     shown = ", ".join(repr(name) if name is not None else "null" for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 

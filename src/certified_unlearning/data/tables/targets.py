@@ -1,4 +1,4 @@
-"""Numbers to predict: mapped to [-1, 1] by a public range and by nothing else, and what is counted of them."""
+"""Numbers to predict: mapped to [-1, 1] by a public range only, and counted."""
 
 import sys
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ class TargetScale(NamedTuple):
     """How targets become numbers from -1 to 1, and scores become predictions.
 
     Attributes:
-        low: The lower end of the public range; lower targets count as it.
-        high: The upper end; higher targets count as it.
-        middle: What is mapped to 0.
-        half: What is mapped to 1, less the middle.
+        low: The lower end of the public range; lower targets are clipped to it.
+        high: The upper end; higher targets are clipped to it.
+        middle: The value that is mapped to 0.
+        half: The value that is mapped to 1, minus the middle.
     """
 
     low: float
@@ -33,17 +33,17 @@ class TargetScale(NamedTuple):
 
         Args:
             ends: Its two ends, known without the records.
-            name: What an error message calls it.
+            name: Name of the range in error messages.
             intercept: Whether the model has an intercept. Without one, 0 must be mapped to 0.
 
         Raises:
-            ParameterError: They are not two numbers, the lower one first, or too far apart or too near for floats.
+            ParameterError: The ends are not two numbers, the lower one first, or too far apart or too near for floats.
         """
         try:
             low, high = (float(end) for end in ends)  # type: ignore[union-attr]
         except (TypeError, ValueError) as error:
             raise _no_range(name, ends) from error
-        # Its half is divided by.
+        # Half of it is used as divisor.
         if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
             raise _no_range(name, ends)
         return cls(low, high, *((low / 2 + high / 2, high / 2 - low / 2) if intercept else (0.0, max(-low, high))))
@@ -51,11 +51,11 @@ class TargetScale(NamedTuple):
     def scaled(self, targets: ArrayLike) -> Array:
         """Return targets, clipped to the range, as numbers from -1 to 1."""
         clipped = np.clip(np.asarray(targets, np.float64), self.low, self.high)
-        # Again, for what the division rounds.
+        # Clipped again, because the division rounds.
         return np.asarray(np.clip((clipped - self.middle) / self.half, -1, 1))
 
     def in_units(self, scores: ArrayLike) -> Array:
-        """Return scores of a model as predictions, in the unit of the range."""
+        """Return a model's scores as predictions, in the unit of the range."""
         return np.asarray(np.asarray(scores, np.float64) * self.half + self.middle)
 
 
@@ -66,14 +66,14 @@ def _no_range(name: str, ends: object) -> ParameterError:
 
 
 class TargetCounts:
-    """Targets that are scaled block after block, and what is counted of them: for the operator's eyes.
+    """Targets that are scaled block by block, with counts for the operator only.
 
     Attributes:
-        scale: How they become numbers from -1 to 1.
-        below: How many lie below the range.
-        above: How many lie above it.
-        least: The smallest one.
-        most: The largest one.
+        scale: The map to numbers from -1 to 1.
+        below: Number of targets below the range.
+        above: Number of targets above it.
+        least: The smallest target.
+        most: The largest target.
     """
 
     def __init__(self, scale: TargetScale) -> None:
@@ -84,11 +84,11 @@ class TargetCounts:
 
     @classmethod
     def of(cls, ends: Sequence[float] | None, *, intercept: bool) -> Self | None:
-        """Return an empty count for a declared range; None where there is none, so that labels are classes."""
+        """Return an empty count for a declared range; None if there is none, so that labels are classes."""
         return None if ends is None else cls(TargetScale.of(ends, "target_range", intercept=intercept))
 
     def scaled(self, targets: Array) -> Array:
-        """Count some, and return them as numbers from -1 to 1."""
+        """Count some targets, and return them as numbers from -1 to 1."""
         self.below += int((targets < self.scale.low).sum())
         self.above += int((targets > self.scale.high).sum())
         self.least, self.most = min(self.least, float(targets.min())), max(self.most, float(targets.max()))
@@ -98,10 +98,10 @@ class TargetCounts:
 
     @property
     def outside(self) -> int:
-        """How many lie outside the range, and count as its nearer end."""
+        """Number of targets outside the range, which are clipped to its nearer end."""
         return self.below + self.above
 
     @property
     def only_values(self) -> list[float]:
-        """All values that there are, where these are one or two; otherwise none."""
+        """All values, if there are only one or two; otherwise none."""
         return sorted(self._values) if len(self._values) <= 2 else []

@@ -1,11 +1,13 @@
-"""Descent on a network's parameters, of many runs at once: the trainer that boxes speak of.
+"""Descent on a network's parameters, for many runs at once: the trainer that boxes cover.
 
-Runs may differ in their starts, in which records of a batch are present, and in records that were added. Batches stay
-the places that they were: a record that is missing leaves its place empty.
+Runs may differ in their starts, in which records of a batch are present, and in added records. Batches keep their
+places: a missing record leaves its place empty.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import get_args
 
 import torch
@@ -32,19 +34,22 @@ class Descent:
     The direction of a batch is the mean of its records' clipped gradients; an empty batch has direction 0.
 
     Attributes:
-        loss: Of a record.
+        loss: Loss of a record.
         step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
         decay: ``eta``.
-        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries; a
-            record whose inputs are too large for that counts nothing (`clipping.norm_factor`).
-        bound: ``gamma``: the most of an entry, or the norm; None without clipping.
-        weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update.
+        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over
+            all entries; a record whose inputs are too large for that adds nothing (`clipping.norm_factor`).
+        bound: ``gamma``: the largest absolute entry, or the largest norm; None without clipping.
+        weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update; unless
+            ``couples_decay`` says otherwise.
         momentum: ``mu``.
         nesterov: Whether the step looks ahead, as in PyTorch.
-        couples_decay: Must stay False: weight decay inside the velocity makes boxes unsound.
+        couples_decay: Whether weight decay is inside the velocity of momentum, as in PyTorch's SGD. Boxes are sound
+            then only for ``alpha lambda <= (1 - sqrt(mu))^2``, step sizes that stay, and steps that do not look ahead
+            (`coupled`).
 
     Raises:
-        ParameterError: No box would hold.
+        ParameterError: No box would be sound.
     """
 
     loss: NetworkLoss = "cross-entropy"
@@ -71,17 +76,34 @@ class Descent:
             require_positive(bound=self.bound)
         if self.momentum >= 1:
             raise ParameterError(f"momentum must be below 1, got {self.momentum!r}")
-        if self.couples_decay and self.weight_decay and self.momentum:
-            raise ParameterError(
-                f"weight decay {self.weight_decay!r} inside the velocity of momentum {self.momentum!r} has no box: "
-                "parameters would answer a gradient with changing signs; decouple it"
-            )
-        if self.couples_decay and self.weight_decay:
-            raise ParameterError("weight decay is decoupled here; without momentum that is the same")
+        if self.couples_decay:
+            self._require_one_sign()
         if self.step_size * self.weight_decay > 1:
             raise ParameterError(
                 f"step_size x weight_decay must be at most 1, or bounds change places, got {self.step_size!r} x "
                 f"{self.weight_decay!r}"
+            )
+
+    def _require_one_sign(self) -> None:
+        """Raise `ParameterError` unless parameters answer a direction with one sign although decay is coupled."""
+        if not self.momentum or not self.weight_decay:
+            raise ParameterError(
+                "couples_decay needs momentum and weight_decay, and is the same as decoupled decay without one of them"
+            )
+        if self.nesterov or self.decay:
+            raise ParameterError(
+                "weight decay inside the velocity has a box only for step sizes that stay (decay 0) and steps that do "
+                f"not look ahead, got decay {self.decay!r} and nesterov {self.nesterov!r}"
+            )
+        # In fractions: 1 + mu - alpha lambda >= 2 sqrt(mu) has no rounding once both sides are squared.
+        alpha, mu, decay = (Fraction(each) for each in (self.step_size, self.momentum, self.weight_decay))
+        half = 1 + mu - alpha * decay
+        if half < 0 or half**2 < 4 * mu:
+            most = (1 - math.sqrt(self.momentum)) ** 2
+            raise ParameterError(
+                f"weight decay inside the velocity has no box unless step_size x weight_decay is at most (1 - "
+                f"sqrt(momentum))^2 = {most:.6g}, got {self.step_size!r} x {self.weight_decay!r}: parameters would "
+                "answer a gradient with changing signs; decouple it"
             )
 
     def rate(self, update: int) -> float:
@@ -89,7 +111,7 @@ class Descent:
         return self.step_size / (1 + self.decay * update)
 
     def bounds(self, like: Tensor, runs: int) -> Tensor:
-        """Return the bound of clipping for each run; infinite without."""
+        """Return the bound of clipping for each run; infinite without clipping."""
         return like.new_full((runs,), torch.inf if self.bound is None else self.bound)
 
 
@@ -126,9 +148,9 @@ def directions(
         parameters: Each of shape ``(runs, ...)``.
         rows: Shape ``(runs or 1, records, ...)``.
         labels: Shape ``(records,)`` or ``(runs, records)``.
-        present: Shape ``(runs or 1, records)``: which places are filled; None for all.
-        divisor: What sums are divided by; None for the number of records present.
-        at_once: How many records to handle together; None for all.
+        present: Shape ``(runs or 1, records)``: which places are filled; None: all.
+        divisor: Divisor of sums; None: the number of records present.
+        at_once: Number of records to handle together; None: all.
     """
     records = rows.shape[1]
     counts = rows.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(rows)
@@ -172,12 +194,12 @@ def _sums(
 
 @dataclass
 class State:
-    """Parameters on their way.
+    """Parameters during training.
 
     Attributes:
         parameters: Each of shape ``(runs, ...)``.
-        velocities: With momentum, after the first update.
-        updates: How many were made.
+        velocities: Velocities, with momentum and after the first update.
+        updates: Number of updates made.
     """
 
     parameters: Parameters
@@ -186,7 +208,12 @@ class State:
 
     def follow(self, descent: Descent, found: Parameters) -> None:
         """Make one update along directions."""
-        rate, steps = descent.rate(self.updates), found
+        rate = descent.rate(self.updates)
+        if descent.couples_decay:
+            found = tuple(
+                each + descent.weight_decay * values for each, values in zip(found, self.parameters, strict=True)
+            )
+        steps = found
         if descent.momentum:
             before = self.velocities
             self.velocities = (
@@ -195,10 +222,9 @@ class State:
             steps = self.velocities
             if descent.nesterov:
                 steps = tuple(d + descent.momentum * v for v, d in zip(self.velocities, found, strict=True))
-        kept = 1 - rate * descent.weight_decay
+        kept, shrinks = 1 - rate * descent.weight_decay, descent.weight_decay and not descent.couples_decay
         self.parameters = tuple(
-            (each * kept if descent.weight_decay else each) - rate * step
-            for each, step in zip(self.parameters, steps, strict=True)
+            (each * kept if shrinks else each) - rate * step for each, step in zip(self.parameters, steps, strict=True)
         )
         self.updates += 1
 
@@ -259,7 +285,7 @@ def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
 
 
 def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:
-    """Return what each record's gradient is multiplied by to be no longer than the bound, shape ``(runs, records)``."""
+    """Return the factor that clips each record's gradient to the bound, shape ``(runs, records)``."""
     lengths = []
     for layer, each in zip(network.affine, factors, strict=True):
         outer, inner = each.derivatives.lower, each.columns.lower

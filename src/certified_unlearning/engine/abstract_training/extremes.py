@@ -1,8 +1,8 @@
 """Sums and extremes of single records' gradients over a batch, entry by entry, without holding all of them.
 
 The sum of the ``m - s`` largest of ``m`` numbers is their sum less the ``s`` smallest. So a batch is read in pieces,
-and what stays is of the size of the parameters: sums, and for each entry the few smallest upper and largest lower
-bounds.
+and only values of the size of the parameters are kept: sums, and for each entry the few smallest upper and largest
+lower bounds.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ from certified_unlearning.engine.intervals.propagation import Bounding, Factors
 from certified_unlearning.vocabulary import Clipping
 
 NUMBERS_AT_ONCE = 1 << 18
-"""Of gradients that are formed together: pieces that stay in a processor's cache."""
+"""Number of gradient entries that are formed together, to stay in a processor's cache."""
 
 
 class Sums(NamedTuple):
-    """What a pass over records leaves of their gradients of one parameter, of shape ``(runs, *parameter)`` each.
+    """What a pass over records keeps of their gradients of one parameter, each of shape ``(runs, *parameter)``.
 
     Attributes:
-        total: Sums of lower and of upper bounds.
+        total: Sums of lower and of upper bounds; in float64 also of float32, where rounding is outward.
         size: Upper bound of the sum of absolute gradients, up to its own rounding.
         smallest: Shape ``(runs, most, *parameter)``: the smallest upper bounds, ascending.
-        largest: The same of the largest lower bounds, descending.
+        largest: The same for the largest lower bounds, descending.
     """
 
     total: Interval
@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     largest: Tensor
 
     def joined(self, other: Self, most: int) -> "Sums":
-        """Return what a pass over the records of both leaves, with at most so many extremes."""
+        """Return what a pass over the records of both keeps, with a limited number of extremes."""
         return Sums(
             Interval(*(one + two for one, two in zip(self.total, other.total, strict=True))),
             self.size + other.size,
@@ -51,15 +51,15 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Extremes:
-    """What the bounds of a descent direction need to know of a batch, for one parameter.
+    """The information on a batch that bounds of a descent direction need, for one parameter.
 
     Attributes:
-        private: Of records that may be removed.
-        public: Sums of bounds of those that may not; None where there are none.
+        private: Sums and extremes of records that may be removed.
+        public: Sums of bounds of records that may not; None if there are none.
         size: Upper bound of the sum of absolute gradients, for rounding.
-        records: How many may be removed.
-        public_records: How many may not.
-        terms: How many numbers a sum adds up, at most.
+        records: Number of records that may be removed.
+        public_records: Number of records that may not.
+        terms: Largest number of terms of a sum.
     """
 
     private: Sums
@@ -70,7 +70,7 @@ class Extremes:
     terms: int
 
     def joined(self, other: Self, most: int) -> "Extremes":
-        """Return what is known of the records of both, with at most so many extremes."""
+        """Return the information on the records of both, with a limited number of extremes."""
         public = other.public if self.public is None else self.public
         if self.public is not None and other.public is not None:
             public = Interval(*(one + two for one, two in zip(self.public, other.public, strict=True)))
@@ -99,11 +99,11 @@ def extremes(
     Args:
         network: The layers.
         factors: What `propagation.backward` returned.
-        most: How many extremes to keep.
-        clipping: Of each record's gradient.
-        bound: To which: shape ``(runs,)``; infinite where there is none.
+        most: Number of extremes to keep.
+        clipping: How each record's gradient is clipped.
+        bound: Bound to clip to, shape ``(runs,)``; infinite for none.
         bounding: How products are bounded.
-        public: Shape ``(records,)``: which records cannot be removed; None for none.
+        public: Shape ``(records,)``: which records cannot be removed; None: none.
     """
     limit = largest_entry(network, clipping, bound, bounding)
     if clipping == "l2":
@@ -120,7 +120,7 @@ def extremes(
 
 
 def largest_entry(network: Network, clipping: Clipping, bound: Tensor, bounding: Bounding) -> Tensor:
-    """Return what no entry of a clipped gradient passes, shape ``(runs,)``; a norm is rounded, so that entries may."""
+    """Return a bound on entries of a clipped gradient, shape ``(runs,)``; it allows for the rounding of a norm."""
     if clipping != "l2":
         return bound
     return largest_clipped(bound, network.size, bounding.rounding)
@@ -136,14 +136,14 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     """Return sums and extremes of all records' gradients of one weight, shape ``(runs, ..., outputs, inputs)``.
 
     Args:
-        factors: Of the weight.
-        most: How many extremes to keep, at most as many as there are records.
+        factors: Factors of the weight.
+        most: Number of extremes to keep, at most the number of records.
         bound: To clamp to, shape ``(runs,)``; may be infinite.
         bounding: How products are bounded.
     """
     outer, inner = factors.derivatives, factors.columns
     if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
-        # The kernel works along inputs. The two change roles where that leaves less of it idle.
+        # The kernel works along inputs. The two are swapped where that uses it better.
         turns = kernel.turns(outer, inner)
         if turns:
             compiled = kernel.summed(_expanded(inner, len(outer.lower)), outer, bound, most, nonnegative=False)
@@ -152,9 +152,11 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         if compiled is not None:
             lower, upper, *rest = (each.mT if turns else each for each in compiled)
             return Sums(Interval(lower, upper), *rest)
-    runs, records, _, outputs = outer.lower.shape
+    runs, records, positions, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
-    lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
+    # In float32 a sum of thousands would be off by more than one record moves it.
+    wide = torch.float64 if bounding.rounding.is_outward else outer.lower.dtype
+    lower, upper = (outer.lower.new_zeros(shape, dtype=wide) for _ in range(2))
     smallest = outer.lower.new_full((*shape, most), torch.inf)
     largest = -smallest
     limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).any())
@@ -163,16 +165,19 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         piece = gradients(factors, slice(start, start + step), bounding)
         if limited:
             piece = clamped(piece, limit)
-        lower += piece.lower.sum(dim=-1)
-        upper += piece.upper.sum(dim=-1)
+        lower += piece.lower.sum(dim=-1, dtype=wide)
+        upper += piece.upper.sum(dim=-1, dtype=wide)
         if most:
             smallest = _least(smallest, piece.upper)
             largest = -_least(-largest, -piece.lower)
-    size = torch.zeros_like(lower)
+    size = outer.lower.new_zeros(shape)
     if bounding.rounding.is_outward:
         # Cauchy and Schwarz over records and positions.
         left, right = (norm_above(in_a_row(each), 1, bounding.rounding) for each in (outer, inner))
-        size = torch.minimum(left.mT * right, max(1, records) * bound[:, None, None].to(lower))
+        size = left.mT * right
+        if positions == 1:
+            # Of several positions the sum is clipped: what training adds up for it may be larger.
+            size = torch.minimum(size, max(1, records) * bound[:, None, None].to(size))
     return Sums(Interval(lower, upper), size, smallest.movedim(-1, 1), largest.movedim(-1, 1))
 
 
@@ -216,24 +221,24 @@ def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
 
 
 def _expanded(values: Interval, runs: int) -> Interval:
-    """Return values that are shared by runs as those of each."""
+    """Return values shared by runs, expanded to each run."""
     lower = values.lower.expand(runs, -1, -1, -1)
     return Interval.point(lower) if values.is_point else Interval(lower, values.upper.expand(runs, -1, -1, -1))
 
 
 def in_a_row(values: Interval) -> Interval:
-    """Return values of all records and positions along one axis."""
+    """Return the values of all records and positions along one axis."""
     lower = values.lower.flatten(1, 2)
     return Interval.point(lower) if values.is_point else Interval(lower, values.upper.flatten(1, 2))
 
 
 def _outer_is_exact(factors: Factors, bounding: Bounding) -> bool:
-    """Return whether products of single numbers are to be exact; of points they are in any case."""
+    """Return whether products of single numbers must be exact; those of points always are."""
     return bounding.outer == "exact" or (factors.derivatives.is_point and factors.columns.is_point)
 
 
 def _last(values: Interval, axis: int) -> Interval:
-    """Return values of one position with records last, and a new axis."""
+    """Return the values of one position, with records last and a new axis."""
     lower = values.lower[:, :, 0].transpose(1, 2).contiguous().unsqueeze(axis)
     if values.is_point:
         return Interval.point(lower)
@@ -241,7 +246,7 @@ def _last(values: Interval, axis: int) -> Interval:
 
 
 def _least(kept: Tensor, more: Tensor) -> Tensor:
-    """Return the smallest of both, as many as were kept, ascending along the last axis."""
+    """Return the smallest values of both, as many as were kept, ascending along the last axis."""
     most = kept.shape[-1]
     if most == 1:
         return torch.minimum(kept, more.amin(dim=-1, keepdim=True))
@@ -249,7 +254,7 @@ def _least(kept: Tensor, more: Tensor) -> Tensor:
 
 
 def _least_of(one: Tensor, two: Tensor, most: int) -> Tensor:
-    """Return the smallest of both along the second axis, where each is ascending, at most so many."""
+    """Return the smallest values of both along the second axis, where each is ascending, up to a number."""
     if one.shape[1] == two.shape[1] == most == 1:
         return torch.minimum(one, two)
     both = torch.cat([one, two], dim=1)

@@ -1,16 +1,16 @@
 """The last update's effect on the last weights, by lines.
 
-A record's gradient of a last weight is ``(p - y) u``: ``p`` is the logistic function of the difference ``D`` of
-logits and ``u`` a unit of the last hidden layer. With ``E = D`` for label 0 and ``E = -D`` for label 1 it is, but for
-its sign, ``min(gamma, p(E) u)`` where entries are clamped to ``gamma``; it rises with ``D`` for either label. So it
-lies between two lines in ``D``, of slopes of at least 0, over the values that ``D`` takes in the box before the update.
+A record's gradient of a last weight is ``(p - y) u``: ``p`` is the logistic function of the difference ``D`` of logits
+and ``u`` a unit of the last hidden layer. With ``E = D`` for label 0 and ``E = -D`` for label 1 it is, except for its
+sign, ``min(gamma, p(E) u)`` where entries are clamped to ``gamma``; it rises with ``D`` for either label. So it lies
+between two lines in ``D``, of slopes of at least 0, over the values that ``D`` takes in the box before the update.
 ``D`` is the last weights ``v`` times the units, and lies between such products with numbers instead of units
-(`engine.intervals.last_update.supporting`). The sum over the batch is then between two linear functions of ``v``: what
-single records are off their lines is added up, not what each would do at its own worst place of the box.
+(`engine.intervals.last_update.supporting`). The sum over the batch is then between two linear functions of ``v``. This
+adds up the distances of single records from their lines, not their effects at the worst points of the box.
 
-Which records are removed or added is bounded for the lines' remainders as for gradients (`direction_bounds`). That is
-right where the largest direction of any neighbour at given parameters is that of so many removals and additions,
-whatever the parameters: one divisor for all neighbours.
+Removals and additions are bounded for the lines' remainders as for gradients (`direction_bounds`). That is correct if
+the largest direction of any neighbour has the same numbers of removals and additions at all parameters: one divisor for
+all neighbours.
 """
 
 import math
@@ -31,7 +31,7 @@ from certified_unlearning.engine.intervals.propagation import Bounding, forward,
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL
 
 NUMBERS_KEPT = 1 << 23
-"""Slopes of all budgets together, at most: more are not worth their memory."""
+"""Largest number of slopes of all budgets together: more are not worth their memory."""
 
 
 def last_update(
@@ -46,27 +46,27 @@ def last_update(
     update: int,
     divisor: int | None = None,
 ) -> LastUpdate | None:
-    """Return how the last update moved the last weights; all is as `train` was given it, which checks it.
+    """Return how the last update moved the last weights; the arguments are those of `train`, which checks them.
 
-    Lines are of changes that the neighbourhood names, not of poisoned records.
+    Lines cover the neighbourhood's changes, not poisoned records.
 
     Args:
         network: The layers.
         descent: How parameters follow gradients.
         box: Parameters before the update, each of shape ``(runs, ...)``.
-        batch: Of the update.
+        batch: The batch of the update.
         k: Budgets, one for each run.
-        neighbourhood: Which data sets the boxes cover.
+        neighbourhood: The data sets that the boxes cover.
         bounding: How bounds are computed.
         update: Its number, counted from 0.
-        divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
+        divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
 
     Returns:
-        None where there are no such lines. They need hidden units of a ReLU before a dense layer with one logit, or
-        with two, and a loss of two classes; no momentum; gradients that are clamped, or, if no records are added, not
-        clipped; records that are all private, more than any budget; one divisor for all neighbours; bounds that say
-        ``updated`` and are rounded outward; slopes that are not too many, records not too many for the type of
-        numbers; and numbers that stay finite.
+        None if there are no such lines. They need hidden units of a ReLU before a dense layer with one or two logits,
+        and a loss of two classes; no momentum; gradients that are clamped, or, if no records are added, not clipped;
+        records that are all private, and more than any budget; one divisor for all neighbours; bounds that are
+        ``updated`` and rounded outward; not too many slopes, and not too many records for the type of numbers; and
+        finite numbers.
     """
     if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None
@@ -90,7 +90,7 @@ def last_update(
         divisor=divisor or records,
         rounding=bounding.rounding,
     )
-    # Two logits move by as much in opposite directions.
+    # Two logits move equally in opposite directions.
     rate = descent.rate(update)
     step, kept = rate * network.outputs, 1 - rate * descent.weight_decay
     lines = []
@@ -139,14 +139,14 @@ def _has_lines(
 
 
 def _terms(records: int, width: int) -> int:
-    """Return how many roundings there may be in a row: in sums over records, of slopes, and of the update."""
+    """Return the largest numbers of successive roundings: in sums over records, of slopes, and of the update."""
     return 2 * records + width + 64
 
 
 def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Interval, Tensor]:
     """Return the last weights, and sums of the magnitudes of what they are computed from.
 
-    They are those of the second logit less those of the first, or those of the only one, with the bias behind them.
+    They are those of the second logit minus those of the first, or those of the only one, followed by the bias.
     """
     last = box[-1]
     if network.affine[-1].bias:
@@ -163,7 +163,7 @@ class _Side:
 
     def __init__(self, runs: int, width: int, like: Tensor) -> None:
         self.slopes = like.new_zeros(runs, width, width)
-        """Of the sum, by the last weights."""
+        """Slopes of the sum, with respect to the last weights."""
         self.rest = like.new_zeros(runs, width)
         self.size = like.new_zeros(runs, width)
         self.least = like.new_zeros(runs, 0, width)
@@ -172,7 +172,7 @@ class _Side:
     def add(
         self, slopes: Tensor, shifts: Tensor, points: Tensor, gaps: Tensor, difference: Interval, most: int
     ) -> None:
-        """Add lines of records, whose difference of logits is at most ``v points + gaps``, too."""
+        """Add lines of more records, whose difference of logits is at most ``v points + gaps``."""
         self.slopes += slopes.mT @ points
         self.rest += (shifts + slopes * gaps).sum(dim=1)
         self.size += (shifts.abs() + slopes * (gaps + difference.magnitude)).sum(dim=1)
@@ -205,10 +205,10 @@ def _lines(
         if width > units.lower.shape[-1]:
             units = Interval(*(torch.cat([end, torch.ones_like(end[..., :1])], dim=-1) for end in units))
         second = (batch.labels[start : start + step] == 1)[:, None]
-        # Training's derivatives are off those of its logits by this (`losses.softmax_bounds`), and by a rounding each.
+        # The error of training's derivatives, given its logits (`losses.softmax_bounds`), plus one rounding each.
         widest = (seen.logits.upper.amax(dim=-1) - seen.logits.lower.amin(dim=-1))[..., None]
         off = 2 * numbers.eps * (widest + 8 * EXPONENTIAL + 64)
-        # The difference of logits that training computes is off the product of weights and units by this.
+        # The error of training's difference of logits, given the product of weights and units.
         lost = (units.upper @ sizes[..., None]) * (8 * rounding.error_of_sums(width + 16, like.dtype)) + numbers.tiny
         for side, weights, difference, label in (
             (below, before, -apart, ~second),
@@ -230,14 +230,14 @@ def _lines(
 def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_above: Tensor) -> tuple[Tensor, Tensor]:
     """Return lines above, or below, ``min(limit, height / (1 + exp(-E)))`` for all ``E`` of an interval.
 
-    Each has the slope of the function between the interval's ends; slope 0 where they are so near that it would be
+    Each has the slope of the function between the interval's ends; slope 0 if they are so near that it would be
     rounding.
 
     Args:
-        argument: The interval, of a shape that goes with that of ``height``.
+        argument: The interval; its shape broadcasts with that of ``height``.
         height: At least 0.
         limit: May be infinite.
-        is_above: Which ones are to be above, the others are below; of a shape that goes with that of ``height``.
+        is_above: Which lines are above; the others are below. Its shape broadcasts with that of ``height``.
 
     Returns:
         Slopes of at least 0, and shifts, of the shape of ``height``.
@@ -255,8 +255,8 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
     def tilt(at: Tensor) -> Tensor:
         return height * (torch.sigmoid(at) * torch.sigmoid(-at)) - slope
 
-    # Where the slope is that of the line: at two opposite numbers, of which the positive one is where the curve is
-    # concave. They need not be right: tangents there are bounds wherever they touch.
+    # Where the curve has the line's slope: at two opposite numbers; the curve is concave at the positive one. They need
+    # not be exact: tangents are bounds wherever they touch.
     root = (1 - 4 * torch.where(height > 0, slope / height, 0)).clamp_min(0).sqrt()
     touch = torch.log1p(root) - torch.log1p(-root)
     # The function reaches the limit at the knee, and stays there.
@@ -265,7 +265,7 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
         over, math.log(max(limit, numbers.tiny)) - (height - limit).log() if math.isfinite(limit) else 0.0, high
     )
     knee = knee.clamp(low, high)
-    # Above: convex up to 0, where the ends are the largest; concave behind it; constant behind the knee.
+    # Above: convex up to 0, where the ends are the largest; concave after it; constant after the knee.
     left = torch.zeros_like(knee).clamp(low, high).minimum(knee)
     at = touch.clamp(left, knee)
     here = tilt(at)

@@ -1,8 +1,8 @@
-"""Which data sets a box covers, and how far their batches' descent directions reach.
+"""The data sets that a box covers, and bounds on their batches' descent directions.
 
 The budget ``k`` is spent anew in every batch. Batches are fixed sets of places that were chosen without looking at the
-data: a removed record leaves its place empty and nothing moves up; an added one joins a batch that is there. Directions
-are means over the records that are present, or sums over a divisor that stays.
+data: a removed record leaves its place empty and nothing moves up; an added one joins an existing batch. Directions are
+means over the present records, or sums over a fixed divisor.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1,
 for removals, and for additions and removals, with means over the records present (its proof writes a fixed divisor, for
@@ -27,15 +27,15 @@ Normaliser = Literal["present", "fixed"]
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Which data sets count as neighbours, and how the trainer averages.
+    """The data sets that count as neighbours, and how the trainer averages.
 
     Attributes:
         changes: ``removals``: at most k in each batch, for unlearning. ``additions and removals``: at most k of each,
             for privacy. ``substitutions``: at most k, each of one record by another. ``additions or removals``: at most
             k of both together.
-        normaliser: ``present``: the mean over the records that are there; ``fixed``: a divisor that stays.
+        normaliser: ``present``: the mean over the present records; ``fixed``: a fixed divisor.
         order_free: Whether every batch may hold any of the records, in any order without repetition, of which at least
-            ``batch - k`` are original ones; the number of updates stays. Bounds are very loose then.
+            ``batch - k`` are original ones; the number of updates is unchanged. Bounds are very loose then.
     """
 
     changes: Changes = "removals"
@@ -53,11 +53,11 @@ class Neighbourhood:
 
     @property
     def adds(self) -> bool:
-        """Whether records come that nobody knows, so that only clipping bounds their gradients."""
+        """Whether unknown records are added, whose gradients only clipping bounds."""
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
-        """Return how many extremes of ``records`` must be known where a batch holds ``batch``."""
+        """Return the number of extremes of ``records`` needed if a batch holds ``batch``."""
         return min(records, records - batch + k if self.order_free else k)
 
     def require(self, k: int, *, batch: int, removable: int, clips: bool) -> None:
@@ -79,7 +79,7 @@ class Neighbourhood:
 
 
 class _Choice(NamedTuple):
-    """So many removals and additions in every run, over so many records; which runs may make it."""
+    """Numbers of removals and additions in every run, over a number of records, and the runs that may make them."""
 
     removed: Tensor
     added: Tensor
@@ -100,12 +100,12 @@ def direction_bounds(
     """Return bounds of the directions of all neighbours' batches, for one parameter.
 
     Args:
-        found: Of the batch; of all records where the order is free.
-        neighbourhood: Which.
+        found: Extremes of the batch, or of all records if the order is free.
+        neighbourhood: The neighbourhood.
         k: Budgets, shape ``(runs,)``, integers.
-        bound: What every entry of a clipped gradient is at most, shape ``(runs,)``; infinite without clipping.
-        divisor: Where it is fixed.
-        batch: Records of a batch where the order is free.
+        bound: Largest entry of a clipped gradient, shape ``(runs,)``; infinite without clipping.
+        divisor: The divisor, if fixed.
+        batch: Number of records of a batch, if the order is free.
         rounding: How to round.
     """
     private, public = found.private, found.public
@@ -120,7 +120,8 @@ def direction_bounds(
     ]
     if rounding.is_outward:
         slack = _slack(found, neighbourhood, k, limit, divisor, batch, rounding)
-        ends = [rounding.up(each.add_(slack)) for each in ends]
+        # Sums of float32 are in float64, and become float32 again here.
+        ends = [rounding.up(each.add_(slack).to(found.size)) for each in ends]
     return Interval(-ends[1], ends[0])
 
 
@@ -135,12 +136,12 @@ def _upper(
     choices: Sequence[_Choice],
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of directions, from sums and the smallest of upper bounds of gradients; see `_slack`."""
+    """Return upper bounds of directions, from sums and the smallest upper bounds of gradients; see `_slack`."""
     if _is_fixed(neighbourhood):
         return _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
     shape, result = (-1, *(1,) * (total.ndim - 1)), None
     for choice in choices:
-        each = total - _sum_of_first(smallest, choice.removed)
+        each = total - _sum_of_first(smallest, choice.removed, total.dtype)
         if neighbourhood.adds:
             each += (choice.added * limit).reshape(shape)
         each = rounding.up(each.div_(choice.divisor.to(total).reshape(shape)))
@@ -148,23 +149,23 @@ def _upper(
             each = torch.where(choice.possible.reshape(shape), each, -torch.inf)
         result = each if result is None else torch.maximum(result, each)
     assert result is not None
-    # A batch that may lose every record may make no move.
+    # A batch that may lose every record may not move.
     emptied = k >= found.records + found.public_records
     return torch.where(emptied.reshape(shape), result.clamp_min(0), result) if bool(emptied.any()) else result
 
 
 def _is_fixed(neighbourhood: Neighbourhood) -> bool:
-    """Return whether sums are divided by what stays, whatever records are there."""
+    """Return whether the divisor of sums is fixed, whatever records are present."""
     return neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions"
 
 
-def _sum_of_first(smallest: Tensor, count: Tensor) -> Tensor:
+def _sum_of_first(smallest: Tensor, count: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the sums of the first few along the second axis, another number of them for each run."""
     counts = set(count.tolist())
     if len(counts) == 1:
         (only,) = counts
-        return smallest[:, 0] if only == 1 else smallest[:, :only].sum(dim=1)
-    prefix = torch.cat([torch.zeros_like(smallest[:, :1]), smallest.cumsum(dim=1)], dim=1)
+        return smallest[:, 0] if only == 1 else smallest[:, :only].sum(dim=1, dtype=dtype)
+    prefix = torch.cat([torch.zeros_like(smallest[:, :1]), smallest.cumsum(dim=1, dtype=dtype)], dim=1)
     return prefix[torch.arange(len(count), device=count.device), count]
 
 
@@ -178,7 +179,7 @@ def _slack(
     rounding: Rounding,
 ) -> Tensor:
     """Return what rounding adds: of a sum, of the extremes taken out of it, and of a member's own sum in any order."""
-    shape, size = (-1, *(1,) * (found.size.ndim - 1)), found.size
+    shape, size, wide = (-1, *(1,) * (found.size.ndim - 1)), found.size, found.private.total.lower.dtype
     if _is_fixed(neighbourhood):
         least = torch.full_like(k, divisor)
     else:
@@ -186,7 +187,11 @@ def _slack(
         if neighbourhood.changes == "substitutions" or found.public_records:
             least = torch.maximum(least, torch.full_like(k, found.public_records)).clamp_min(1)
     terms = 2 * (found.terms + int(k.max()) + found.private.smallest.shape[1]) + 16
-    relative = 4 * rounding.error_of_sums(terms, size.dtype) / least.to(size)
+    error = 4 * rounding.error_of_sums(terms, wide)
+    if wide != size.dtype:
+        # What is left in float32 is a member's own sum, and a few roundings of every gradient and of its bounds.
+        error += 1.5 * rounding.error_of_sums(found.terms + int(k.max()) + 64, size.dtype)
+    relative = error / least.to(size)
     if neighbourhood.adds:
         size = size + (k * limit).reshape(shape)
     return (size * relative.reshape(shape)).add_(4 * terms * rounding.smallest(size.dtype))
@@ -195,7 +200,7 @@ def _slack(
 def _choices(
     neighbourhood: Neighbourhood, k: Tensor, found: Extremes, divisor: int, batch: int | None
 ) -> list[_Choice]:
-    """Return the numbers of removals and additions among which the largest mean is; all others give less."""
+    """Return the numbers of removals and additions that include the largest mean; all others give less."""
     private, records = found.records, found.records + found.public_records
     always = torch.ones_like(k, dtype=torch.bool)
     adds = neighbourhood.adds
@@ -209,7 +214,7 @@ def _choices(
         count = divisor if neighbourhood.normaliser == "fixed" else records
         return [_Choice(removable, removable, torch.full_like(k, count), always)]
     if neighbourhood.changes != "additions or removals" and not found.public_records:
-        # The mean of the largest falls with their number, and rises with every addition of the largest there is.
+        # The mean of the largest falls with their number, and rises with every addition of the largest possible.
         added = removable if adds else torch.zeros_like(k)
         return [_Choice(removable, added, records - removable + added, always)]
     found_choices = []
@@ -232,13 +237,13 @@ def _over_fixed(
     divisor: int,
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of sums over a divisor that stays: only negative gradients are worth removing."""
+    """Return upper bounds of sums over a fixed divisor: only removing negative gradients increases them."""
     shape = (-1, *(1,) * (total.ndim - 1))
     result = total
     if neighbourhood.changes != "additions or removals":
         ranks = torch.arange(smallest.shape[1], device=k.device).reshape(1, -1, *(1,) * (total.ndim - 1))
         gains = torch.where(ranks < k.reshape(-1, *(1,) * total.ndim), (-smallest).clamp_min(0), 0)
-        result = result + gains.sum(dim=1)
+        result = result + gains.sum(dim=1, dtype=total.dtype)
     if neighbourhood.adds:
         result = result + (k * limit).reshape(shape)
     return rounding.up(result / divisor)

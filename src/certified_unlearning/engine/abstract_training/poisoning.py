@@ -1,8 +1,8 @@
-"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none come, none go.
+"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none are added or removed.
 
 Each record has two boxes of gradients, clean and poisoned. The largest direction takes clean bounds of all, and for the
-few records where it gains most the poisoned ones instead; a record may suffer both changes, so that separate boxes for
-moved inputs and for changed labels must not be added.
+few records where it gains most the poisoned ones instead; a record may have both changes, so separate boxes for moved
+inputs and for changed labels must not be added.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.extremes import (
     NUMBERS_AT_ONCE,
@@ -25,6 +26,7 @@ from certified_unlearning.engine.intervals.losses import any_label_bounds
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import norm_above
 from certified_unlearning.engine.intervals.propagation import Bounding, Factors, backward, backward_from, forward
+from certified_unlearning.engine.intervals.rounding import Rounding
 from certified_unlearning.errors import ParameterError
 
 
@@ -33,27 +35,34 @@ class Poisoning:
     """What may happen to the records of every batch.
 
     Attributes:
-        moved: Of how many records inputs are moved.
+        moved: Number of records whose inputs are moved.
         by: How far, in every coordinate.
-        relabelled: Of how many records labels are changed, to any class.
+        relabelled: Number of records whose labels change: to any class; with the squared loss by at most ``shift``.
         together: Whether these are the same records; otherwise others may be relabelled than moved.
+        to: The only class that labels are changed to; None for any.
+        shift: How far labels of the squared loss are moved; above 0 with that loss, 0 with all others.
     """
 
     moved: int = 0
     by: float = 0.0
     relabelled: int = 0
     together: bool = False
+    to: int | None = None
+    shift: float = 0.0
 
     def __post_init__(self) -> None:
-        if min(self.moved, self.relabelled) < 0 or not 0 <= self.by < torch.inf:
+        require_count(least=0, moved=self.moved, relabelled=self.relabelled)
+        require_non_negative(by=self.by, shift=self.shift)
+        if self.to is not None:
+            require_count(least=0, to=self.to)
+        if not self.relabelled and (self.to is not None or self.shift):
             raise ParameterError(
-                f"moved, by and relabelled must be finite, and at least 0, got {self.moved}, {self.by} and "
-                f"{self.relabelled}"
+                f"to and shift say how labels change: relabelled must be at least 1 with them, got {self.relabelled}"
             )
 
     @property
     def records(self) -> int:
-        """How many records suffer something, at most."""
+        """Largest number of changed records."""
         return max(self.moved, self.relabelled) if self.together else self.moved + self.relabelled
 
 
@@ -66,7 +75,7 @@ def poisoned_directions(
     poisoning: Poisoning,
     bounding: Bounding,
 ) -> tuple[Interval, ...]:
-    """Return bounds of the directions of all poisoned batches: means over as many records as there are.
+    """Return bounds of the directions of all poisoned batches: means over the present records.
 
     Args:
         network: The layers.
@@ -74,8 +83,8 @@ def poisoned_directions(
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Shape ``(records, ...)``.
         labels: Shape ``(records,)``.
-        poisoning: What may happen.
-        bounding: How.
+        poisoning: The possible changes.
+        bounding: How bounds are computed.
     """
     rounding, loss, runs = bounding.rounding, descent.loss, len(box[0].lower)
     clean_pass = forward(network, box, rows[None], bounding)
@@ -87,7 +96,9 @@ def poisoned_directions(
     poisoned_pass = forward(network, box, inputs, bounding)
     poisoned_pass.logits.checked("the logits of poisoned inputs")
     if poisoning.relabelled:
-        anything = any_label_bounds(poisoned_pass.logits, loss, rounding)
+        anything = any_label_bounds(
+            poisoned_pass.logits, loss, rounding, labels=labels, to=poisoning.to, shift=poisoning.shift
+        )
         poisoned = backward_from(network, box, poisoned_pass, anything, bounding)
     else:
         poisoned = backward(network, box, poisoned_pass, labels, loss, bounding)
@@ -131,12 +142,26 @@ def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, boundin
     lower, upper = lower - gains[0].sum(dim=-1), upper + gains[1].sum(dim=-1)
     rounding = bounding.rounding
     if rounding.is_outward:
-        terms = 4 * (records * positions + most) + 16
-        sizes = [
-            norm_above(in_a_row(each.derivatives), 1, rounding).mT * norm_above(in_a_row(each.columns), 1, rounding)
-            for each in (clean, poisoned)
-        ]
-        slack = 4 * rounding.error_of_sums(terms, lower.dtype) * (sizes[0] + 2 * sizes[1])
+        # A sum of all, and the few that are poisoned: each is off by its number of terms times its size, here and in
+        # training, whose own sum has clean records and at most so many poisoned ones.
+        terms = 2 * (records * positions + most) + 16
+        size = _size(clean, records, limit, rounding) + 2 * _size(poisoned, most, limit, rounding)
+        slack = 4 * rounding.error_of_sums(terms, lower.dtype) * size
         slack += 4 * terms * rounding.smallest(lower.dtype)
         lower, upper = lower - slack, upper + slack
     return Interval(rounding.down(lower / records), rounding.up(upper / records))
+
+
+def _size(factors: Factors, count: int, limit: Tensor, rounding: Rounding) -> Tensor:
+    """Return an upper bound, up to its own rounding, of the sum of ``count`` records' absolute gradients."""
+    outer, inner = in_a_row(factors.derivatives), in_a_row(factors.columns)
+    positions = factors.derivatives.lower.shape[2]
+    # Cauchy and Schwarz over all records; or the largest of any record, so often.
+    of_all = norm_above(outer, 1, rounding).mT * norm_above(inner, 1, rounding)
+    if not count:
+        return torch.zeros_like(of_all)
+    largest = [each.magnitude.amax(dim=1, keepdim=True) for each in (outer, inner)]
+    of_some = count * positions * (largest[0].mT * largest[1])
+    found = torch.minimum(of_all, of_some)
+    # Of several positions the sum is clipped, and what training adds up for it may be larger.
+    return torch.minimum(found, count * limit[:, None, None].to(found)) if positions == 1 else found

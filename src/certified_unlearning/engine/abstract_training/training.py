@@ -1,18 +1,20 @@
 """Abstract gradient training: parameters and a box around them, update by update.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1
-and Theorem 4.2, without noise. The box holds what the trainer of `descent` makes of every neighbouring data set: in
+and Theorem 4.2, without noise. The box holds the result of the trainer of `descent` on every neighbouring data set: in
 real numbers, and in floats of the same type, whatever the order of sums.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts
+from certified_unlearning.engine.abstract_training import coupled
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
 from certified_unlearning.engine.abstract_training.extremes import Extremes, extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
@@ -25,11 +27,11 @@ from certified_unlearning.errors import DataError, ParameterError
 
 Box = tuple[Interval, ...]
 NUMBERS_AT_ONCE = 1 << 17
-"""Of bounds that are formed together in one layer: pieces that stay in a processor's cache."""
+"""Number of bounds that are formed together in one layer, to stay in a processor's cache."""
 NUMBERS_AT_ONCE_ON_GPU = 1 << 25
 """The same on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
-"""Units in the last place by which parameters may leave a naive box before it is taken for a mistake."""
+"""Units in the last place by which parameters may leave a naive box before this counts as an error."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Batch:
     Attributes:
         rows: Shape ``(records, ...)``, as the first layer takes a record.
         labels: Shape ``(records,)``.
-        public: Shape ``(records,)``: which of them can be neither removed nor added; None for none.
+        public: Shape ``(records,)``: which records can be neither removed nor added; None: none.
     """
 
     rows: Tensor
@@ -49,13 +51,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Trained:
-    """What abstract training ends with.
+    """The result of abstract training.
 
     Attributes:
-        parameters: Of the data set itself, each of shape ``(runs or 1, ...)``.
+        parameters: Parameters of the data set itself, each of shape ``(runs or 1, ...)``.
         box: Each of shape ``(runs, ...)``: one box for each budget.
-        updates: How many were made.
-        before: The box before the last one; None where none was made.
+        updates: Number of updates made.
+        before: The box before the last update; None if there was none.
     """
 
     parameters: Parameters
@@ -77,25 +79,30 @@ def train(
     everyone: Batch | None = None,
     poisoning: Poisoning | None = None,
     box: Box | None = None,
+    noise: Iterable[Parameters] | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
     Args:
         network: The layers.
         descent: How parameters follow gradients.
-        start: Where training starts, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
-        batches: Of every update in turn.
+        start: Initial parameters, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
+        batches: The batch of every update, in order.
         k: Budgets, one for each run.
-        neighbourhood: Which data sets the boxes cover; at most k removals in every batch unless it says otherwise.
+        neighbourhood: The data sets that the boxes cover; by default at most k removals in every batch.
         bounding: How bounds are computed.
-        divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
-        everyone: All records, where the neighbourhood's order is free.
+        divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
+        everyone: All records, if the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
         box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
             and ``start`` lies in it. None: they start where the data set does.
+        noise: Noise added to the direction of every update in turn, each of shape ``(1, ...)``. It is the same for the
+            data set and for all neighbours, so it must have been drawn without looking at records: the box then holds
+            the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds it to
+            the data set's parameters alone, which says nothing of a neighbour's. None: no noise.
 
     Raises:
-        ParameterError: Something makes no sense, or needs clipping.
+        ParameterError: An argument is invalid, or clipping is required.
         AssumptionError: A batch may lose all its records.
         DataError: Records are not finite.
         IntervalError: Bounds overflow, or parameters leave their box.
@@ -118,6 +125,7 @@ def train(
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, _starting_box(start, len(k), box, bounding), 0)
     state, velocities = State(start), None
+    drawn = None if noise is None else iter(noise)
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
         require_labels((everyone or batch).labels, descent.loss, network.outputs)
@@ -137,10 +145,17 @@ def train(
                 len(batch.rows),
             )
         )
-        rate = descent.rate(state.updates)
-        moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
         step = records_at_once(network, batch.rows, len(start[0]))
         found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
+        if drawn is not None:
+            shared = _noise_of(drawn, network, state.updates)
+            found = tuple(each + more for each, more in zip(found, shared, strict=True))
+            bounds = tuple(
+                Interval(bounding.rounding.down(each.lower + more), bounding.rounding.up(each.upper + more))
+                for each, more in zip(bounds, shared, strict=True)
+            )
+        rate = descent.rate(state.updates)
+        moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
         state.follow(descent, found)
         trained = Trained(state.parameters, moved, state.updates, trained.box)
         _require_inside(trained, bounding)
@@ -158,7 +173,7 @@ def _directions(
     divisor: int | None,
     size: int,
 ) -> Box:
-    """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
+    """Return bounds of the directions of a batch, or of all batches of that size if the order is free."""
     bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
     most = neighbourhood.kept(int(budgets.max()), records, size)
@@ -166,7 +181,7 @@ def _directions(
     step = records_at_once(network, batch.rows, len(budgets))
     for piece in (slice(start, start + step) for start in range(0, records, step)):
         seen = forward(network, box, batch.rows[None, piece], bounding)
-        # Derivatives of infinite logits are bounded although training may not be able to compute them.
+        # Derivatives of infinite logits have bounds, although training may not be able to compute them.
         seen.logits.checked("the logits")
         each = extremes(
             network,
@@ -188,20 +203,45 @@ def _directions(
 
 
 def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
-    """Return how many records are bounded together: what a layer makes of them is to stay in a processor's cache."""
+    """Return how many records are bounded together, so that a layer's values fit in a processor's cache."""
     if rows.is_cuda:
         return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))
     return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
 
 
+def _noise_of(drawn: Iterator[Parameters], network: Network, update: int) -> Parameters:
+    """Return the noise of an update.
+
+    Raises:
+        ParameterError: There is none, or it has other shapes or numbers than parameters.
+        DataError: It is not finite.
+    """
+    found = next(drawn, None)
+    if found is None:
+        raise ParameterError(f"noise must hold one entry for each update, got {update}")
+    checked = network.checked(found)
+    if len(checked[0]) != 1:
+        raise ParameterError(f"noise must be the same for all runs, got that of {len(checked[0])}")
+    if not all(bool(torch.isfinite(each).all()) for each in checked):
+        raise DataError(f"the noise of update {update} is not finite")
+    return checked
+
+
 def _followed(
-    descent: Descent, box: Box, velocities: Box | None, bounds: Box, rate: float, bounding: Bounding
-) -> tuple[Box, Box | None]:
+    descent: Descent,
+    box: Box,
+    velocities: "Box | tuple[coupled.Velocities, ...] | None",
+    bounds: Box,
+    rate: float,
+    bounding: Bounding,
+) -> "tuple[Box, Box | tuple[coupled.Velocities, ...] | None]":
     """Return the box after an update, and velocities: every past direction counts with one sign."""
+    if descent.couples_decay:
+        return coupled.followed(descent, box, cast("Any", velocities), bounds, bounding.rounding)
     up, down = bounding.rounding.up, bounding.rounding.down
     steps = bounds
     if descent.momentum:
-        mu = descent.momentum
+        mu, velocities = descent.momentum, cast("Box | None", velocities)
         velocities = (
             bounds
             if velocities is None
@@ -237,7 +277,7 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
         raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
-    # A sum is quick, and finite unless a term is not, or many are huge.
+    # A sum is quick, and finite unless a term is not, or many terms are huge.
     if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
         raise DataError("a batch holds numbers that are not finite")
     removable = records if batch.public is None else int((~batch.public).sum())
@@ -249,7 +289,7 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
     """Check that parameters lie in their box: strictly where bounds are rounded outward.
 
     Raises:
-        IntervalError: They do not.
+        IntervalError: They do not lie in it.
     """
     for place, (values, box) in enumerate(zip(trained.parameters, trained.box, strict=True)):
         if not bounding.rounding.is_outward:
@@ -260,7 +300,7 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
 
 
 def _starting_box(start: Parameters, runs: int, box: Box | None, bounding: Bounding) -> Box:
-    """Return where neighbours start in every run: a box that was given, or a point."""
+    """Return where neighbours start in every run: the given box, or a point."""
     if box is None:
         return tuple(Interval.point(each.expand(runs, *each.shape[1:]).contiguous()) for each in start)
     shapes = [(runs, *each.shape[1:]) for each in start]

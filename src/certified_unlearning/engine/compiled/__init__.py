@@ -1,1 +1,1 @@
-"""What the machine's own compiler builds (`certified_unlearning.compiled`): `minibatch`."""
+"""Kernels built by the machine's compiler (`certified_unlearning.compiled`)."""

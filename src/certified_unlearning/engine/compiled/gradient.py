@@ -1,7 +1,8 @@
-"""Compiled gradients of logistic regression over float32 rows, summed in float64: each row is read once, as it is.
+"""Compiled gradients of logistic regression over float32 rows, summed in float64: each row is read once, unconverted.
 
 NumPy would make a float64 copy of a block of rows first. A float32 number is a float64 number, so the bounds of
-`accounting.residual.rounding` hold: scores are sums in any order, and rows are added in the blocks that they know.
+`accounting.residual.rounding` hold: scores are sums in any order, and rows are added in the blocks that the bounds
+assume.
 """
 
 import ctypes
@@ -17,22 +18,22 @@ from certified_unlearning import compiled
 
 SOURCE = Path(__file__).with_name("gradient.cpp")
 NUMBERS_OF_A_CALL = 1 << 27
-"""So many are read in some tenths of a second, for which a signal has to wait."""
+"""Number of entries read in some tenths of a second, for which a signal must wait."""
 
 
 def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] = np.float64) -> bool:
-    """Return whether the kernel is there and takes such rows.
+    """Return whether the kernel is available and takes these rows.
 
     Args:
-        rows: Rows, or whatever stands for them.
+        rows: Rows, or their source.
         labels: Labels.
-        of_labels: Their type: float64 for `logistic_gradient`, int64 for `class_gradients`.
+        of_labels: Type of labels: float64 for `logistic_gradient`, int64 for `class_gradients`.
     """
     return readable(rows, labels, of_labels) and library() is not None
 
 
 def readable(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic]) -> bool:
-    """Return whether compiled kernels can read rows and labels where they lie: float32 rows, as many labels."""
+    """Return whether compiled kernels can read rows and labels in place: float32 rows, and a label for each."""
     return (
         rows.dtype == np.float32
         and rows.flags.c_contiguous
@@ -53,11 +54,11 @@ def logistic_gradient(
     """Return the sum of the gradients of all rows' losses, shape ``(d,)``.
 
     Args:
-        rows: Shape ``(n, d)``; `takes` them.
+        rows: Shape ``(n, d)``; `takes` must accept them.
         labels: -1 or 1, shape ``(n,)``.
         weights: Shape ``(d,)``.
-        block: Rows that are added one after another.
-        class_weights: Of -1 and 1; None for 1.
+        block: Number of rows that are added one after another.
+        class_weights: Weights of -1 and 1; None for 1.
     """
     return _logistic_gradient(rows, labels, weights, None, block, class_weights)
 
@@ -107,15 +108,15 @@ def class_gradients(
     block: int,
     class_weights: Sequence[float] | None,
 ) -> NDArray[np.float64]:
-    """Return the sums of the gradients of all rows' losses, of some classes against the rest, which read a row once.
+    """Return the sums of all rows' gradients for some classes against the rest, reading each row once.
 
     Args:
-        rows: Shape ``(n, d)``; `takes` them.
-        numbers: Of their classes, int64, shape ``(n,)``.
-        weights: Of some classes, shape ``(len(positives), d)``.
+        rows: Shape ``(n, d)``; `takes` must accept them.
+        numbers: Numbers of their classes, int64, shape ``(n,)``.
+        weights: Weights of some classes, shape ``(len(positives), d)``.
         positives: The numbers of these classes.
-        block: Rows that are added one after another.
-        class_weights: Of all classes; None for 1.
+        block: Number of rows that are added one after another.
+        class_weights: Weights of all classes; None for 1.
     """
     found = library()
     assert found is not None
@@ -133,7 +134,7 @@ def class_gradients(
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
     found = compiled.library(SOURCE, instead="gradients over float32 rows are computed by NumPy")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p

@@ -1,8 +1,8 @@
-"""Compiled steps on mini-batches: of one model of two classes, float64, rows in a CPU's memory.
+"""Compiled steps on mini-batches, for one model of two classes, in float64, with rows in a CPU's memory.
 
-Where a step reads a thousand short rows, PyTorch takes most of its time around the work. Compiled, many steps are one
-call, and wide rows are read once a step. Sums are taken in another order than PyTorch's and the noise is rounded by
-another logarithm, cosine and sine, so the last bits differ; `accounting.core.rounding` holds for both.
+If a step reads a thousand short rows, PyTorch's overhead dominates. Compiled, many steps are one call, and wide rows
+are read once per step. The order of sums and the rounding of logarithm, cosine and sine differ from PyTorch's, so the
+last bits differ; `accounting.core.rounding` holds for both.
 """
 
 import ctypes
@@ -23,21 +23,21 @@ from certified_unlearning.engine import randomness
 
 SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
-"""Numbers of a batch from which on PyTorch may be faster with its threads, where it has more than `FEW_THREADS`."""
+"""Entries of a batch from which on PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
 NUMBERS_OF_A_CALL = 1 << 27
-"""So many are read in some tenths of a second."""
+"""Number of entries read in some tenths of a second."""
 FEW_THREADS = 2
-"""With so many it was measured to take 1.4 to 1.8 times as long as the kernel, which has one, whatever the batch."""
+"""With this many threads it took 1.4 to 1.8 times as long as the kernel, which has one thread, for any batch."""
 
 
 def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool) -> bool:
-    """Return whether `noisy_steps` is there and takes such rows.
+    """Return whether `noisy_steps` is available and takes these rows.
 
     Args:
         rows: Shape ``(n, features)``.
         labels: Shape ``(n,)``.
         batch_size: ``b``.
-        weighted: Whether classes have weights, so that labels are looked at.
+        weighted: Whether classes have weights, so that labels are used.
     """
     return (
         rows.dtype == np.float64
@@ -53,12 +53,12 @@ def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool)
 def normal_numbers(key: int, steps: range, features: int) -> Array:
     """Return the noise of `randomness` of some steps, shape ``(steps, features)``.
 
-    A block of which a number takes more bits, as one in a million does, is made by `randomness` itself.
+    A block with a number that needs more bits, as one in a million does, is made by `randomness` itself.
 
     Args:
-        key: Its address.
-        steps: Their numbers in the stream, one after another; at least one.
-        features: Numbers of a step.
+        key: Address of the noise.
+        steps: Successive numbers of steps in the stream; at least one.
+        features: Number of values per step.
     """
     size = randomness.BLOCK_STEPS
     blocks = range(steps.start // size, -(-steps.stop // size))
@@ -90,24 +90,23 @@ def noisy_steps(
     key: int,
     steps: range,
 ) -> int:
-    """Replace weights by what the first of some steps make of them, in place.
+    """Apply the first of some steps to weights, in place.
 
     Args:
         weights: As many as features, contiguous.
         rows: Shape ``(n, features)``, signed, as `minibatch.CyclicObjective` takes them.
-        labels: -1 or +1, shape ``(n,)``; not looked at without weights of classes.
+        labels: -1 or +1, shape ``(n,)``; used only with class weights.
         batch: The first step's batch.
         batch_size: ``b``.
-        class_weights: Of -1 and +1; None for 1.
+        class_weights: Weights of -1 and +1; None for 1.
         strong_convexity: ``m``.
         step_size: ``eta``.
         noise_std: Standard deviation of a step's noise; 0 for none.
         key: The address of the noise.
-        steps: Their numbers in the stream of noise.
+        steps: Numbers of the steps in the stream of noise.
 
     Returns:
-        How many were taken: not so many that a signal would have to wait long, or that their noise would fill the
-        memory.
+        Number of steps taken: limited so that a signal does not wait long and the noise does not fill the memory.
     """
     n, features = rows.shape
     most = min(NUMBERS_OF_A_CALL // (batch_size * features), randomness.NUMBERS_AT_ONCE // features)
@@ -135,7 +134,7 @@ def noisy_steps(
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
     found = compiled.library(SOURCE, instead="steps on mini-batches are taken by PyTorch")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p

@@ -1,9 +1,9 @@
-"""Compiled gradients of softmax regression over float32 rows, summed in float64: each row is read once, as it is.
+"""Compiled gradients of softmax regression over float32 rows, summed in float64: each row is read once, unconverted.
 
-As `gradient` is for two classes. Scores and sums are made of a few classes at once, as many as registers hold, so there
-may be any number of classes. A float32 number is a float64 number, so the bounds of `accounting.residual.rounding`
-hold: scores are sums in any order, probabilities take an exponential, a sum and a quotient after the largest score was
-taken off, and rows are added in the blocks that they know.
+This is the counterpart of `gradient` for more classes. Scores and sums are computed for a few classes at once, as many
+as registers hold, so any number of classes is possible. A float32 number is a float64 number, so the bounds of
+`accounting.residual.rounding` hold: scores are sums in any order, probabilities take an exponential, a sum and a
+quotient after the largest score was taken off, and rows are added in the blocks that the bounds assume.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ SOURCE = Path(__file__).with_name("softmax.cpp")
 
 
 def takes(rows: Any, labels: NDArray[Any]) -> bool:
-    """Return whether `softmax_gradient` is there and takes such rows."""
+    """Return whether `softmax_gradient` is available and takes these rows."""
     return readable(rows, labels, np.int64) and library() is not None
 
 
@@ -37,11 +37,11 @@ def softmax_gradient(
     """Return the sum of the gradients of all rows' losses, shape ``(classes, d)``.
 
     Args:
-        rows: Shape ``(n, d)``; `takes` them.
-        labels: From 0 to ``classes - 1``, of rows of zeros, too; shape ``(n,)``.
+        rows: Shape ``(n, d)``; `takes` must accept them.
+        labels: From 0 to ``classes - 1``, also for rows of zeros; shape ``(n,)``.
         weights: Shape ``(classes, d)``.
-        block: Rows that are added one after another.
-        class_weights: One a class; None for 1.
+        block: Number of rows that are added one after another.
+        class_weights: One weight per class; None for 1.
 
     Raises:
         IndexError: A label is out of range.
@@ -64,7 +64,7 @@ def softmax_gradient(
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
     found = compiled.library(SOURCE, instead="gradients over float32 rows are computed by NumPy")
     if found is not None:
         whole, address = ctypes.c_int64, ctypes.c_void_p

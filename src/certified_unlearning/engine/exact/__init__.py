@@ -1,1 +1,1 @@
-"""What exact unlearning is made of: fresh draws, couplings, gradients of single records, sums over prefixes."""
+"""The parts of exact unlearning: fresh draws, couplings, gradients of single records, sums over prefixes."""

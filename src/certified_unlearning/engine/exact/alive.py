@@ -1,4 +1,4 @@
-"""The ids of the records that are there: edited, and looked up, in a time that does not grow with their number."""
+"""The ids of the present records: edited and looked up in a time that does not grow with their number."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ class Alive:
     """A set of ids. An id is the position of a record's row; it is used once and never again.
 
     Attributes:
-        next_id: Above every id that was ever here: the least that may be added.
+        next_id: The least id that may be added, above every id used so far.
     """
 
     def __init__(self, ids: Tensor, *, next_id: int = 0) -> None:
@@ -20,10 +20,10 @@ class Alive:
 
         Args:
             ids: Shape ``(n,)``, whole numbers of at least 0, all different. Copied.
-            next_id: Ids below it were used, whether they are here or not.
+            next_id: Ids below it were used, whether or not they are present.
 
         Raises:
-            ParameterError: An id is negative or stands twice.
+            ParameterError: An id is negative or a duplicate.
         """
         self._ids = ids.to(torch.int64, copy=True)
         self._count = len(ids)
@@ -34,24 +34,24 @@ class Alive:
         self._positions[self._ids] = torch.arange(self._count, device=ids.device)
 
     def __len__(self) -> int:
-        """Return how many records there are."""
+        """Return the number of records."""
         return self._count
 
     @property
     def ids(self) -> Tensor:
-        """Shape ``(n,)``, in no order; valid until the next edit."""
+        """The ids, shape ``(n,)``, unordered; valid until the next edit."""
         return self._ids[: self._count]
 
     def positions(self, ids: Tensor) -> Tensor:
-        """Return where ids stand in `ids`, -1 for one that is not here."""
+        """Return the positions of ids in `ids`, -1 for an absent one."""
         known = (ids >= 0) & (ids < self.next_id)
         return torch.where(known, self._positions[ids.where(known, 0)], _ABSENT)
 
     def edit(self, removed: Tensor, inserted: Tensor) -> None:
-        """Take some ids out and put others in; nothing changes if one of them does not fit.
+        """Remove some ids and insert others; nothing changes if one of them does not fit.
 
         Args:
-            removed: Shape ``(k1,)``, all different, all here.
+            removed: Shape ``(k1,)``, all different, all present.
             inserted: Shape ``(k2,)``, ascending from at least `next_id`.
 
         Raises:
@@ -71,7 +71,7 @@ class Alive:
         self._add(inserted)
 
     def _remove(self, ids: Tensor, holes: Tensor) -> None:
-        """Fill the holes by those of the last places that stay."""
+        """Fill the holes with the remaining ids of the last places."""
         left = self._count - len(ids)
         tail = self._ids[left : self._count]
         moving, to = tail[~torch.isin(tail, ids)], holes[holes < left]

@@ -1,8 +1,8 @@
-"""Couplings: a value drawn from an old law becomes one of the new law, and stays the same as often as may be.
+"""Couplings: a value drawn from an old law becomes one of the new law, and stays the same as often as possible.
 
-A noisy gradient is kept or reflected, a rounded one is kept while its cell is, a batch loses and wins as few members
-as its new law allows. Source: Ullah, "Statistical learning via stochastic optimization under data privacy
-considerations" (PhD dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C.
+A noisy gradient is kept or reflected; a rounded one is kept if its cell is; a batch loses and gains as few members as
+its new law allows. Source: Ullah, "Statistical learning via stochastic optimization under data privacy considerations"
+(PhD dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from certified_unlearning.engine.exact.draws import Draws
 
 
 def cells(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
-    """Return in which cells of a shifted grid values lie: whole numbers, as exact as a comparison needs them.
+    """Return the cells of a shifted grid that values lie in: whole numbers, exact enough for comparison.
 
     Args:
         values: Any shape.
@@ -34,10 +34,10 @@ def quantized(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
 
 
 def first_uses(batches: Tensor, record: int) -> Tensor:
-    """Return the first iteration whose batch has a record, or the number of iterations where none has.
+    """Return the first iteration whose batch has a record, or the number of iterations if none has.
 
-    Given that a uniform subset of ``n`` records lacks one of them, it is a uniform subset of the others: batches
-    before the first use have the law of batches that never knew the record (Claims 1 and 2).
+    Given that a uniform subset of ``n`` records lacks one of them, it is a uniform subset of the others: batches before
+    the first use have the law of batches without the record (Claims 1 and 2).
 
     Args:
         batches: Shape ``(trials, T, m)``.
@@ -57,11 +57,11 @@ class BatchChanges:
     Attributes:
         trials: Shape ``(k,)``.
         steps: Their iterations, from 0, shape ``(k,)``.
-        members: What they become, ascending, shape ``(k, m)``.
-        leaving: Who leaves, shape ``(k, c)``, where ``c`` is the most members that change in one batch. Where fewer
-            change, members that stay fill up both this and `entering`.
-        entering: Who comes instead, shape ``(k, c)``.
-        changed: How many change, shape ``(k,)``.
+        members: Their new members, ascending, shape ``(k, m)``.
+        leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. If
+            fewer change, unchanged members fill up both this and `entering`.
+        entering: Members that enter instead, shape ``(k, c)``.
+        changed: Number of changes, shape ``(k,)``.
     """
 
     trials: Tensor
@@ -75,18 +75,18 @@ class BatchChanges:
 def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Tensor, draws: Draws) -> BatchChanges:
     """Turn uniform subsets of the records before an edit into uniform subsets of those after it.
 
-    Removed and inserted records are paired: one takes the other's place. Of what is left over, removed records give
-    their places to uniform records that are not in the batch; inserted ones join as often as a uniform subset has
-    them, and members that are chosen uniformly leave for them. One deletion is uniform replacement (Algorithm 10), one
-    insertion has probability ``m / (n + 1)``; more of them are Algorithm 24 (Claims 5, 6, 9 and 10), whose replaced
-    members must come from the batch after pairing, and whose replacements must be no kept member.
+    Removed and inserted records are paired: one takes the other's place. Of the rest, removed records are replaced by
+    uniform records outside the batch; inserted ones join as often as a uniform subset contains them, and members chosen
+    uniformly leave for them. One deletion is uniform replacement (Algorithm 10), one insertion has probability
+    ``m / (n + 1)``; more of them are Algorithm 24 (Claims 5, 6, 9 and 10), whose replaced members must come from the
+    batch after pairing, and whose replacements must not be kept members.
 
     Args:
         batches: Shape ``(trials, T, m)``, members all different.
         alive: The records *after* the edit; more than ``m``.
         removed: Ids, shape ``(k1,)``.
         inserted: Ids, shape ``(k2,)``; all in ``alive``.
-        draws: Fresh.
+        draws: Fresh randomness.
     """
     pairs = min(len(removed), len(inserted))
     mapped = _paired(batches, removed[:pairs], inserted[:pairs])
@@ -99,7 +99,7 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
         hit |= (mapped != batches).any(dim=-1)
     trials, steps = hit.nonzero(as_tuple=True)
     before, after, places = batches[hit], mapped[hit], places[hit]
-    # To the first slots come those who leave without a partner: chosen for newcomers to join, or removed.
+    # The first slots get the members that leave without a partner: chosen for newcomers to join, or removed.
     vacant_first = vacant[hit].int().argsort(dim=-1, descending=True)
     slots = _shuffled_slots(after, places, draws) if len(newcomers) else vacant_first
     before, after = before.gather(1, slots), after.gather(1, slots)
@@ -125,14 +125,14 @@ def _paired(batches: Tensor, removed: Tensor, inserted: Tensor) -> Tensor:
 
 
 def _among(batches: Tensor, ids: Tensor) -> Tensor:
-    """Return which members are one of some ids."""
+    """Return which members are among some ids."""
     return batches == ids if len(ids) == 1 else torch.isin(batches, ids)
 
 
 def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
     """Return which newcomers are in a uniform subset of ``m`` of ``n`` records, shape ``(trials, T, newcomers)``.
 
-    One after the other: given that ``j`` of the first ``i`` are in, the next is with probability ``(m - j)/(n - i)``.
+    They are drawn in order: if ``j`` of the first ``i`` are in, the next is with probability ``(m - j)/(n - i)``.
     """
     *of_batches, m = shape
     joins = torch.zeros(*of_batches, newcomers, dtype=torch.bool, device=draws.device)
@@ -144,7 +144,7 @@ def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
 
 
 def join_probability(free: Tensor, n: int) -> Tensor:
-    """Return the probability that one of ``n`` records fills one of so many free places of a batch."""
+    """Return the probability that one of ``n`` records fills one of the free places of a batch."""
     return free / n
 
 
@@ -169,7 +169,7 @@ def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
 
 
 def _replace_first(batches: Tensor, places: Tensor, alive: Alive, draws: Draws) -> None:
-    """Fill each batch's first ``places`` slots by uniform records that are not in it, the last of these slots first.
+    """Fill each batch's first ``places`` slots with uniform records outside it, the last of these slots first.
 
     So every batch that still lacks ``u`` members has the others in its slots from ``u`` on. Among ``n`` positions of
     which some are taken, the one of rank ``r`` among the free ones is ``r`` plus the number of those taken below it.

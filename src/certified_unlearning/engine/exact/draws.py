@@ -1,12 +1,12 @@
 """Fresh randomness for one learning or one edit.
 
-Exact unlearning is a statement on what a state *is* in law, so a seed that would tell the rest of it must not be kept:
+Exact unlearning is a statement on the law of a state, so a seed that reveals the rest of it must not be kept:
 `Draws.fresh` takes its seed from the operating system and forgets it. Experiments take theirs from an address
-(`Draws.at`), which a run can be repeated from.
+(`Draws.at`), from which a run can be repeated.
 
-On the CPU the bits are AES-128's in counter mode, keyed by all bits of the seed: nobody who sees some numbers, which a
-state keeps, can tell others. (PyTorch's own generator there is seeded with 32 bits, few enough to try all.) A GPU's are
-PyTorch's Philox, with a key of 64 bits. Numbers of [0, 1) have 53 random bits; what is said of laws holds up to that.
+On the CPU the bits are AES-128's in counter mode, keyed by all bits of the seed: the numbers that a state keeps do not
+allow predicting others. (PyTorch's own generator there is seeded with 32 bits, few enough to try all.) A GPU's are
+PyTorch's Philox, with a key of 64 bits. Numbers of [0, 1) have 53 random bits; statements on laws hold up to that.
 """
 
 import math
@@ -25,7 +25,7 @@ SEED_BITS = 128
 
 
 class Draws:
-    """A stream of random tensors on one device. Tests replace it by one that returns what they were given."""
+    """A stream of random tensors on one device. Tests replace it by one that returns given numbers."""
 
     def __init__(self, seed: int, *, device: torch.device | str = "cpu") -> None:
         """Start the stream of a seed.
@@ -49,7 +49,7 @@ class Draws:
 
     @classmethod
     def fresh(cls, *, device: torch.device | str = "cpu") -> Self:
-        """Return a stream that nobody can repeat."""
+        """Return a stream that cannot be repeated."""
         return cls(secrets.randbits(SEED_BITS), device=device)
 
     @property
@@ -76,7 +76,7 @@ class Draws:
         return torch.rand(shape, generator=self._torch, dtype=torch.float64, device=self._device)
 
     def integers(self, below: int, *shape: int) -> Tensor:
-        """Return independent whole numbers, uniform on 0 to ``below - 1`` but for 53 bits, int64."""
+        """Return independent int64 numbers, uniform on 0 to ``below - 1`` up to 53 bits."""
         if self._on_cpu:
             return (self.uniform(*shape) * below).long()
         return torch.randint(below, shape, generator=self._torch, device=self._device)
@@ -85,8 +85,8 @@ class Draws:
         """Return independent uniform orders.
 
         Args:
-            members: Shape ``(n,)``: what to put in order.
-            trials: How many orders.
+            members: Shape ``(n,)``: the members to order.
+            trials: Number of orders.
 
         Returns:
             Shape ``(trials, n)``.
@@ -97,12 +97,12 @@ class Draws:
         """Return independent uniform subsets, without replacement.
 
         Args:
-            members: Shape ``(n,)``: what to choose from, all different.
-            size: Members of a subset, at most ``n``.
-            shape: How many subsets.
+            members: Shape ``(n,)``: the members to choose from, all different.
+            size: Number of members of a subset, at most ``n``.
+            shape: Shape of the array of subsets.
 
         Returns:
-            Shape ``(*shape, size)``: the members of each subset. Their order within it means nothing.
+            Shape ``(*shape, size)``: the members of each subset. Their order is meaningless.
 
         Raises:
             ParameterError: There are fewer members than a subset needs.

@@ -14,26 +14,26 @@ from certified_unlearning.errors import ParameterError
 Loss = Literal["logistic", "softmax", "squared", "hinge"]
 
 NUMBERS_AT_ONCE = 1 << 19
-"""Of rows that a processor gathers together: trials are taken in blocks, since pieces of 32 MiB and more take twice as
-long to get from the system as to fill."""
+"""Number of row entries that are gathered together: trials are taken in blocks, because allocating pieces of 32 MiB and
+more takes twice as long as filling them."""
 
 
 class RecordGradients(Protocol):
-    """The data set as exact unlearning sees it: sums of gradients of named records, nothing else."""
+    """Interface of the data set for exact unlearning: sums of gradients of named records only."""
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
+        """Number of parameters, ``d``."""
 
     def __len__(self) -> int:
-        """Return how many rows there are: an id is below it."""
+        """Return the number of rows: an id is below it."""
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:
         """Return the sum of the gradients of some records' losses, for each trial.
 
         Args:
             weights: Shape ``(trials, d)``.
-            records: Shape ``(trials, m)``, int64: each trial's records, a record as often as it stands there.
+            records: Shape ``(trials, m)``, int64: each trial's records; duplicates count repeatedly.
 
         Returns:
             Shape ``(trials, d)``.
@@ -41,7 +41,7 @@ class RecordGradients(Protocol):
 
 
 class LinearRecords:
-    """Records of a generalised linear model: a record's gradient is a number (or one a class) times its row.
+    """Records of a generalised linear model: a record's gradient is a number (or one per class) times its row.
 
     Softmax has ``d = features x classes``, the classes of a feature side by side.
     """
@@ -82,7 +82,7 @@ class LinearRecords:
         return self._labels[: self._count]
 
     def append(self, rows: Tensor, labels: Tensor) -> None:
-        """Take more records, in the next positions; memory doubles where there is no room.
+        """Add records in the next positions; memory doubles if there is no room.
 
         Raises:
             ParameterError: Shapes or labels do not fit.
@@ -96,7 +96,7 @@ class LinearRecords:
         self._count = count
 
     def truncate(self, count: int) -> None:
-        """Take back what was appended: only the first ``count`` records stay."""
+        """Undo an append: only the first ``count`` records stay."""
         self._rows[count : self._count], self._labels[count : self._count] = 0, 0
         self._count = count
 
@@ -105,7 +105,7 @@ class LinearRecords:
         self._rows[records], self._labels[records] = 0, 0
 
     def _checked(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """Return labels in the type that losses take."""
+        """Return labels in the type that losses need."""
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or rows.shape[1] != self._features:
             raise ParameterError(
                 f"rows must have shape (n, {'features' if self._features is None else self._features}) and labels "
@@ -119,11 +119,11 @@ class LinearRecords:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model: features, times classes for softmax."""
+        """Number of parameters: features, times classes for softmax."""
         return self._rows.shape[1] * (self.classes if self.loss == "softmax" else 1)
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self._count
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ class LinearRecords:
         return torch.cat([self._sums(weights[i : i + at_once], records[i : i + at_once]) for i in starts])
 
     def _sums(self, weights: Tensor, records: Tensor) -> Tensor:
-        """Return the sums for trials whose rows fit into memory that is near."""
+        """Return the sums for trials whose rows fit into fast memory."""
         rows = self._rows.index_select(0, records.flatten()).view(*records.shape, self._rows.shape[1])
         rows = rows.to(weights.dtype)
         labels = self._labels[records]
@@ -163,10 +163,10 @@ class LinearRecords:
 
 
 class GivenRecords:
-    """Records of any loss whose gradients somebody can compute.
+    """Records of any loss with computable gradients.
 
-    Exactness asks for nothing more than a sum over records: a record's gradient may depend on its row and the weights
-    only, not on who else is in the batch.
+    Exactness only needs a sum over records: a record's gradient may depend on its row and the weights only, not on the
+    other members of the batch.
     """
 
     def __init__(self, gradients: Callable[[Tensor, Tensor], Tensor], rows: Tensor, *, dimension: int) -> None:
@@ -175,7 +175,7 @@ class GivenRecords:
         Args:
             gradients: Given weights, shape ``(trials, d)``, and rows, shape ``(trials, m, ...)``, returns the gradients
                 of each record, shape ``(trials, m, d)``.
-            rows: Shape ``(n, ...)``: whatever a record is, its label included.
+            rows: Shape ``(n, ...)``: records of any form, including labels.
             dimension: ``d``.
         """
         self.rows = rows
@@ -184,11 +184,11 @@ class GivenRecords:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
+        """Number of parameters, ``d``."""
         return self._dimension
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self.rows)
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:

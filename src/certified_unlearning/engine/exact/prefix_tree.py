@@ -1,12 +1,12 @@
-"""Noisy sums over prefixes of records in an order, and edits that leave them in the law of a fresh run.
+"""Noisy sums over prefixes of ordered records, and edits that leave them in the law of a fresh run.
 
 Source: Ullah (2024), chapter 5 (Algorithms 12 and 13, 30 to 32, section D.6.2), as a Fenwick tree: the nodes that a
 prefix sum can read are the left children of the dissertation's binary tree, and exactly one of them is complete with
 each position. Node ``t`` sums positions ``t - lb(t) + 1`` to ``t``, where ``lb(t)``, the lowest set bit of ``t``, is 2
 to the power of the node's *height*. So a node of noise for each position suffices.
 
-All trials run side by side: they have the same records, each in an order of its own, so that an edit is at a position
-of its own in each. Positions count from 1, position 0 of every tensor holds what nothing reads or zeros.
+All trials run side by side: they have the same records, each in its own order, so an edit is at a different position in
+each. Positions count from 1; position 0 of every tensor is unused or holds zeros.
 """
 
 from collections.abc import Sequence
@@ -22,24 +22,24 @@ from certified_unlearning.engine.exact.reflection import reflection_step
 from certified_unlearning.errors import ParameterError
 
 POSITIONS_AT_ONCE = 1 << 10
-"""Positions whose nodes are listed together: some hundred kilobytes."""
+"""Number of positions whose nodes are listed together: some hundred kilobytes."""
 
 
 class PrefixMethod(Protocol):
     """A learner that sees records one by one, through noisy prefix sums of increments.
 
-    Both functions may depend on what they are given and nothing else. All trials of a call stand at a position each.
+    Both functions may depend only on their arguments. In a call each trial has its own position.
     """
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, and of an increment: ``d``."""
+        """Number of values of a model, and of an increment: ``d``."""
 
     def start(self) -> Tensor:
         """Return the first model, shape ``(d,)``."""
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
-        """Return what records add to the sums, ``p_t(w_t, w_(t - 1), z_t)``.
+        """Return the contributions of records to the sums, ``p_t(w_t, w_(t - 1), z_t)``.
 
         Args:
             positions: Shape ``(k,)``, int64: ``t``.
@@ -52,18 +52,18 @@ class PrefixMethod(Protocol):
         """
 
     def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
-        """Return the next models, ``U_t(w_t, noisy sum of positions 1 to t)``; shapes as of `increments`."""
+        """Return the next models, ``U_t(w_t, noisy sum of positions 1 to t)``; shapes as for `increments`."""
 
 
 @dataclass
 class TreeWork:
-    """What an operation on a tree did in each trial; all of shape ``(trials,)``, int64.
+    """The work of an operation on a tree in each trial; all of shape ``(trials,)``, int64.
 
     Attributes:
-        queries: Increments computed.
-        tests: Nodes tested.
-        rejections: 1 where a node was rejected.
-        learned_again: Positions that were learned once more.
+        queries: Number of increments computed.
+        tests: Number of nodes tested.
+        rejections: 1 if a node was rejected.
+        learned_again: Number of positions that were learned again.
     """
 
     queries: Tensor
@@ -77,12 +77,12 @@ class PrefixTree:
 
     Attributes:
         method: The learner.
-        sigmas: Shape ``(heights,)``: standard deviations of nodes' noise by height. They are fixed for ever.
-        size: ``n``, records at present.
+        sigmas: Shape ``(heights,)``: standard deviations of nodes' noise by height, which never change.
+        size: Present number of records, ``n``.
         order: Shape ``(trials, capacity + 1)``, int64: the record at each position.
         increments: Shape ``(trials, capacity + 1, d)``.
-        sums: Shape ``(trials, capacity + 1, d)``: of each node, without noise.
-        noisy: Shape ``(trials, capacity + 1, d)``: of each node.
+        sums: Shape ``(trials, capacity + 1, d)``: the sum of each node, without noise.
+        noisy: Shape ``(trials, capacity + 1, d)``: the noisy sum of each node.
         models: Shape ``(trials, capacity + 2, d)``: ``w_t`` at ``t``; ``w_1`` at 0 as well.
     """
 
@@ -95,7 +95,7 @@ class PrefixTree:
             order: Shape ``(trials, n)``: each trial's records in its order.
 
         Raises:
-            ParameterError: Noise is not given for every height of so many records.
+            ParameterError: Noise is not given for every height that this number of records needs.
         """
         trials, size = order.shape
         self.method = method
@@ -111,7 +111,7 @@ class PrefixTree:
 
     @classmethod
     def learn(cls, method: PrefixMethod, sigmas: Tensor, order: Tensor, draws: Draws) -> tuple["PrefixTree", TreeWork]:
-        """Return the state after learning every record once, in each trial's order; arguments as of the class."""
+        """Return the state after learning every record once, in each trial's order; arguments as for the class."""
         tree = cls(method, sigmas, order)
         work = tree._nothing_done()
         tree._learn_from(torch.ones_like(order[:, 0]), draws, work)
@@ -145,16 +145,17 @@ class PrefixTree:
         return work
 
     def insert(self, record: int, positions: Tensor, draws: Draws) -> TreeWork:
-        """Insert a record; whoever was at its position moves to the end.
+        """Insert a record; the record at its position moves to the end.
 
         Args:
-            record: One that is not there.
+            record: An absent record.
             positions: Shape ``(trials,)``, 1 to ``n + 1``. Uniform and fresh ones keep a uniform order uniform; all
                 ``n + 1`` append.
             draws: Fresh randomness.
 
         Raises:
-            ParameterError: The record is there already, a position is none, or there is no noise for so many records.
+            ParameterError: The record is already present, a position is invalid, or there is no noise for this number
+                of records.
         """
         if not bool(((positions >= 1) & (positions <= self.size + 1)).all()):
             raise ParameterError(f"positions must be from 1 to {self.size + 1}, got {positions.tolist()[:9]}")
@@ -181,7 +182,7 @@ class PrefixTree:
         return self.noisy[rows[:, None], (shifted & 1) * (shifted << bits)].sum(dim=1)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the state as tensors that hold nothing but what is alive, to be stored."""
+        """Return the state as tensors to be stored, which hold only present records."""
         present = slice(0, self.size + 1)
         return {
             "order": self.order[:, present].contiguous(),
@@ -194,7 +195,7 @@ class PrefixTree:
 
     @classmethod
     def from_tensors(cls, method: PrefixMethod, tensors: dict[str, Tensor]) -> "PrefixTree":
-        """Return the state that was stored.
+        """Return the stored state.
 
         Raises:
             ParameterError: A tensor is missing or has another shape than the method's.
@@ -212,10 +213,10 @@ class PrefixTree:
     def _replace(
         self, rows: Tensor, positions: Tensor, records: Tensor, draws: Draws, restarts: Tensor, work: TreeWork
     ) -> None:
-        """Put records in the place of others, and test the nodes above them, upwards, until one is rejected.
+        """Replace records by others, and test the nodes above them, upwards, until one is rejected.
 
-        Where node ``t`` is rejected its value is reflected, model ``t + 1`` is made of it, and ``t + 1`` is where the
-        trial has to be learned again from, which is written into ``restarts``.
+        If node ``t`` is rejected, its value is reflected, model ``t + 1`` is computed from it, and the trial must be
+        learned again from ``t + 1``, which is written into ``restarts``.
         """
         models, previous = self.models[rows, positions], self.models[rows, positions - 1]
         self.increments[rows, positions] = self.method.increments(positions, models, previous, records)
@@ -235,7 +236,7 @@ class PrefixTree:
             nodes = nodes + lowest_bit(nodes)
 
     def _test(self, rows: Tensor, nodes: Tensor, draws: Draws) -> Tensor:
-        """Bring nodes to the sums of what is below them now, and return which kept their noisy values."""
+        """Update nodes to the sums below them, and return which kept their noisy values."""
         old, new = self.sums[rows, nodes], self._sums_below(rows, nodes)
         sigmas = self.sigmas[heights(nodes)]
         values, accepted = reflection_step(self.noisy[rows, nodes], old, new, sigmas, draws.uniform(len(rows)))
@@ -244,18 +245,18 @@ class PrefixTree:
         return accepted
 
     def _update_model(self, rows: Tensor, positions: Tensor) -> None:
-        """Make the models after positions of the noisy prefix sums."""
+        """Compute the models after positions from the noisy prefix sums."""
         prefixes = self.prefixes(rows, positions)
         self.models[rows, positions + 1] = self.method.updates(positions, self.models[rows, positions], prefixes)
 
     def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
-        """Learn from a position of its own on in each trial; one beyond the last is nothing to do."""
+        """Learn again from a separate position on in each trial; a position beyond the last means nothing to do."""
         starts, rows = restarts.sort()
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
         for first in range(1, self.size + 1, POSITIONS_AT_ONCE):
             last = min(first + POSITIONS_AT_ONCE, self.size + 1)
             positions = [position for position in range(first, last) if reached[position]]
-            # On the device before the first of them is learned, so that none waits for a copy.
+            # Moved to the device before the first one is learned, so that none waits for a copy.
             children = _whole([_children(position) for position in positions], rows.device)
             prefixes = _whole([nodes_of_prefix(position) for position in positions], rows.device)
             for position, below, prefix in zip(positions, children, prefixes, strict=True):
@@ -265,11 +266,11 @@ class PrefixTree:
         work.learned_again += count
 
     def _learn(self, rows: Tensor, position: int, children: Tensor, prefix: Tensor, draws: Draws) -> None:
-        """Learn one position, the same in all trials of a call: here most of a run's time is spent.
+        """Learn one position, the same in all trials of a call; most of a run's time is spent here.
 
         Args:
             rows: The trials.
-            position: Which.
+            position: The position.
             children: The nodes that its node sums, besides its own increment.
             prefix: The nodes that its prefix sum reads.
             draws: Fresh randomness.
@@ -289,14 +290,14 @@ class PrefixTree:
     def _sums_below(self, rows: Tensor, nodes: Tensor) -> Tensor:
         """Return nodes' sums, of their own increments and of their children, ``t - 1, t - 2, t - 4, ...``.
 
-        Not by what an edit changes: rounding errors of many edits would add up.
+        Sums are not updated by an edit's difference, because rounding errors of many edits would add up.
         """
         steps = 2 ** torch.arange(int(heights(nodes).max()), device=nodes.device)
         children = torch.where(steps < lowest_bit(nodes)[:, None], nodes[:, None] - steps, 0)
         return self.increments[rows, nodes] + self.sums[rows[:, None], children].sum(dim=1)
 
     def _drop_last(self) -> None:
-        """Forget the last position and the model that was made after it."""
+        """Forget the last position and the model after it."""
         for tensor in (self.increments, self.sums, self.noisy):
             tensor[:, self.size] = 0
         self.order[:, self.size] = -1
@@ -304,7 +305,7 @@ class PrefixTree:
         self.size -= 1
 
     def _reserve(self, size: int) -> None:
-        """Make room for so many positions, twice as many as there were."""
+        """Make room for more positions, at least twice as many as before."""
         missing = size - (self.order.shape[1] - 1)
         if missing <= 0:
             return
@@ -327,13 +328,13 @@ class PrefixTree:
 
 
 def _children(position: int) -> list[int]:
-    """Return a node's children, as many as it is high."""
+    """Return a node's children, whose number is its height."""
     height = (position & -position).bit_length() - 1
     return [position - 2**below for below in range(height)]
 
 
 def _whole(lists: Sequence[Sequence[int]], device: torch.device) -> Sequence[Tensor]:
-    """Return whole numbers as tensors on a device, which all go there together."""
+    """Return whole numbers as tensors on a device, moved there together."""
     together = torch.tensor([number for each in lists for number in each], dtype=torch.int64, device=device)
     return torch.split(together, [len(each) for each in lists])
 

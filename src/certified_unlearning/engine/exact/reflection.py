@@ -1,7 +1,7 @@
 """The maximal coupling of two Gaussians of one covariance: keep a value, or reflect it through the midpoint.
 
-Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation for the reflection, Algorithms 13 and 27 the
-inverse of the ratio; with either, what comes out does not have the new law.
+Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection, Algorithms 13 and
+27 the inverse of the ratio; with either, the result does not have the new law.
 """
 
 import torch
@@ -12,16 +12,16 @@ def log_density_ratio(values: Tensor, old: Tensor, new: Tensor, sigma: Tensor | 
     """Return the logarithm of the density of ``N(new, sigma^2 I)`` over that of ``N(old, sigma^2 I)``.
 
     Args:
-        values: Where, shape ``(k, d)``.
-        old: Means, shape ``(k, d)``.
-        new: Means, shape ``(k, d)``.
+        values: Points, shape ``(k, d)``.
+        old: Old means, shape ``(k, d)``.
+        new: New means, shape ``(k, d)``.
         sigma: Standard deviation of a coordinate, above 0.
 
     Returns:
         Shape ``(k,)``.
     """
     scale = torch.as_tensor(sigma, dtype=values.dtype, device=values.device)[..., None]
-    # Before they are multiplied: squares of very small deviations are 0, and of very large ones infinite.
+    # Divided before they are multiplied: squares of very small deviations are 0, of very large ones infinite.
     return ((values - (old + new) / 2) / scale * ((new - old) / scale)).sum(dim=-1)
 
 
@@ -37,8 +37,8 @@ def reflection_step(
         values: Shape ``(..., d)``.
         old_means: Shape ``(..., d)``.
         new_means: Shape ``(..., d)``.
-        sigma: Standard deviation per coordinate, one for all or shape ``(...)``. Where it is 0, a value stays if the
-            means are equal, and is the new mean otherwise.
+        sigma: Standard deviation per coordinate, one for all or shape ``(...)``. If it is 0, a value stays if the means
+            are equal, and becomes the new mean otherwise.
         uniforms: Shape ``(...)``: fresh and uniform on [0, 1), never used for anything else.
 
     Returns:

@@ -1,7 +1,7 @@
 """Clipping of single records' gradients: entry by entry, or by their Euclidean norm.
 
-Clipping both ends of an interval by their own norms is unsound: it may even turn an interval over. What is sound is to
-bound the factor by which a gradient in the interval is multiplied.
+Clipping both ends of an interval by their own norms is unsound: it may even reverse an interval. Instead, the factor
+that multiplies a gradient in the interval is bounded.
 """
 
 import functools
@@ -16,8 +16,8 @@ from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
 
 
 def clamped(values: Interval, bound: float | Tensor) -> Interval:
-    """Return the interval of clamped tensors: the function is monotone, so that ends go to ends."""
-    # Given as it is: a number made a tensor would be rounded to float32, perhaps to one below it.
+    """Return the interval of clamped tensors: the function is monotone, so ends map to ends."""
+    # Passed unchanged: a number turned into a tensor would be rounded to float32, perhaps downward.
     lower, upper = (torch.clamp(end, -bound, bound) for end in values)  # type: ignore[arg-type]
     return Interval(lower, upper)
 
@@ -37,19 +37,19 @@ def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD
 def scale_bounds(
     longest: Tensor, shortest: Tensor, bound: float | Tensor, terms: int, rounding: Rounding = OUTWARD
 ) -> Interval:
-    """Return bounds of ``min(1, bound / |g|)``, and of 0 where training may take that for it (`norm_factor`).
+    """Return bounds of ``min(1, bound / |g|)``, including 0 where training may use 0 instead (`norm_factor`).
 
     Args:
         longest: Upper bounds of the norms of ``g``, up to rounding.
-        shortest: Lower bounds of them.
+        shortest: Lower bounds of these norms.
         bound: The norm to clip to.
-        terms: How many squares were added up, here and in training.
+        terms: Number of squares that were added, here and in training.
         rounding: How to round.
     """
     off, numbers = 4 * rounding.error_of_sums(terms + 16, longest.dtype), torch.finfo(longest.dtype)
     lost = 2 * terms * rounding.smallest(longest.dtype)
     below = (bound / (longest * (1 + off) + lost) * (1 - off)).clamp_max(1)
-    # No norm is infinite: one that is too large for a float leaves a factor above 0.
+    # No norm is infinite: one too large for a float leaves a factor above 0.
     above = (bound / (shortest * (1 - off) - lost).clamp(0, numbers.max) * (1 + off)).clamp_max(1)
     return Interval(torch.where(below < numbers.tiny, 0, below), above)
 
@@ -57,12 +57,12 @@ def scale_bounds(
 def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tensor, rounding: Rounding) -> Interval:
     """Return bounds of the factor by which each record's gradient is clipped to a norm, over all parameters together.
 
-    A weight's gradient is an outer product, whose norm is the product of norms: nothing of size records x parameters is
-    formed. With positions, as convolutions have them, the triangle inequality bounds the largest norm, and the smallest
-    is taken to be 0.
+    A weight's gradient is an outer product, whose norm is the product of norms: no array of size records x parameters
+    is formed. With positions, as convolutions have them, the triangle inequality bounds the largest norm, and the
+    smallest is taken to be 0.
 
     Args:
-        factors: Of all affine layers.
+        factors: Factors of all affine layers.
         biases: Whether each has a bias.
         bound: Shape ``(runs,)``.
         rounding: How to round.
@@ -90,29 +90,30 @@ def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tenso
 
 
 def norm_factor(columns: Sequence[Tensor], length: Tensor, bound: Tensor) -> Tensor:
-    """Return what training multiplies gradients by so that they are no longer than a bound.
+    """Return the factor by which training clips gradients to a bound.
 
-    It is 0 where it would be too small for a float of full precision, and for records whose inputs, or activations, are
-    so large that products with them would lose it: what a record that nobody knows adds is then bounded in floats, too.
+    It is 0 where it would be too small for a float of full precision, and for records with inputs or activations so
+    large that products with them would lose precision. The contribution of an unknown record is then bounded in floats,
+    too.
 
     Args:
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
         length: Norms of the gradients, shape ``(runs, records)``.
-        bound: To clip to; broadcasts with it.
+        bound: Bound to clip to; broadcasts with it.
     """
     factor = (bound / length).clamp_max(1)  # A norm of 0 leaves a factor of 1.
     return torch.where(_is_short(columns) & (factor >= torch.finfo(factor.dtype).tiny), factor, 0)
 
 
 def largest_clipped(bound: Tensor, terms: int, rounding: Rounding) -> Tensor:
-    """Return what no entry passes that was clipped to a norm: rounding and underflow count."""
+    """Return a bound on entries that were clipped to a norm, including rounding and underflow."""
     numbers = torch.finfo(bound.dtype)
     lost = 4 * numbers.tiny**0.5 if rounding.is_outward else 0.0
     return bound * (1 + 4 * rounding.error_of_sums(terms + 16, bound.dtype)) + lost
 
 
 def norms(values: Tensor) -> Tensor:
-    """Return Euclidean norms along the last dimension: no square overflows, or is lost beside larger ones."""
+    """Return Euclidean norms along the last dimension: no square overflows, or is lost next to larger ones."""
     largest = values.abs().amax(dim=-1, keepdim=True)
     unit = largest.clamp_min(torch.finfo(values.dtype).tiny)
     found = unit * (values / unit).square().sum(dim=-1, keepdim=True).sqrt()

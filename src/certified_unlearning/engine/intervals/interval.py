@@ -9,7 +9,7 @@ from certified_unlearning.errors import UnlearningError
 
 
 class IntervalError(UnlearningError, ArithmeticError):
-    """Bounds are no bounds any more: not finite, or the lower one lies above the upper one."""
+    """Bounds are invalid: not finite, or the lower one is above the upper one."""
 
 
 class Interval(NamedTuple):
@@ -25,12 +25,12 @@ class Interval(NamedTuple):
 
     @classmethod
     def point(cls, values: Tensor) -> Self:
-        """Return the interval that holds one tensor."""
+        """Return the interval that contains one tensor."""
         return cls(values, values)
 
     @property
     def is_point(self) -> bool:
-        """Whether both ends are the same tensor; equal numbers in two tensors do not count."""
+        """Whether both ends are the same tensor object; two tensors with equal numbers do not count."""
         return self.lower is self.upper
 
     @property
@@ -48,22 +48,22 @@ class Interval(NamedTuple):
         return Interval(-self.upper, -self.lower)
 
     def holds(self, values: Tensor) -> Tensor:
-        """Return for each entry whether the interval holds the value: no tolerance, and no NaN."""
+        """Return for each entry whether the interval contains the value, without tolerance; never for NaN."""
         return (self.lower <= values) & (values <= self.upper)
 
     def intersected(self, other: "Interval") -> "Interval":
-        """Return what both intervals hold."""
+        """Return the intersection of both intervals."""
         return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
 
     def ordered(self) -> "Interval":
-        """Return the interval with its ends in order: those of a point are one number, but may be rounded apart."""
+        """Return the interval with its ends in order; the ends of a point may be rounded apart."""
         return Interval(torch.minimum(*self), torch.maximum(*self))
 
     def checked(self, what: str) -> Self:
         """Return the interval itself if its ends are finite and in order.
 
         Raises:
-            IntervalError: They are not; the message names ``what``.
+            IntervalError: The ends are not; the message names ``what``.
         """
         if self._is_surely_sound():
             return self
@@ -77,7 +77,7 @@ class Interval(NamedTuple):
         return self
 
     def _is_surely_sound(self) -> bool:
-        """Return whether ends are finite and in order, in two passes; of ends that are huge it may say no wrongly."""
+        """Return whether ends are finite and in order, in two passes; for huge ends it may wrongly return False."""
         if self.is_point or not self.lower.numel():
             return False
         least, most = (self.upper - self.lower).aminmax()

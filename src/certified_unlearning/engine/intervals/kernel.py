@@ -1,7 +1,6 @@
 """The compiled kernel of bounds (`certified_unlearning.compiled`).
 
-It takes float64 on a CPU. What it returns differs from what PyTorch makes of the same by the order of sums only, which
-bounds allow for.
+It takes float64 on a CPU. Its results differ from PyTorch's only by the order of sums, which bounds allow for.
 """
 
 import ctypes
@@ -17,15 +16,15 @@ from certified_unlearning.engine.intervals.interval import Interval
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
 TILE = 16
-"""Of `kernel.cpp`: how many columns it works along."""
+"""Number of columns that `kernel.cpp` works along."""
 MOST_TURNED = 256
-"""Columns of more are not turned: those of some hundred records would leave the cache."""
+"""Largest number of columns that are transposed: more of them, for some hundred records, would not fit in the cache."""
 MOST_COLUMNS = 2
-"""Products with more of them are left to PyTorch, which knows how to read a row for all of them."""
+"""Products with more columns are left to PyTorch, which reads a row once for all of them."""
 
 
 class Summed(NamedTuple):
-    """What `summed` returns: see `abstract_training.extremes.Sums`, whose parts these are."""
+    """The result of `summed`: the parts of `abstract_training.extremes.Sums`."""
 
     lower: Tensor
     upper: Tensor
@@ -35,7 +34,7 @@ class Summed(NamedTuple):
 
 
 def multiplies(left: Tensor, right: Tensor) -> bool:
-    """Return whether `centre_and_spread` is there and takes such matrices: of single runs, with few columns."""
+    """Return whether `centre_and_spread` is available for these matrices: of single runs, with few columns."""
     return (
         all(each.dtype == torch.float64 and each.device.type == "cpu" for each in (left, right))
         and left.ndim == right.ndim == 3
@@ -46,7 +45,7 @@ def multiplies(left: Tensor, right: Tensor) -> bool:
 
 
 def centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``left @ middle`` and ``|left| @ radius``, all of one run."""
+    """Return ``left @ middle`` and ``|left| @ radius``, for one run."""
     _, rows, inner = left.shape
     outputs = middle.shape[-1]
     centre, spread = (left.new_empty(1, rows, outputs) for _ in range(2))
@@ -59,7 +58,7 @@ def centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Ten
 
 
 def takes(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether `summed` is there and takes such factors: float64 on a CPU, one position a record."""
+    """Return whether `summed` is available for these factors: float64 on a CPU, one position per record."""
     ends = (*derivatives, *columns)
     return (
         all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
@@ -69,7 +68,7 @@ def takes(derivatives: Interval, columns: Interval) -> bool:
 
 
 def turns(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether derivatives and columns should change roles: the kernel works along so many columns at once."""
+    """Return whether to swap derivatives and columns, because the kernel works along several columns at once."""
     outputs, inputs = derivatives.lower.shape[-1], columns.lower.shape[-1]
     if not columns.is_point or inputs > MOST_TURNED:
         return inputs == 1 < outputs
@@ -84,7 +83,7 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
         derivatives: Shape ``(runs, records, 1, outputs)``.
         columns: Shape ``(runs or 1, records, 1, inputs)``.
         bound: To clamp to, shape ``(runs,)``; may be infinite.
-        most: How many extremes to keep, at most as many as there are records.
+        most: Number of extremes to keep, at most the number of records.
         nonnegative: Whether no number of ``columns`` is below 0.
     """
     runs, records, _, outputs = derivatives.lower.shape
@@ -94,7 +93,7 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     high = low if derivatives.is_point else derivatives.upper.contiguous()
     sums = [low.new_empty(runs, outputs, inputs) for _ in range(3)]
     extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
-    # A derivative that is a single number says by its sign which end is which, as inputs that are not negative do.
+    # The sign of a derivative that is a single number determines which end is which, as do non-negative inputs.
     signs = int(nonnegative or derivatives.is_point)
     if columns.is_point:
         signs = 3 if derivatives.is_point else 2
@@ -104,14 +103,14 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     assert found is not None
     addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
     finite = found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
-    # The kernel's comparisons leave out what is no number; PyTorch's do not.
+    # The kernel's comparisons ignore NaN; PyTorch's do not.
     return Summed(*sums, *extremes) if finite else None
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
-    # No product may be fused with a sum: bounds count both roundings.
+    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
+    # Products must not be fused with sums, because bounds count both roundings.
     found = compiled.library(SOURCE, "-ffp-contract=off", instead="bounds are computed by PyTorch")
     if found is not None:
         found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None

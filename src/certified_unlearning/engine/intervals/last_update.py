@@ -1,14 +1,15 @@
-"""What a network's last weights were before the last update, and how that update moved them: by lines.
+"""A network's last weights before the last update, and how that update moved them, by lines.
 
-A box says of every weight how far changed records can move it, and forgets that all were moved by the same records. A
-step of descent mostly takes back what the steps before it did too much of, which no box can show: there its bounds add
-up. So the weights of the last layer after the last update are bounded by linear functions of what they were before
+A box bounds how far changed records can move each weight, but ignores that the same records move all weights. A step of
+descent mostly corrects the excess of earlier steps, which a box cannot represent: its bounds add up. So the weights of
+the last layer after the last update are bounded by linear functions of what they were before
 (`engine.abstract_training.last_update`), and a difference of logits, which is linear in them, by the composition.
 
-For networks with two classes, whose logits' difference is one function of one vector: the two rows of the last weight
-taken from each other with the difference of biases behind them, or the only row and its bias. Derived; no paper has it.
+For networks with two classes, whose logits' difference is one function of one vector: the difference of the two rows of
+the last weight followed by the difference of biases, or the only row and its bias. This is derived here, not taken from
+a paper.
 
-As other lines, these depend on the box: those of a larger one may happen to give narrower bounds.
+Like other lines, these depend on the box: those of a larger box may happen to give narrower bounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +28,8 @@ from certified_unlearning.errors import DataError
 class LastUpdate:
     """Bounds ``below_slopes v + below_shifts <= v' <= above_slopes v + above_shifts`` of the update, entry by entry.
 
-    They hold for neighbours' weights as training computes them, of which ``v`` and ``v'`` are exact differences; not
-    for all parameters of a box. ``w`` is the number of last hidden units, plus 1 with a bias.
+    They hold for neighbours' weights as training computes them, with exact differences ``v`` and ``v'``; not for all
+    parameters of a box. ``w`` is the number of last hidden units, plus 1 with a bias.
 
     Attributes:
         before: Bounds of ``v``, the last weights before the update, shape ``(runs, w)``.
@@ -45,27 +46,27 @@ class LastUpdate:
     above_shifts: Tensor
 
     def of_runs(self, runs: slice) -> Self:
-        """Return what belongs to some of the runs."""
+        """Return the lines of some runs."""
         before = Interval(*(end[runs] for end in self.before))
         return replace(self, **{name: each[runs] for name, each in self.lines.items()}, before=before)
 
     @property
     def lines(self) -> dict[str, Tensor]:
-        """Slopes and shifts by their names."""
+        """Slopes and shifts by name."""
         return {name: getattr(self, name) for name in NAMES[2:]}
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """All numbers, by `NAMES`."""
+        """All values, by `NAMES`."""
         return {"before_lower": self.before.lower, "before_upper": self.before.upper, **self.lines}
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], parameters: Sequence[Tensor], budgets: int) -> Self:
-        """Return what `tensors` gave, if it may be of a network with these parameters.
+        """Return the lines from `tensors`, if they fit a network with these parameters.
 
         Args:
             tensors: As from a file.
-            parameters: After the update, each of shape ``(1, ...)``: the last two are a weight and a bias.
+            parameters: Parameters after the update, each of shape ``(1, ...)``: the last two are a weight and a bias.
             budgets: Number of runs.
 
         Raises:
@@ -88,7 +89,7 @@ class LastUpdate:
         return found
 
     def holds(self, values: Tensor) -> Tensor:
-        """Return for each run whether all bounds hold for some ``v`` if ``v'`` is these values, shape ``(w,)``."""
+        """Return for each run whether all bounds hold for some ``v`` if ``v'`` has these values, shape ``(w,)``."""
         lower, upper = self.before
         least = _product(self.below_slopes, lower, upper) + self.below_shifts
         most = -_product(self.above_slopes, -upper, -lower) + self.above_shifts
@@ -97,7 +98,7 @@ class LastUpdate:
     def bounds(
         self, units: Interval, rows: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
     ) -> Interval:
-        """Return bounds of the difference of logits after the update, as floats have it, too.
+        """Return bounds of the difference of logits after the update, which also hold for floats.
 
         Args:
             units: The last hidden layer's activations, none below 0, shape ``(runs, records, units)``.
@@ -107,11 +108,11 @@ class LastUpdate:
             rounding: How to round.
 
         Returns:
-            Shape ``(runs, records)``; infinite where nothing is known.
+            Shape ``(runs, records)``; infinite if there is no bound.
         """
         size, bias_size = sizes
         width, dtype = self.before.lower.shape[-1], rows.lower.dtype
-        # What each logit is off by, and their difference; see `propagation.paired_differences`.
+        # The error of each logit, and of their difference; see `propagation.paired_differences`.
         lost = (units.upper @ size[..., None])[..., 0] + (0 if bias_size is None else bias_size[:, None])
         lost = lost * (8 * rounding.error_of_sums(width + 16, dtype)) + 4 * width * rounding.smallest(dtype)
         least = _least(units, rows, self.before, self.below_slopes, self.below_shifts, lost, rounding)
@@ -120,7 +121,7 @@ class LastUpdate:
 
 
 def _product(slopes: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Return the least products of rows of slopes and of numbers between two, of shape ``(runs, w)`` each."""
+    """Return the least products of rows of slopes with numbers between two bounds, each of shape ``(runs, w)``."""
     return (slopes.clamp_min(0) @ lower[..., None] + slopes.clamp_max(0) @ upper[..., None])[..., 0]
 
 
@@ -141,7 +142,7 @@ def _least(
     size = slopes.abs() @ before.magnitude[..., None] + shifts.abs()[..., None]
     dtype, width = size.dtype, size.shape[-2]
     slack = 8 * rounding.error_of_sums(4 * width + 64, dtype) * (point @ size)[..., 0]
-    # Underflow, of a product or of a slope that is multiplied by what it is a slope of.
+    # Underflow of a product, or of a slope before it is multiplied.
     reach = 1 + point.sum(dim=-1) + before.magnitude.sum(dim=-1, keepdim=True)
     slack = slack + reach * (64 * width * width * rounding.smallest(dtype))
     found = rounding.down(found - (gap + slack + lost) * (1 + 8 * torch.finfo(dtype).eps))
@@ -149,17 +150,17 @@ def _least(
 
 
 NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_slopes", "above_shifts")
-"""What a `LastUpdate` is kept by."""
+"""Names of the values of a `LastUpdate` in files."""
 
 
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
-    """Return numbers ``p`` between the units' ends, and gaps, with ``sum v u >= sum v p - gap`` for all of both.
+    """Return numbers ``p`` between the units' ends, and gaps, with ``sum v u >= sum v p - gap`` for all ``v``, ``u``.
 
-    Where a weight's sign is known there is no gap but for rounding, upward.
+    If a weight's sign is known, there is no gap except for upward rounding.
 
     Args:
-        weights: Of each unit, shape ``(runs, units)``.
-        units: None below 0, shape ``(runs, records, units)``.
+        weights: Weights of the units, shape ``(runs, units)``.
+        units: Activations, none below 0, shape ``(runs, records, units)``.
 
     Returns:
         Shapes ``(runs, records, units)`` and ``(runs, records)``.

@@ -1,4 +1,4 @@
-"""Bounds of the derivatives of losses by the logits.
+"""Bounds of the derivatives of losses with respect to the logits.
 
 Cross-entropy by its softmax, in two ways: *tight* from bounds of single logits, *pairwise* from bounds of their
 differences (Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*,
@@ -22,7 +22,7 @@ UNDERFLOWS = 800.0
 
 
 def require_loss(loss: str, outputs: int) -> None:
-    """Raise `ParameterError` unless a network of so many logits can have the loss."""
+    """Raise `ParameterError` unless the loss fits the number of logits."""
     if loss not in get_args(NetworkLoss):
         raise ParameterError(f"loss must be one of {', '.join(get_args(NetworkLoss))}, got {loss!r}")
     if loss == "cross-entropy" and outputs < 2:
@@ -32,7 +32,7 @@ def require_loss(loss: str, outputs: int) -> None:
 
 
 def require_labels(labels: Tensor, loss: str, outputs: int) -> None:
-    """Raise `DataError` unless labels are classes from 0; of the squared loss, finite numbers."""
+    """Raise `DataError` unless labels are classes from 0, or finite numbers for the squared loss."""
     if loss == "squared":
         if not bool(torch.isfinite(labels).all()):
             raise DataError("labels of the squared loss must be finite numbers")
@@ -44,13 +44,13 @@ def require_labels(labels: Tensor, loss: str, outputs: int) -> None:
 
 
 def derivatives(logits: Tensor, labels: Tensor, loss: NetworkLoss) -> Tensor:
-    """Return the derivatives of each record's loss by its logits, as training computes them.
+    """Return the derivatives of each record's loss with respect to its logits, as training computes them.
 
     Args:
         logits: Shape ``(runs, records, outputs)``.
         labels: Shape ``(records,)`` or ``(runs, records)``: classes from 0, 0 and 1 with binary cross-entropy, numbers
             with the squared loss ``(logit - y)^2``.
-        loss: Which.
+        loss: The loss.
     """
     if loss == "cross-entropy":
         shifted = (logits - logits.amax(dim=-1, keepdim=True)).exp()
@@ -72,9 +72,9 @@ def loss_bounds(
     Args:
         logits: Shape ``(runs, records, outputs)``.
         labels: As there.
-        loss: Which.
-        pairs: Of cross-entropy, bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``,
-            taken instead of what single logits give.
+        loss: The loss.
+        pairs: Bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``, used for
+            cross-entropy instead of the bounds by single logits.
         rounding: How to round.
     """
     if loss == "cross-entropy":
@@ -89,16 +89,52 @@ def loss_bounds(
     )
 
 
-def any_label_bounds(logits: Interval, loss: NetworkLoss, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of what `derivatives` returns for any labels: from 1 below the least share to the largest.
+def any_label_bounds(
+    logits: Interval,
+    loss: NetworkLoss,
+    rounding: Rounding = OUTWARD,
+    *,
+    labels: Tensor | None = None,
+    to: int | None = None,
+    shift: float = 0.0,
+) -> Interval:
+    """Return bounds of what `derivatives` returns for changed labels, and for the labels as they are.
+
+    Args:
+        logits: Shape ``(runs, records, outputs)``.
+        loss: Which.
+        rounding: How to round.
+        labels: As they are; needed with ``to`` and with the squared loss.
+        to: The only class that labels are changed to; None for any class.
+        shift: How far numbers of the squared loss are moved.
 
     Raises:
-        ParameterError: The loss has no classes.
+        ParameterError: There is no such class, the loss has no classes, or it is not said how far numbers move.
     """
     if loss == "squared":
-        raise ParameterError("labels of the squared loss are numbers: any of them would leave no bounds")
+        if to is not None or not shift or labels is None:
+            raise ParameterError(
+                "labels of the squared loss are numbers: any of them would leave no bounds; say by shift, above 0, how "
+                "far they move, and name no class"
+            )
+        # As training has them: rounded to the type of the logits.
+        targets = _targets(labels, logits.lower)
+        least, most = rounding.down(rounding.down(targets) - shift), rounding.up(rounding.up(targets) + shift)
+        return Interval(2 * rounding.down(logits.lower - most), 2 * rounding.up(logits.upper - least))
+    if shift:
+        raise ParameterError(f"shift must be 0 with the loss {loss}, whose labels are classes, got {shift!r}")
     shares = softmax_bounds(logits, rounding=rounding) if loss == "cross-entropy" else sigmoid_bounds(logits, rounding)
-    return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
+    if to is None:
+        return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
+    classes = max(2, logits.lower.shape[-1])
+    if to >= classes or labels is None:
+        raise ParameterError(f"to must be one of {classes} classes, counted from 0, got {to!r}")
+    own, other = (
+        _one_hot(each, logits.lower) if loss == "cross-entropy" else _targets(each, logits.lower)
+        for each in (labels, torch.full_like(labels, to))
+    )
+    ends = [_less_target(shares, target, rounding) for target in (own, other)]
+    return Interval(torch.minimum(ends[0].lower, ends[1].lower), torch.maximum(ends[0].upper, ends[1].upper))
 
 
 def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
@@ -108,8 +144,8 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     """
     classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
     apart = separate_pairs(logits, rounding) if pairs is None else pairs
-    # No exponential is infinite, or 0, which times 0 would be no number, or divide: of a larger one, `lost` takes the
-    # share away, and of this one as well, whose reciprocal is above the smallest float of full precision.
+    # No exponential is infinite or 0, which would give NaN when multiplied by 0 or used as divisor. For larger ones,
+    # `lost` removes the share, and also for this one, whose reciprocal is above the smallest float of full precision.
     most = math.log(numbers.max) - 2
     terms = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most).exp_()
     one, other = _incidence(classes, logits.lower.dtype, logits.lower.device)
@@ -117,7 +153,7 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     upper = (terms.reciprocal_() @ other + 1).reciprocal()
     if not rounding.is_outward:
         return Interval(lower, upper).ordered()
-    # What exponents of that size, exponentials and sums are off by, here and in training, which subtracts the largest.
+    # The error of exponents of that size, exponentials and sums, here and in training, which subtracts the largest.
     widest = (logits.upper.amax(dim=-1, keepdim=True) - logits.lower.amin(dim=-1, keepdim=True)).clamp_max(UNDERFLOWS)
     off = 2 * numbers.eps * (widest + 4 * classes + 8 * EXPONENTIAL + 32)
     lost = classes * rounding.smallest(logits.lower.dtype)
@@ -129,7 +165,7 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return which class each pair's difference is a term of, and which one its negative, both orders of pairs in turn.
+    """Return the class that each pair's difference is a term of, and that of its negative, for both orders of pairs.
 
     A pair's difference is a term of its first class, and with the other sign one of its second.
     """
@@ -140,7 +176,7 @@ def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[
 
 @functools.cache
 def pairs_of(classes: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """Return the first and the second class of each pair; their difference is the second's logit less the first's."""
+    """Return the first and the second class of each pair; their difference is the second's logit minus the first's."""
     first, second = torch.triu_indices(classes, classes, 1, device=device)
     return first, second
 
@@ -155,7 +191,7 @@ def separate_pairs(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
 
 
 def separate_differences(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of all differences, ``[..., i, j]`` of logit ``j`` less ``i``, by those of single logits."""
+    """Return bounds of all differences, ``[..., i, j]`` of logit ``j`` minus ``i``, by those of single logits."""
     return Interval(
         rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
         rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
@@ -173,7 +209,7 @@ def sigmoid_bounds(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
 
 
 def _less_target(shares: Interval, targets: Tensor, rounding: Rounding) -> Interval:
-    """Return shares less targets of 0 or 1; shares lie between, for floats as well, so that signs are known."""
+    """Return shares minus targets of 0 or 1; shares are in between, also as floats, so signs are known."""
     return Interval(
         rounding.down(shares.lower - targets).clamp_min(-targets),
         rounding.up(shares.upper - targets).clamp_max(1 - targets),

@@ -1,4 +1,4 @@
-"""Which predictions no parameters of a box can change; with lines of the last update, none of those that they leave."""
+"""Predictions that no parameters of a box can change; with lines of the last update, none that satisfy the lines."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 
 
 class CertifiedLabels(NamedTuple):
-    """What is sure of predictions: of all parameters of a box, or with lines of those that they leave.
+    """What is certain about predictions of all parameters of a box; with lines, of those that satisfy the lines.
 
     Attributes:
-        classes: Shape ``(runs, records)``: the class that all of them predict where there is one; else that whose
-            margin has the largest lower bound.
-        certified: Whether all predict it: ties do not count, and neither does what is not finite.
-        margins: Lower bounds of its logit less any other one.
+        classes: Shape ``(runs, records)``: the class that all of them predict, if there is one; otherwise the class
+            whose margin has the largest lower bound.
+        certified: Whether all predict it; ties and non-finite values do not count.
+        margins: Lower bounds of its logit minus any other one.
     """
 
     classes: Tensor
@@ -37,15 +37,15 @@ def margin_bounds(
     joint: bool = True,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``.
+    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` minus ``i``.
 
     Args:
-        network: The layers; one logit stands for two classes, the first of which has logit 0.
+        network: The layers; one logit represents two classes, the first of which has logit 0.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Shape ``(runs or 1, records, ...)``.
-        bounding: How.
-        joint: Whether differences are bounded by their own rows of weights, never looser with exact products; else by
-            the bounds of single logits.
+        bounding: How bounds are computed.
+        joint: Whether differences are bounded by differences of rows of weights, which is never looser with exact
+            products; otherwise by the bounds of single logits.
         last: Lines of the last update that led to the box; None for none.
 
     Returns:
@@ -71,7 +71,7 @@ def certify(
     joint: bool = True,
     last: LastUpdate | None = None,
 ) -> CertifiedLabels:
-    """Return which class all parameters of a box, or with lines all that they leave, predict, and where there is one.
+    """Return the class that all parameters of a box, or all that satisfy the lines, predict, and whether it exists.
 
     Arguments are those of `margin_bounds`.
     """
@@ -91,7 +91,7 @@ def possible(
     *,
     last: LastUpdate | None = None,
 ) -> Tensor:
-    """Return which classes some parameters of a box, or with lines some that they leave, may predict.
+    """Return the classes that some parameters of a box, or some that satisfy the lines, may predict.
 
     A class that nothing excludes counts, and so does every class where bounds are not finite. Arguments are those of
     `margin_bounds`.
@@ -100,7 +100,7 @@ def possible(
         Shape ``(runs, records, classes)``.
     """
     apart = margin_bounds(network, box, rows, bounding, last=last)
-    # Logit j less logit i below 0 for certain: j does not win.
+    # If logit j minus logit i is certainly below 0, j does not win.
     beaten = (apart.upper < 0).any(dim=-2)
     finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))
     return ~beaten | ~finite[..., None]

@@ -1,4 +1,4 @@
-"""Networks whose outputs and gradients can be bounded: read from `torch.nn.Sequential`, anything else refused by name.
+"""Networks whose outputs and gradients can be bounded, read from `torch.nn.Sequential`; other layers are refused.
 
 Parameters are a tuple of tensors in the order of `torch.nn.Module.parameters`: a weight and a bias, if there is one,
 for each affine layer. All have a first axis of *runs*, so that many boxes, or many models, are handled at once.
@@ -18,7 +18,7 @@ from certified_unlearning.errors import ParameterError
 
 SUPPORTED = "Linear, Conv2d, ReLU, Flatten"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""Where a module keeps what others added to its computation."""
+"""Attributes where a module keeps hooks that change its computation."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Dense:
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """Shape of the weight as PyTorch has it."""
+        """Shape of the weight, as in PyTorch."""
         return (self.outputs, self.inputs)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return inputs as the matrix sees them, shape ``(runs, records, 1, inputs)``.
+        """Return inputs as columns for the matrix, shape ``(runs, records, 1, inputs)``.
 
         Raises:
-            ParameterError: They have another shape.
+            ParameterError: The inputs have another shape.
         """
         if values.ndim != 3 or values.shape[-1] != self.inputs:
             raise ParameterError(
@@ -54,20 +54,20 @@ class Dense:
         return values.unsqueeze(2)
 
     def placed(self, values: Tensor, inputs: torch.Size) -> Tensor:
-        """Return outputs of shape ``(runs, records, 1, outputs)`` as the next layer takes them."""
+        """Return outputs of shape ``(runs, records, 1, outputs)`` in the next layer's form."""
         return values.squeeze(2)
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return what `placed` gave as it got it."""
+        """Return the argument of `placed`, given its result."""
         return values.unsqueeze(2)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
-        """Return the sum of all columns in the places that they came from: the transpose of `columns`."""
+        """Return the sum of all columns at their original places: the transpose of `columns`."""
         return columns.squeeze(2)
 
     @property
     def overlap(self) -> int:
-        """In how many columns an input can stand."""
+        """Largest number of columns that an input can occur in."""
         return 1
 
 
@@ -79,9 +79,9 @@ class Convolution:
         channels: Channels of the input.
         outputs: Channels of the output.
         kernel: Height and width.
-        stride: Of the kernel.
+        stride: Stride of the kernel.
         padding: Zeros on each side.
-        dilation: Of the kernel.
+        dilation: Dilation of the kernel.
         bias: Whether there is a bias.
     """
 
@@ -95,24 +95,24 @@ class Convolution:
 
     @property
     def inputs(self) -> int:
-        """Numbers that a column has."""
+        """Number of entries of a column."""
         return self.channels * math.prod(self.kernel)
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """Shape of the weight as PyTorch has it."""
+        """Shape of the weight, as in PyTorch."""
         return (self.outputs, self.channels, *self.kernel)
 
     @property
     def overlap(self) -> int:
-        """In how many columns an input can stand."""
+        """Largest number of columns that an input can occur in."""
         return math.prod(self.kernel)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return inputs as the matrix sees them, shape ``(runs, records, positions, inputs)``.
+        """Return inputs as columns for the matrix, shape ``(runs, records, positions, inputs)``.
 
         Raises:
-            ParameterError: They have another shape.
+            ParameterError: The inputs have another shape.
         """
         if values.ndim != 5 or values.shape[2] != self.channels:
             raise ParameterError(
@@ -124,15 +124,15 @@ class Convolution:
         return columns.reshape(*values.shape[:2], *columns.shape[1:])
 
     def placed(self, values: Tensor, inputs: torch.Size) -> Tensor:
-        """Return outputs of shape ``(runs, records, positions, outputs)`` as the next layer takes them."""
+        """Return outputs of shape ``(runs, records, positions, outputs)`` in the next layer's form."""
         return values.transpose(2, 3).reshape(*values.shape[:2], self.outputs, *self._size(inputs))
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return what `placed` gave as it got it."""
+        """Return the argument of `placed`, given its result."""
         return values.flatten(3).transpose(2, 3)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
-        """Return the sum of all columns in the places that they came from: the transpose of `columns`."""
+        """Return the sum of all columns at their original places: the transpose of `columns`."""
         height, width = inputs[-2:]
         folded = functional.fold(
             columns.flatten(0, 1).transpose(1, 2),
@@ -145,7 +145,7 @@ class Convolution:
         return folded.reshape(*columns.shape[:2], *folded.shape[1:])
 
     def positions(self, inputs: torch.Size) -> int:
-        """Return how many columns an input of that shape has."""
+        """Return the number of columns of an input of this shape."""
         return math.prod(self._size(inputs))
 
     def _size(self, inputs: torch.Size) -> tuple[int, int]:
@@ -165,7 +165,7 @@ class Relu:
 
 @dataclass(frozen=True)
 class Flatten:
-    """All numbers of a record in a row."""
+    """All values of a record as one row."""
 
 
 Affine = Dense | Convolution
@@ -177,7 +177,7 @@ class Network:
     """Layers in their order.
 
     Attributes:
-        layers: The last one is dense: what follows it belongs to the loss.
+        layers: The layers; the last one is dense, because everything after it belongs to the loss.
     """
 
     layers: tuple[Layer, ...]
@@ -225,7 +225,7 @@ class Network:
         return sum(math.prod(shape) for shape in self.shapes)
 
     def widest(self, row: Sequence[int]) -> int:
-        """Return how many numbers a layer makes of a record of that shape, at most, pairs of logits included."""
+        """Return the largest number of values per layer for a record of this shape, including pairs of logits."""
         shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
         for layer in self.layers:
             if isinstance(layer, Flatten):
@@ -234,7 +234,7 @@ class Network:
                 inputs = torch.Size((1, 1, *shape))
                 positions = layer.positions(inputs)
                 shape = layer.placed(torch.empty(1, 1, positions, layer.outputs, device="meta"), inputs).shape[2:]
-                # An unfolded input has its numbers several times.
+                # An unfolded input contains its values several times.
                 sizes += [positions * layer.inputs, positions * layer.outputs]
             elif isinstance(layer, Dense):
                 shape = torch.Size((layer.outputs,))
@@ -250,7 +250,7 @@ class Network:
         """Return parameters as a tuple if they fit.
 
         Raises:
-            ParameterError: Their shapes are others.
+            ParameterError: The shapes differ.
         """
         shapes = [tuple(each.shape[1:]) for each in parameters]
         if shapes != [*self.shapes] or len({each.shape[0] for each in parameters}) != 1:
@@ -279,7 +279,7 @@ def _leaves(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _require_plain(module: nn.Module) -> None:
-    """Raise `ParameterError` if a module computes something else than its class does, or a class of sequences."""
+    """Raise `ParameterError` if a module computes something other than its class does, or a subclass of sequences."""
     other = isinstance(module, nn.Sequential) and type(module).forward is not nn.Sequential.forward
     if other or "forward" in vars(module) or any(vars(module).get(name) for name in HOOKS):
         raise ParameterError(
@@ -288,7 +288,7 @@ def _require_plain(module: nn.Module) -> None:
 
 
 def _layer(module: nn.Module) -> Layer:
-    """Return a layer; only the classes themselves count, for a subclass may compute something else."""
+    """Return a layer; subclasses are refused, because they may compute something else."""
     kind = type(module)
     if kind is nn.Linear:
         dense = cast(nn.Linear, module)

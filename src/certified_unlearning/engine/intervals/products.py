@@ -16,9 +16,9 @@ from certified_unlearning.engine.intervals.rounding import NAIVE, OUTWARD, Round
 from certified_unlearning.vocabulary import IntervalProduct
 
 NUMBERS_AT_ONCE = 1 << 20
-"""Of a product that is formed term by term."""
+"""Number of entries of a product that is formed term by term."""
 NUMBERS_IN_CACHE = 1 << 16
-"""Of rows whose magnitudes are formed for a product."""
+"""Number of entries of rows whose magnitudes are formed for a product."""
 
 
 def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[Tensor, Tensor]:
@@ -52,13 +52,13 @@ def rump_product(
     radii = right_radius if slack is None else right_radius + slack
     if left.is_point:
         return _shifted(*_centre_and_spread(left_middle, right_middle, radii), right, rounding, shift)
-    # Radii of the left reach further: both ends of the right count.
+    # Radii of the left reach further, because both ends of the right count.
     spread = torch.cat([left_middle.abs(), left_radius], -1) @ torch.cat([radii, right_middle.abs() + radii], -2)
     return _shifted(left_middle @ right_middle, spread, right, rounding, shift)
 
 
 def exact_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return the tightest bounds of all products, whatever the signs; every term is formed, a block of rows at a time.
+    """Return the tightest bounds of all products, for any signs; every term is formed, a block of rows at a time.
 
     Args:
         left: Shape ``(..., rows, inner)``.
@@ -88,10 +88,10 @@ def signed_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return the tightest bounds of all products whose terms have a factor of known sign; else no wider than Rump's.
+    """Return the tightest bounds of products whose terms have a factor of known sign; otherwise no wider than Rump's.
 
-    Nothing of size rows x inner x columns is formed: ends are split by their signs. A term both of whose factors may
-    have either sign is bounded by midpoints and radii.
+    No array of size rows x inner x columns is formed: ends are split by sign. A term whose factors may both have either
+    sign is bounded by midpoints and radii.
 
     Args:
         left: Shape ``(..., rows, inner)``.
@@ -109,7 +109,7 @@ def signed_product(
     low, high = right if slack is None else (right.lower - slack, right.upper + slack)
     if left.is_point:
         return _both(left.lower, [(low, high)], right, rounding, shift)
-    # Slack goes to the end of `left` that is farther from 0: it is multiplied by the magnitude.
+    # Slack is added at the end of `left` that is farther from 0, because it is multiplied by the magnitude.
     low_above, high_below = right.lower.clamp_min(0), right.upper.clamp_max(0)
     low_below, high_above = right.lower.clamp_max(0), right.upper.clamp_min(0)
     if slack is not None:
@@ -146,7 +146,7 @@ def product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products by the method that ``kind`` names; see `signed_product` for the rest."""
+    """Return bounds of all products by the method ``kind``; see `signed_product` for the other arguments."""
     if kind == "rump":
         return rump_product(left, right, rounding, shift=shift, more=more)
     return signed_product(left, right, rounding, nonnegative=nonnegative, shift=shift, more=more)
@@ -155,7 +155,7 @@ def product(
 def outer_products(left: Interval, right: Interval, *, nonnegative: bool = False) -> Interval:
     """Return the range of products of single numbers, entry by entry with broadcasting; nothing is rounded outward.
 
-    Rounding is monotone, so what floats make of a product lies between what they make of the ends.
+    Rounding is monotone, so a product in floats is between the products of the ends in floats.
 
     Args:
         left: Any shape.
@@ -188,7 +188,7 @@ def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) ->
 
 
 def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
-    """Return the largest Euclidean norms along a dimension, which is kept, not too small although squares underflow."""
+    """Return the largest Euclidean norms along a dimension, which is kept; not too small even if squares underflow."""
     largest = values.lower if values.is_point else values.magnitude
     lost = math.sqrt(2 * largest.shape[dim] * rounding.smallest(largest.dtype))
     norms: Tensor = torch.linalg.vector_norm(largest, dim=dim, keepdim=True)
@@ -196,13 +196,13 @@ def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tens
 
 
 def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor | None:
-    """Return what widens a product when magnitudes of the left are multiplied by it, by more than all rounding.
+    """Return the slack that widens a product, multiplied by magnitudes of the left, by more than all rounding.
 
     A bound is a sum of at most ``5 inner + 2`` products whose magnitudes add up to at most ``S``, the product of
     magnitudes, and slack. In whatever order, it is off by at most ``g_(5 inner + 2) S``, slack apart, and a member's
-    own product by ``g_inner S``. Slack is 4 times ``g_(4 inner + 16) S``, so much more that its own roundings are in
-    it. What is added besides is above all that is lost where slack itself underflows: the left may be large. None where
-    nothing is rounded.
+    own product by ``g_inner S``. Slack is 4 times ``g_(4 inner + 16) S``, which also covers its own roundings. A
+    further addition covers the loss where slack itself underflows, because the left may be large. None if rounding is
+    ignored.
     """
     if not rounding.is_outward:
         return more
@@ -213,7 +213,7 @@ def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor |
 
 
 def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) -> Interval | None:
-    """Return a shift, which is one more term of every sum, with slack for its rounding and for all underflow."""
+    """Return a shift, one more term of every sum, with slack for its rounding and for all underflow."""
     if not rounding.is_outward:
         return shift
     inner, dtype = right.lower.shape[-2], right.lower.dtype
@@ -225,7 +225,7 @@ def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) 
 
 
 def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``left @ middle`` and ``|left| @ radius``; of many rows a few at a time, which stay in a cache."""
+    """Return ``left @ middle`` and ``|left| @ radius``; for many rows a few at a time, to stay in a cache."""
     if kernel.multiplies(left, middle):
         return kernel.centre_and_spread(left, middle, radius)
     rows, inner = left.shape[-2:]
@@ -243,7 +243,7 @@ def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Te
 
 
 def _shifted(centre: Tensor, spread: Tensor, right: Interval, rounding: Rounding, shift: Interval | None) -> Interval:
-    """Return bounds by centre and radius, which holds slack already, with a shift if there is one."""
+    """Return bounds by centre and radius, which already includes slack, with a shift if there is one."""
     widened = _widened_shift(right, rounding, shift)
     if widened is None:
         return Interval(centre - spread, centre + spread)
@@ -257,7 +257,7 @@ def _both(
     rounding: Rounding,
     shift: Interval | None,
 ) -> Interval:
-    """Return lower and upper bounds by one product of matrices: ``left`` times the parts below each other."""
+    """Return lower and upper bounds by one product of matrices: ``left`` times the stacked parts."""
     stacked = torch.cat([torch.cat(part, -1) for part in parts], -2)
     found, columns = left @ stacked, right.lower.shape[-1]
     widened = _widened_shift(right, rounding, shift)
@@ -270,11 +270,11 @@ def _both(
 
 
 def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
-    """Return bounds that hold real products and those that floats compute, in any order.
+    """Return bounds that contain real products and those computed in floats, in any order.
 
     Each of the bounds was computed as a sum of ``inner`` products, and a member's own product is off by at most
-    ``g_inner S`` with the product of magnitudes ``S``; Cauchy and Schwarz bound it. The slack is so much more than
-    these need that the roundings of its own subtraction are in it.
+    ``g_inner S`` with the product of magnitudes ``S``; Cauchy and Schwarz bound it. The slack is larger than these
+    need, so that it covers the roundings of its own subtraction.
     """
     if not rounding.is_outward:
         return Interval(lower, upper)

@@ -4,8 +4,8 @@ Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for 
 and Appendix A, where a weight's gradient is read as the product with the *activations* of the layer before (the
 printed formula has pre-activations, whose shapes do not fit).
 
-A record's gradient of a weight is a product of two small intervals. These are what `backward` returns: the products
-themselves, of size records x parameters, are formed nowhere at once.
+A record's gradient of a weight is a product of two small intervals. `backward` returns these; the products themselves,
+of size records x parameters, are never formed at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,17 +27,17 @@ from certified_unlearning.vocabulary import Differences, IntervalProduct, Networ
 
 @dataclass(frozen=True)
 class Bounding:
-    """How bounds are computed; all ways are sound with outward rounding, and the first named is the tightest.
+    """How bounds are computed; all ways are sound with outward rounding, and the first one listed is the tightest.
 
     Attributes:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
-        softmax: ``pairwise`` by differences of logits besides, or ``tight`` by single logits.
-        differences: Of logits, where predictions are certified: ``updated``, by lines through the last update of
-            training and through all hidden layers besides, ``relaxed``, without the former, or ``joint``, by
-            differences of the last weights alone, where a larger box never has narrower bounds. Training knows
-            ``joint`` only.
-        rounding: Outward, or naive, which is no proof.
+        softmax: ``pairwise``, additionally by differences of logits, or ``tight``, by single logits.
+        differences: How differences of logits are bounded where predictions are certified: ``updated``, additionally by
+            lines through the last update of training and through all hidden layers; ``relaxed``, without the former; or
+            ``joint``, by differences of the last weights alone, where a larger box never has narrower bounds. Training
+            uses ``joint`` only.
+        rounding: Outward, or naive, which is not a proof.
     """
 
     products: IntervalProduct = "exact"
@@ -57,14 +57,14 @@ RUMP = Bounding(products="rump", outer="rump", softmax="tight", differences="joi
 
 @dataclass(frozen=True)
 class Activations:
-    """What a forward pass keeps.
+    """The values that a forward pass keeps.
 
     Attributes:
         logits: Shape ``(runs, records, outputs)``.
-        columns: Of each affine layer, its inputs, shape ``(runs or 1, records, positions, inputs)``.
-        nonnegative: Of each affine layer, whether its inputs come from a ReLU.
-        before: Of each ReLU, its inputs.
-        shapes: Of each affine layer, the shape of its inputs before they were unfolded.
+        columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
+        nonnegative: Whether the inputs of each affine layer come from a ReLU.
+        before: Inputs of each ReLU.
+        shapes: Shapes of the inputs of each affine layer before they were unfolded.
     """
 
     logits: Interval
@@ -76,10 +76,10 @@ class Activations:
 
 @dataclass(frozen=True)
 class Factors:
-    """Each record's gradient of one weight: the products of these, summed over positions.
+    """Each record's gradient of one weight, as factors whose products are summed over positions.
 
     Attributes:
-        derivatives: By the outputs, shape ``(runs, records, positions, outputs)``.
+        derivatives: Derivatives with respect to the outputs, shape ``(runs, records, positions, outputs)``.
         columns: Inputs, shape ``(runs or 1, records, positions, inputs)``.
         nonnegative: Whether inputs come from a ReLU.
     """
@@ -109,8 +109,9 @@ def forward(
     Args:
         network: The layers.
         box: Parameters, each of shape ``(runs, ...)``.
-        rows: Shape ``(runs or 1, records, ...)``, with ... as the first layer takes a record; or an interval of these.
-        bounding: How.
+        rows: Shape ``(runs or 1, records, ...)``, where ``...`` is the first layer's shape of a record; or an interval
+            of these.
+        bounding: How bounds are computed.
     """
     values = rows if isinstance(rows, Interval) else Interval.point(rows)
     nonnegative = False
@@ -144,17 +145,17 @@ def paired_differences(
 ) -> Interval:
     """Return bounds of the differences of all `losses.pairs_of` logits: both have the same activations.
 
-    They hold for logits as floats have them, too, each of which was rounded by itself, and are never wider than the
-    differences of the bounds of single logits.
+    They also hold for logits in floats, each of which was rounded separately, and are never wider than the differences
+    of the bounds of single logits.
 
     Args:
         network: The layers.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
-        bounding: How.
+        bounding: How bounds are computed.
         relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
-            those of a larger one may happen to give narrower bounds: training, whose boxes are to be nested, has none.
-        last: Lines of the last update of training, for a network with two logits; None for none.
+            those of a larger one may happen to give narrower bounds. Training needs nested boxes, so it uses none.
+        last: Lines of the last update of training, for a network with two logits; None: none.
 
     Returns:
         Shape ``(runs, records, pairs)``.
@@ -170,7 +171,7 @@ def paired_differences(
         bias_size = bias.magnitude[:, first] + bias.magnitude[:, second]
         shifts = subtracted(_each(bias, lambda end: end[:, second]), _each(bias, lambda end: end[:, first]), rounding)
     if rounding.is_outward:
-        # What each of both logits is off by, twice: the roundings of their subtraction are in it.
+        # Twice the error of each logit, which covers the roundings of their subtraction.
         off = 4 * rounding.error_of_sums(columns.lower.shape[-1] + 8, weight.lower.dtype)
         more = off * size
         apart = more.new_full((1, more.shape[1]), 4 * rounding.smallest(more.dtype))
@@ -185,7 +186,7 @@ def paired_differences(
         sizes = size[:, 0], None if bias_size is None else bias_size[:, 0]
         found = found.intersected(_by_last_update(last, columns, _each(rows, lambda end: end[:, 0]), sizes, rounding))
     if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
-        return found  # Exact products of the same activations: nothing that single logits say is tighter.
+        return found  # Exact products of the same activations: no bound by single logits is tighter.
     return found.intersected(separate_pairs(activations.logits, rounding))
 
 
@@ -196,12 +197,12 @@ def differences(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``; see `paired_differences`.
+    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` minus ``i``; see `paired_differences`.
 
     Returns:
         Shape ``(runs, records, outputs, outputs)``.
     """
-    # Those of j less i are those of i less j with other signs.
+    # Bounds of j minus i are those of i minus j with opposite signs.
     half, classes = paired_differences(network, box, activations, bounding, relaxes=True, last=last), network.outputs
     first, second = pairs_of(classes, half.lower.device)
     shape = (*half.lower.shape[:2], classes, classes)
@@ -218,7 +219,7 @@ def single_logit(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the logit of a network that has one, by lines, too, if they may be used, and if there are any.
+    """Return bounds of a network's only logit, also by lines if they may be used and exist.
 
     Returns:
         Shape ``(runs, records, 1)``.
@@ -261,7 +262,7 @@ def backward(
         activations: What `forward` returned for them.
         labels: Shape ``(records,)`` or ``(runs, records)``.
         loss: Which.
-        bounding: How.
+        bounding: How bounds are computed.
     """
     pairs = None
     if loss == "cross-entropy" and bounding.softmax == "pairwise":
@@ -279,15 +280,15 @@ def backward_from(
     *,
     labels: Tensor | None = None,
 ) -> tuple[Factors, ...]:
-    """Bound gradients from bounds of the derivatives by the logits, shape ``(runs, records, outputs)``.
+    """Bound gradients from bounds of the derivatives with respect to the logits, shape ``(runs, records, outputs)``.
 
     Args:
         network: The layers.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
         values: Bounds of the derivatives.
-        bounding: How.
-        labels: Where these are those of cross-entropy with labels, as for `backward`: then they add up to 0, which
+        bounding: How bounds are computed.
+        labels: The labels, as for `backward`, if these are derivatives of cross-entropy: they then add up to 0, which
             makes the bounds tighter.
     """
     found: list[Factors] = []
@@ -299,7 +300,7 @@ def backward_from(
             values = _through_relu(values, activations.before[rectified])
             rectified -= 1
         elif isinstance(layer, Flatten):
-            # Its input has the shape of what the affine layer before gave, or of the records.
+            # Its input has the shape of the previous affine layer's output, or of the records.
             shape = _shape_before_flatten(network, position, activations)
             values = _each(values, _as_records, shape)
         else:
@@ -345,7 +346,7 @@ def _affine(
 def _gathered(
     layer: Affine, derivatives: Interval, weight: Interval, inputs: torch.Size, bounding: Bounding
 ) -> Interval:
-    """Return bounds of the derivatives by a layer's inputs."""
+    """Return bounds of the derivatives with respect to a layer's inputs."""
     rounding, shape = bounding.rounding, derivatives.lower.shape
     found = product(
         _each(derivatives, lambda end: end.flatten(1, 2)), weight, bounding.products, rounding, nonnegative=False
@@ -360,10 +361,10 @@ def _gathered(
 
 
 def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, bounding: Bounding) -> Interval:
-    """Return bounds of the derivatives by the last layer's inputs, whose derivatives by the logits add up to 0.
+    """Return bounds of the derivatives with respect to the last layer's inputs, if those of the logits add up to 0.
 
-    So those of one class can be left out if its weights are taken from all others'; of the class of the label, for
-    then all that are left are shares, none below 0. As floats the derivatives add up to a number near 0.
+    So the derivatives of one class can be left out if its weights are subtracted from all others'. The label's class is
+    left out, because the others are then shares, none below 0. In floats the derivatives add up to a number near 0.
     """
     values = _each(derivatives, lambda end: end.squeeze(2))
     classes = weight.lower.shape[1]
@@ -385,13 +386,13 @@ def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, 
 def _by_other_classes(
     values: Interval, weight: Interval, left_out: int, bounding: Bounding, *, nonnegative: bool
 ) -> Interval:
-    """Return bounds of the derivatives by the last layer's inputs without those of one class; see above."""
+    """Return bounds of the derivatives with respect to the last layer's inputs, without one class; see above."""
     rounding, classes = bounding.rounding, weight.lower.shape[1]
     others = [each for each in range(classes) if each != left_out]
     own, rest = _each(weight, lambda end: end[:, [left_out]]), _each(weight, lambda end: end[:, others])
     more, shift = None, None
     if rounding.is_outward:
-        # What the product that training computes is off by, and what derivatives of floats add up to instead of 0.
+        # The error of training's product, and the sum of derivatives in floats, which is not exactly 0.
         dtype = own.lower.dtype
         off, lost = 4 * rounding.error_of_sums(classes + 8, dtype), rounding.smallest(dtype)
         more = off * (own.magnitude + rest.magnitude)
@@ -409,7 +410,7 @@ def _by_other_classes(
 
 
 def _through_relu(values: Interval, before: Interval) -> Interval:
-    """Return derivatives by a ReLU's inputs, whatever its derivative at 0 is taken to be, from 0 to 1."""
+    """Return derivatives with respect to a ReLU's inputs, for any choice of its derivative at 0 from 0 to 1."""
     surely, never = before.lower > 0, before.upper < 0
     return Interval(
         torch.where(surely, values.lower, values.lower.clamp_max(0)).masked_fill_(never, 0),
@@ -418,7 +419,7 @@ def _through_relu(values: Interval, before: Interval) -> Interval:
 
 
 def _shape_before_flatten(network: Network, position: int, activations: Activations) -> torch.Size:
-    """Return the shape of a record where a Flatten takes it."""
+    """Return the shape of a record before a Flatten."""
     before = [place for place in range(position) if isinstance(network.layers[place], Affine)]
     if not before:
         return torch.Size()
@@ -433,6 +434,6 @@ def _as_records(values: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _each(values: Interval, change: Callable[..., Tensor], *given: Any) -> Interval:
-    """Return both ends changed alike; a point stays one."""
+    """Return both ends transformed in the same way; a point stays a point."""
     lower = change(values.lower, *given)
     return Interval.point(lower) if values.is_point else Interval(lower, change(values.upper, *given))

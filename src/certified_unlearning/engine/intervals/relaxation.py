@@ -1,23 +1,23 @@
 """Bounds of differences of logits by lines through the hidden layers: units that share inputs are bounded together.
 
-A bound layer by layer takes every unit of a layer at its worst, though one input cannot be small for one unit and large
-for the next. Here a difference of logits is followed backward as a linear function of the units of one layer after
-another (Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness certification with general activation
-functions*, NeurIPS 2018). Activations are not negative, so that of interval weights one end counts: coefficients stay
-numbers, and a layer costs one product of matrices.
+A layer-by-layer bound takes every unit of a layer at its worst, although one input cannot be small for one unit and
+large for the next. Here a difference of logits is followed backward as a linear function of the units of one layer
+after another (Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness certification with general
+activation functions*, NeurIPS 2018). Activations are not negative, so only one end of interval weights matters:
+coefficients stay numbers, and a layer costs one product of matrices.
 
 With coefficient ``c`` and a unit's input ``z`` in ``[l, u]``, ``l < 0 < u``: where ``c >= 0``, ``relu(z)`` is above
 ``0`` and ``z``; where ``c < 0`` it is below the line from ``(l, 0)`` to ``(u, u)``.
 
-Lines depend on the box: what a larger one gives may be narrower by chance, so that to be certified for ``k`` and for
-fewer are to be asked one by one, and neighbours' radii may differ by more than one. Where that matters, no lines are
-used: in training, and where radii decide how much noise a label gets (`mechanisms.certified_sgd.releases`).
+Lines depend on the box: those of a larger box may happen to be narrower. So certification for ``k`` does not imply that
+for fewer, and neighbours' radii may differ by more than one. Where that matters, no lines are used: in training, and
+where radii determine the noise of a label (`mechanisms.certified_sgd.releases`).
 
-All of it holds for what floats make of a network. Coefficients are numbers that may be chosen; what is rounded is what
-they are compared with. Be ``V`` of a unit the sum of its terms' magnitudes. A unit's computed input is off by at most
-``g V`` (`Rounding.error_of_sums`), the next layer's coefficients, multiplied by what they are coefficients of, by
+Everything holds for a network computed in floats. Coefficients may be chosen freely; rounding affects the values that
+they are compared with. For a unit, let ``V`` be the sum of its terms' magnitudes. A unit's computed input is off by at
+most ``g V`` (`Rounding.error_of_sums`), the next layer's coefficients, multiplied by what they are coefficients of, by
 ``g |c| V`` together, slopes, offsets and constants by as much again, and every layer adds a few roundings of the sum.
-Eight times ``g`` is counted, for sums as long as four layers are wide and eight terms a layer.
+Eight times ``g`` is counted, for sums as long as four layer widths and eight terms per layer.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from certified_unlearning.engine.intervals.network import Affine, Dense, Flatten
 from certified_unlearning.engine.intervals.rounding import Rounding
 
 NUMBERS_AT_ONCE = 1 << 21
-"""Coefficients that are kept at once."""
+"""Number of coefficients that are kept at once."""
 
 
 def is_chain(network: Network) -> bool:
@@ -53,18 +53,18 @@ def relaxed(
     sizes: tuple[Tensor, Tensor | None],
     rounding: Rounding,
 ) -> Interval:
-    """Return bounds of linear functions of the last hidden layer, for floats, too.
+    """Return bounds of linear functions of the last hidden layer, which also hold for floats.
 
     Args:
         layers: Each affine layer with its weight and its bias, as `Network.by_layer` gives them; the last is not used.
-        before: Of each ReLU, its inputs, shape ``(runs, records, units)``.
+        before: Inputs of each ReLU, shape ``(runs, records, units)``.
         rows: The functions' weights, shape ``(runs, functions, units)``.
-        shifts: What is added, shape ``(runs, functions)``.
-        sizes: Magnitudes of what was rounded to compute the functions' values, as ``rows`` and ``shifts``.
+        shifts: Constants that are added, shape ``(runs, functions)``.
+        sizes: Magnitudes of the terms that were rounded in the functions' values, as ``rows`` and ``shifts``.
         rounding: How to round.
 
     Returns:
-        Shape ``(runs, records, functions)``; infinite where nothing is known.
+        Shape ``(runs, records, functions)``; infinite if there is no bound.
     """
     functions, runs = rows.lower.shape[1], len(rows.lower)
     widest = max(each.lower.shape[-1] for each in before)
@@ -108,7 +108,7 @@ def _least(
         lost = lost + (factors.abs() * magnitudes[place][:, :, None]).sum(dim=-1)
         factors = above * (upper > -lower) + below * slope
         below, above = factors.clamp_max(0), factors.clamp_min(0)
-        # To stop at any layer, with what is known of its units one by one, is a bound, too.
+        # Stopping at any layer, with the bounds of its single units, is also a valid bound.
         known = total + (above * lower + below * upper).sum(dim=-1) - _slack(lost, magnitudes[place:], rounding)
         best = known if best is None else torch.maximum(best, known)
         if place:
@@ -133,10 +133,10 @@ def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Ten
 def _magnitudes(
     layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval], rounding: Rounding
 ) -> list[Tensor]:
-    """Return of each hidden unit the sum of its terms' magnitudes, of the first layer that of its input alone.
+    """Return the sum of the magnitudes of each hidden unit's terms; for the first layer, that of its input alone.
 
-    What underflow loses of a unit's input is multiplied by its coefficient, as rounding is. So much is added that the
-    share of it which is counted is more than all that is lost.
+    Underflow of a unit's input is multiplied by its coefficient, like rounding. The addition is so large that its
+    counted share exceeds everything that is lost.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):
@@ -149,7 +149,7 @@ def _magnitudes(
 
 
 def _slack(lost: Tensor, magnitudes: Sequence[Tensor], rounding: Rounding) -> Tensor:
-    """Return more than all rounding, of terms of that magnitude, and all underflow."""
+    """Return more than all rounding of terms of this magnitude and all underflow."""
     if not rounding.is_outward:
         return torch.zeros_like(lost)
     widest, dtype = max(each.shape[-1] for each in magnitudes), lost.dtype

@@ -1,11 +1,11 @@
-"""How bounds are rounded: outward, so that they hold for numbers as computers have them, or not at all.
+"""How bounds are rounded: outward, so that they hold for floating-point numbers, or not at all.
 
-Outward bounds hold two things: the result in real numbers of any member of the intervals, and what floating-point
-arithmetic of the same type makes of it, whatever the order of its sums and with or without fused multiply-adds. The
+Outward bounds contain two things: the result in real numbers for any member of the intervals, and its result in
+floating-point arithmetic of the same type, whatever the order of its sums and with or without fused multiply-adds. The
 second is what training computes.
 
 Three assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), exponentials are right up
-to `EXPONENTIAL` units in the last place, and nothing overflows in training on records that nobody knows.
+to `EXPONENTIAL` units in the last place, and nothing overflows in training on unknown records.
 """
 
 import functools
@@ -17,7 +17,7 @@ from torch import Tensor
 from certified_unlearning.errors import ParameterError
 
 EXPONENTIAL = 4
-"""Units in the last place that an exponential may be wrong by; libraries state at most 2."""
+"""Error of an exponential in units in the last place; libraries state at most 2."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Rounding:
     """Whether bounds are rounded outward.
 
     Attributes:
-        name: ``outward``, or ``naive``: bounds are what floats give. They are no proof then: members leave them by a
-            few units in the last place.
+        name: ``outward``; or ``naive``: bounds are the results in floats. These are not a proof: members leave them by
+            a few units in the last place.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Rounding:
         return self.name == "outward"
 
     def require_precision(self, dtype: torch.dtype) -> None:
-        """Raise `ParameterError` unless numbers of the type are multiplied as such, where rounding is outward."""
+        """Raise `ParameterError` unless products have the precision of the type, if rounding is outward."""
         if not self.is_outward:
             return
         if dtype not in (torch.float32, torch.float64):
@@ -55,13 +55,13 @@ class Rounding:
             raise ParameterError("bounds must be computed outside of torch.autocast, which takes coarser numbers")
 
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
-        """Return ``g_n = n u / (1 - n u)``, by which a sum of ``n`` products may be off, in units of its magnitude.
+        """Return ``g_n = n u / (1 - n u)``, the error of a sum of ``n`` products, in units of its magnitude.
 
         Rounded up generously; 0 where rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
         section 3.1.
 
         Raises:
-            ParameterError: The type is too coarse for so many terms.
+            ParameterError: The type is too coarse for this number of terms.
         """
         if not self.is_outward:
             return 0.0

@@ -1,9 +1,9 @@
-"""Logistic, softmax and ridge regression in NumPy's float64, exact to known bounds, for solvers that know when to stop.
+"""Logistic, softmax and ridge regression in float64, with known error bounds, for solvers with certified stopping.
 
-``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, in which rows of zeros have no
-gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in blocks, so nothing of their size is made
-besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers. Rows may be sparse
-(`objectives.sparse`): blocks of these multiply as arrays do.
+``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, where rows of zeros, which removed
+records leave (adjacency `zero-out`), have no gradient. Rows are read in blocks, so no other array of their size is
+made; `accounting.residual.rounding` bounds the errors of the results. Rows may be sparse (`objectives.sparse`): blocks
+of these multiply as arrays do.
 """
 
 import functools
@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 Rows = Any
 """An array, or a sparse matrix, for which SciPy has no types."""
 Product = Callable[[Array], Array]
-"""A symmetric matrix, as what it makes of a vector."""
+"""A symmetric matrix, as a function of vectors."""
 NARROW_ERROR = 1e-6
-"""Share of a matrix' trace that float32 products may be off by, and more."""
+"""Upper bound on the error of float32 products, as a share of a matrix' trace."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file; or sparse, float64.
-        labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, of more the class' number; of ridge regression
-            targets.
-        n: What the sum is divided by.
-        strong_convexity: ``m``.
-        classes: At least 2; 1 for ridge regression.
-        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        rows: Shape ``(records, d)``; float32 without conversion, possibly in a file; or sparse, float64.
+        labels: Shape ``(records,)``: -1.0 or 1.0 for two classes, the class' number for more; targets for ridge
+            regression.
+        n: Divisor of the sum.
+        strong_convexity: Strong convexity ``m``.
+        classes: Number of classes, at least 2; 1 for ridge regression.
+        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
     """
 
     rows: Rows
@@ -55,7 +55,7 @@ class Regression:
     class_weights: tuple[float, ...] | None = None
 
     def sample(self, every: int) -> Self:
-        """Return the same for every so-many-th record."""
+        """Return the regression on a sample: one of every ``every`` records."""
         rows, labels = self.rows[::every], self.labels[::every]
         if not issparse(rows):
             rows = np.ascontiguousarray(rows, np.float64)
@@ -75,7 +75,7 @@ class Regression:
 
     @functools.cached_property
     def terms(self) -> Terms:
-        """How many numbers are added, at most, where `blocks` are multiplied from either side."""
+        """Largest number of terms in products with `blocks` from either side."""
         records, features = self.rows.shape
         return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
@@ -90,8 +90,8 @@ class LogisticRegression64(Regression):
     """Logistic regression: weights of shape ``(d,)``.
 
     Attributes:
-        positive: The class that stands against the rest, where labels are numbers of three classes or more; None where
-            they are -1.0 and 1.0. A record's weight is that of its own class in both cases.
+        positive: The class against the rest, if labels are numbers of three classes or more; None if they are -1.0 and
+            1.0. A record's weight is that of its own class in both cases.
     """
 
     positive: int | None = None
@@ -121,7 +121,7 @@ class LogisticRegression64(Regression):
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_farthest(self, weights: Array, since: Array) -> tuple[Array, float]:
-        """Return the gradient, and how far a row's score is at most from what it was with other weights.
+        """Return the gradient, and the largest change of a row's score compared with other weights.
 
         Args:
             weights: Shape ``(d,)``.
@@ -146,7 +146,7 @@ class LogisticRegression64(Regression):
 
         Args:
             weights: Shape ``(d,)``.
-            narrow: Whether the Hessian's products are float32, where rows are dense: half the time.
+            narrow: Whether the Hessian's products are float32, if rows are dense, which halves the time.
         """
         total, d = np.zeros_like(weights), len(weights)
         hessian = np.zeros((d, d), order="F")
@@ -154,7 +154,7 @@ class LogisticRegression64(Regression):
             scores = x @ weights
             total += x.T @ _coefficients(scores, y, self.class_weights, self.positive)
             scaled = _scaled_rows(x, scores, y, self.class_weights)
-            hessian += _squared(scaled, narrow=narrow)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(scaled, narrow=narrow)  # Added as a whole, as `chain` assumes.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -182,7 +182,7 @@ class SoftmaxRegression64(Regression):
             scores = x @ by_class.T
             largest = scores.max(axis=1)
             logs = np.log(np.exp(scores - largest[:, None]).sum(axis=1)) + largest
-            # A row of zeros has a constant loss: of no consequence for the gradient.
+            # A row of zeros has a constant loss, which does not affect the gradient.
             losses += float(weighted(logs - scores[np.arange(len(y)), y], y, self.class_weights).sum())
         return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
 
@@ -234,7 +234,7 @@ class SoftmaxRegression64(Regression):
             roots = np.sqrt(np.maximum(weighted(omega, y, self.class_weights), 0)).astype(x.dtype)
             total += syrk(1.0, (x * roots[:, None]).T, lower=1)
         total /= self.n
-        # Products in float32 may be off by so much, which a matrix that is to be factored must stand.
+        # Error of float32 products, which the matrix to factor must tolerate.
         total[np.diag_indices(d)] += self.strong_convexity + NARROW_ERROR * float(np.trace(total))
         return total
 
@@ -263,7 +263,7 @@ class RidgeRegression64(Regression):
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             total += x.T @ (x @ weights - y)
-            hessian += _squared(x, narrow=narrow)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(x, narrow=narrow)  # Added as a whole, as `chain` assumes.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -285,8 +285,8 @@ def gradients(objective: Regression, weights: Array, positives: Sequence[int]) -
 
     Args:
         objective: Rows, with numbers of three classes or more as labels.
-        weights: Of each of these classes, shape ``(len(positives), d)``.
-        positives: Their numbers.
+        weights: Weights of each of these classes, shape ``(len(positives), d)``.
+        positives: Numbers of these classes.
     """
     if compiled.takes(objective.rows, objective.labels, np.int64):
         total = compiled.class_gradients(
@@ -310,11 +310,11 @@ def removed_gradients(
     """Return `removed_gradient` of every class against the rest, shape ``(classes, d)``.
 
     Args:
-        rows: Those of the records that leave.
-        numbers: Of their classes.
-        weights: Of every class, shape ``(classes, d)``.
-        n: What the sums are divided by.
-        class_weights: Of every class; None for 1.
+        rows: Rows of the records that leave.
+        numbers: Numbers of their classes.
+        weights: Weights of every class, shape ``(classes, d)``.
+        n: Divisor of the sums.
+        class_weights: Weight of every class; None for 1.
     """
     ghat, every = np.zeros_like(weights), range(len(weights))
     for some in _blocks_of(len(rows), rows.shape[1]):
@@ -332,12 +332,12 @@ def removed_gradient(
     *,
     squared: bool = False,
 ) -> Array:
-    """Return what the gradient changes by when these records leave: ``ghat``, shape ``(d,)``.
+    """Return the change of the gradient when these records leave: ``ghat``, shape ``(d,)``.
 
-    They leave a logistic regression, or, if ``squared``, a ridge regression.
+    The model is a logistic regression, or, if ``squared``, a ridge regression.
     """
     ghat = np.zeros_like(weights)
-    # By blocks that are added as a whole: `accounting.residual.rounding.chain` counts on it.
+    # In blocks that are added as a whole, as `accounting.residual.rounding.chain` assumes.
     for some in _blocks_of(len(rows), rows.shape[1]):
         scores = rows[some] @ weights
         coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
@@ -350,9 +350,9 @@ def curved_rows(rows: Array, labels: NDArray[Any], at: Array, class_weights: tup
 
     Args:
         rows: The records' rows, shape ``(records, d)``.
-        labels: Their labels, by which they are weighted.
-        at: Where the Hessian was made, shape ``(d,)``.
-        class_weights: What the losses of records of each class are multiplied by.
+        labels: Their labels, which determine their weights.
+        at: Weights of the Hessian, shape ``(d,)``.
+        class_weights: Factors on the losses of records of each class.
     """
     return root_curvatures(rows, labels, at, class_weights)[:, None] * rows
 
@@ -363,9 +363,9 @@ def root_curvatures(
     """Return ``sqrt(s'(x.w))``, which `curved_rows` multiplies rows by.
 
     Args:
-        rows: As there, and so are the others.
+        rows: As for `curved_rows`, like the others.
         labels: Labels.
-        at: One vector, or that of every class against the rest, shape ``(classes, d)``.
+        at: One vector, or one for every class against the rest, shape ``(classes, d)``.
         class_weights: Weights.
 
     Returns:
@@ -380,8 +380,8 @@ def downdate(matrix: Array, curved: Array, n: int) -> None:
 
     Args:
         matrix: Shape ``(d, d)``, in Fortran's order.
-        curved: `curved_rows` of these records; of ridge regression their rows.
-        n: What the records' parts are divided by.
+        curved: `curved_rows` of these records; for ridge regression their rows.
+        n: Divisor of the records' parts.
 
     Raises:
         ParameterError: The matrix cannot be changed in place.
@@ -390,7 +390,7 @@ def downdate(matrix: Array, curved: Array, n: int) -> None:
     if not matrix.flags.writeable:
         raise ParameterError("a matrix to downdate must not be read-only; copy it first")
     for some in _blocks_of(*curved.shape):
-        # In place, for a matrix of its own for the records' part costs three times as much at a thousand columns.
+        # In place, because a separate matrix for the records' part costs three times as much at a thousand columns.
         if dsyrk(-1.0 / n, curved[some], 1.0, matrix, trans=1, lower=1, overwrite_c=1) is not matrix:
             raise ParameterError("a matrix to downdate must be float64 and lie in Fortran's order")
 
@@ -416,7 +416,7 @@ def _squared(rows: Any, *, narrow: bool = False) -> Array:
 
 
 def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:
-    """Return values, the last axis that of records, times the weights of the records' classes."""
+    """Return values, whose last axis is that of records, times the weights of the records' classes."""
     if class_weights is None:
         return values
     numbers = (labels > 0).astype(np.int64) if len(class_weights) == 2 else labels
@@ -427,7 +427,7 @@ def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ..
 def _coefficients(
     scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None, positive: int | None = None
 ) -> Array:
-    """Return the derivative of each record's loss by its score."""
+    """Return the derivative of each record's loss with respect to its score."""
     signs = _signs(labels, positive)
     return weighted(-signs * expit(-signs * scores), labels, class_weights)
 
@@ -435,13 +435,13 @@ def _coefficients(
 def _coefficients_by_class(
     scores: Array, numbers: NDArray[Any], positives: Sequence[int], class_weights: tuple[float, ...] | None
 ) -> Array:
-    """Return the derivatives of records' losses by the scores of some classes, shape ``(records, classes)``."""
+    """Return the derivatives of records' losses with respect to some classes' scores, shape ``(records, classes)``."""
     signs = np.where(numbers[:, None] == np.asarray(positives), 1.0, -1.0)
     return weighted((-signs * expit(-signs * scores)).T, numbers, class_weights).T
 
 
 def _signs(labels: NDArray[Any], positive: int | None) -> NDArray[Any]:
-    """Return -1 and 1, of a class against the rest where labels are numbers of classes."""
+    """Return -1 and 1, for a class against the rest if labels are numbers of classes."""
     return labels if positive is None else np.where(labels == positive, 1.0, -1.0)
 
 

@@ -1,4 +1,4 @@
-"""Base of losses of linear scores: one gradient step for all trials is two matrix products a block of rows."""
+"""Base of losses of linear scores: one gradient step for all trials is two matrix products per block of rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from torch import Tensor
 from certified_unlearning.engine.objectives.rows import RowBlocks, Scratch, StreamedRows
 
 PART_ROWS = 2048
-"""Rows of a part, at least: the gradient is summed over parts, where every thread takes whole ones."""
+"""Least number of rows of a part: the gradient is summed over parts, and every thread takes whole parts."""
 
 
 class LinearObjective(ABC):
@@ -24,16 +24,16 @@ class LinearObjective(ABC):
     Attributes:
         n: Number of records.
         d: Number of weights of a trial.
-        scratch: Where scores and gradients are computed; of its own, unless another one is put here.
+        scratch: Memory for scores and gradients; separate, unless replaced.
 
     Args:
-        rows: Rows ``x_i``, shape ``(n, features)``: the objective's own copy if a tensor.
+        rows: Rows ``x_i``, shape ``(n, features)``; the objective owns a tensor.
         indices: Records that can be removed, shape ``(s,)``.
         replacements: The rows that they become, shape ``(s, features)``.
-        outputs: Scores of a record.
+        outputs: Number of scores of a record.
         strong_convexity: The l2 coefficient lambda.
         rows_at_once: Rows in a block.
-        normaliser: What the sum of the losses is divided by; by default the number of rows.
+        normaliser: Divisor of the sum of the losses; by default the number of rows.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class LinearObjective(ABC):
         self._blocks = RowBlocks(rows, indices, replacements, rows_at_once=rows_at_once)
         self.scratch = Scratch()
         self._constant_gradient: Tensor | None = None
-        """The part of the losses' summed gradient that no score enters, shape ``(outputs, features)``."""
+        """The part of the losses' summed gradient that does not depend on scores, shape ``(outputs, features)``."""
         self._multipliers: Tensor | None = None
-        """What each record's loss is multiplied by, shape ``(n,)``; None for 1."""
+        """Factor on each record's loss, shape ``(n,)``; None for 1."""
 
     @abstractmethod
     def remove(self, count: int) -> None:
@@ -65,7 +65,7 @@ class LinearObjective(ABC):
 
     @abstractmethod
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
-        """Return the derivatives of the losses of ``rows`` by their scores, both of shape (trials, outputs, rows)."""
+        """Return the derivatives of ``rows``' losses with respect to scores, both of shape (trials, outputs, rows)."""
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Replace ``weights`` (trials, outputs * features) by ``weights - step_size * gradient``, in place."""
@@ -84,7 +84,7 @@ class LinearObjective(ABC):
         return gradient
 
     def _gradient_of_scores(self, weights: Tensor) -> Tensor:
-        """Return the part of the losses' summed gradient that scores enter, of the shape of ``weights``."""
+        """Return the part of the losses' summed gradient that depends on scores, of the shape of ``weights``."""
         by_output = weights.view(len(weights) * self._outputs, -1)
         gradient = self.scratch.take("gradient", by_output.shape, weights).zero_()
         for where, rows in self._blocks:
@@ -98,13 +98,13 @@ class LinearObjective(ABC):
 
 
 def multipliers(labels: Tensor, class_weights: Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
-    """Return what each record's loss is multiplied by, shape ``(records,)``.
+    """Return the factor on each record's loss, shape ``(records,)``.
 
     Args:
-        labels: -1 or +1 of two classes, else 0 to ``classes - 1``; shape ``(records,)``.
-        class_weights: A number for each class, those of two in the order -1, +1. A tensor of that type which lies where
-            the labels do is not copied.
-        dtype: Of the numbers.
+        labels: -1 or +1 for two classes, else 0 to ``classes - 1``; shape ``(records,)``.
+        class_weights: A number for each class, for two classes in the order -1, +1. A tensor of that type on the
+            labels' device is not copied.
+        dtype: Type of the numbers.
     """
     numbers = (labels > 0).long() if len(class_weights) == 2 else labels.long()
     return torch.as_tensor(class_weights, dtype=dtype, device=labels.device)[numbers]
@@ -113,7 +113,7 @@ def multipliers(labels: Tensor, class_weights: Sequence[float] | Tensor, dtype: 
 def _add_product(coefficients: Tensor, rows: Tensor, gradient: Tensor) -> None:
     """Add ``coefficients @ rows`` to ``gradient``, in place.
 
-    On the CPU one product a thread, over rows of its own, was measured 7 % faster than one product by all threads.
+    On the CPU one product per thread, over separate rows, was measured 7 % faster than one product by all threads.
     """
     threads = torch.get_num_threads()
     count = 1 if rows.is_cuda else threads * (len(rows) // (threads * PART_ROWS))

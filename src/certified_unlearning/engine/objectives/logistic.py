@@ -20,11 +20,11 @@ class LogisticObjective(LinearObjective):
         strong_convexity: The l2 coefficient lambda.
         lipschitz: ``M``: each record's *data-loss* gradient is clipped to this norm, the regulariser is not
             (clipping the sum would destroy strong convexity). Inactive when no row is longer than ``M``.
-        replacements: What removed records become.
+        replacements: The rows and labels that replace removed records.
         rows_at_once: Rows in a block. By default 16 384: on the CPU smaller blocks were measured up to 5 % slower,
             and larger ones cost memory.
-        normaliser: What the sum of the losses is divided by; by default ``n``.
-        class_weights: What the losses of records of each class, -1 and +1, are multiplied by; None for 1.
+        normaliser: Divisor of the sum of the losses; by default ``n``.
+        class_weights: Factors on the losses of records of each class, -1 and +1; None for 1.
     """
 
     def __init__(

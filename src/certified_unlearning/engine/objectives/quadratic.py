@@ -11,7 +11,7 @@ class QuadraticObjective:
     Args:
         records: ``r_i``, shape ``(n, d)``.
         curvature: Shape ``(d,)``.
-        replacements: What removed records become: their indices ``(s,)`` and new rows ``(s, d)``.
+        replacements: Replacements of removed records: their indices ``(s,)`` and new rows ``(s, d)``.
     """
 
     def __init__(

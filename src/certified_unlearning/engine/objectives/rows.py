@@ -1,4 +1,4 @@
-"""Training rows in blocks: views of a tensor, or read from where they lie because they do not fit in memory."""
+"""Training rows in blocks: views of a tensor, or read from a source because they do not fit in memory."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ Replacements: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 
 def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: Replacements | None) -> Replacements:
-    """Return ``given`` on the device of ``features``, or an empty set of replacements where there are none."""
+    """Return ``given`` on the device of ``features``, or an empty set of replacements if there are none."""
     if given is None:
         indices = torch.empty(0, dtype=torch.int64)
         given = indices, torch.empty(0, features.shape[1], dtype=features.dtype), labels[:0]
@@ -24,24 +24,24 @@ def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: 
 
 
 class Scratch:
-    """Memory that is taken again and again; objectives that take turns may share one, streamed rows as well."""
+    """Memory that is reused; objectives that take turns may share one, even with streamed rows."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Tensor] = {}
 
     def take(self, purpose: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        """Return a tensor of a shape, filled with anything; the next one for the same purpose is the same memory."""
+        """Return an uninitialised tensor of a shape; the next one for the same purpose uses the same memory."""
         numbers = math.prod(shape)
         kept = self._kept.get(purpose)
         if kept is None or len(kept) < numbers:
-            # Steps are taken in inference mode, and what is made there cannot be changed elsewhere.
+            # Steps run in inference mode, and tensors created there cannot be changed elsewhere.
             with torch.inference_mode(False):
                 kept = self._kept[purpose] = like.new_empty(numbers)
         return kept[:numbers].view(shape)
 
 
 class RowSource(Protocol):
-    """Rows that lie somewhere else than in memory, such as `data.stored_rows.StoredRows`."""
+    """Rows outside memory, such as `data.stored_rows.StoredRows`."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -52,16 +52,16 @@ class RowSource(Protocol):
 
 
 class StreamedRows:
-    """Rows of a source as tensors: like a tensor's, slices of rows can be taken, but each is read when it is taken.
+    """Rows of a source as tensors: slices of rows can be taken as from a tensor, but each is read when it is taken.
 
     All slices share one piece of memory: taking the next one overwrites the one before.
 
     Args:
-        source: Where the rows lie.
-        dtype: Of the slices.
-        device: Of the slices.
-        factors: What each row is multiplied by, shape ``(n,)``; by default nothing.
-        scratch: Where rows are read into; by default memory of their own.
+        source: The source of the rows.
+        dtype: Type of the slices.
+        device: Device of the slices.
+        factors: Factor on each row, shape ``(n,)``; by default none.
+        scratch: Where rows are read into; by default separate memory.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class StreamedRows:
 
     def __getitem__(self, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(self.shape[0])
-        # Aligned as a tensor's rows are: products of equal numbers then have equal bits.
+        # Aligned like a tensor's rows, so that products of equal numbers have equal bits.
         read = self._scratch.take("rows", (stop - start, self.shape[1]), self._like)
         self._source.read_into(read.numpy(), start)
         block = read.to(self.device, self.dtype)
@@ -107,7 +107,7 @@ class StreamedRows:
 
 @dataclass(frozen=True)
 class _Part:
-    """Some rows of a source, one after another."""
+    """Consecutive rows of a source."""
 
     source: RowSource
     first: int
@@ -126,11 +126,11 @@ class RowBlocks:
         n: Number of rows.
 
     Args:
-        rows: A tensor of shape ``(n, features)``, which is changed, or rows to stream, where replacements are
-            laid over each block that was read.
+        rows: A tensor of shape ``(n, features)``, which is changed, or rows to stream, where replacements are applied
+            to each block that is read.
         indices: Rows that are replaced, in the order of their removal, all different, shape ``(s,)``.
-        replacements: What replaces them, shape ``(s, features)``.
-        rows_at_once: Rows in a block.
+        replacements: Their replacements, shape ``(s, features)``.
+        rows_at_once: Number of rows in a block.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class RowBlocks:
         if isinstance(self._rows, Tensor):
             self._rows[self._indices] = torch.cat([self._replacements[:count], self._originals[count:]])
             return
-        # Sorted into blocks here, once a phase, so that a step on a GPU need not wait for a search.
+        # Sorted into blocks here, once per phase, so that a step on a GPU does not wait for a search.
         starts = self._indices[:count] // self._rows_at_once * self._rows_at_once
         self._overlay = {
             start: (self._indices[:count][starts == start] - start, self._replacements[:count][starts == start])
@@ -157,7 +157,7 @@ class RowBlocks:
         }
 
     def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield each block's place and its rows, which hold until the next block is asked for."""
+        """Yield each block's place and its rows, which are valid until the next block is requested."""
         for start in range(0, self.n, self._rows_at_once):
             where = slice(start, min(start + self._rows_at_once, self.n))
             block = self._rows[where]

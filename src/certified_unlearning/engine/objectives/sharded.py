@@ -1,4 +1,4 @@
-"""An objective whose rows are shared by the processes of a run: full batches and cyclic mini-batches."""
+"""Objectives whose rows are shared by the processes of a run: full batches and cyclic mini-batches."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -14,7 +14,7 @@ from certified_unlearning.engine.row_shards import ALONE, RowShards
 
 
 class BlockObjective(Protocol):
-    """What is needed of the objective of one block of rows."""
+    """Interface of the objective of one block of rows."""
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` of its removals carried out."""
@@ -24,7 +24,7 @@ class BlockObjective(Protocol):
 
 
 class _Blocks:
-    """The blocks that this process has: the objective of each, and which removals, by number, are its own."""
+    """The blocks of this process: the objective of each, and the numbers of its removals."""
 
     def __init__(
         self, n: int, d: int, blocks: int, shards: RowShards, strong_convexity: float, normaliser: int
@@ -55,18 +55,18 @@ class _Blocks:
 
 
 class ShardedObjective(_Blocks):
-    """The mean loss of all records; a process holds, and computes on, its own blocks of them only.
+    """The mean loss of all records; a process holds, and computes on, its own blocks only.
 
     Args:
-        rows: Shape ``(n, features)``; of a tensor only this process' own rows are copied.
+        rows: Shape ``(n, features)``; from a tensor, only this process' own rows are copied.
         labels: Shape ``(n,)``.
-        loss: Makes the objective of a block of rows, of their labels and of the replacements among them, such as
+        loss: Makes the objective from a block of rows, their labels and the replacements among them, such as
             `LogisticObjective` with its other arguments given.
         d: Number of weights of a trial.
         strong_convexity: The l2 coefficient lambda.
-        replacements: What removed records become.
-        normaliser: What the sum of the losses is divided by; by default ``n``.
-        shards: Which of the processes this is.
+        replacements: The rows and labels that replace removed records.
+        normaliser: Divisor of the sum of the losses; by default ``n``.
+        shards: This process among those of the run.
     """
 
     def __init__(
@@ -104,8 +104,8 @@ class ShardedCycle(_Blocks):
         classes: Number of classes.
         batch_size: ``b``.
         strong_convexity: The l2 coefficient lambda.
-        replacements: What removed records become.
-        shards: Which of the processes this is.
+        replacements: The rows and labels that replace removed records.
+        shards: This process among those of the run.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ShardedCycle(_Blocks):
         d = rows.shape[1] * (1 if classes == 2 else classes)
         super().__init__(len(rows), d, len(blocks), shards, strong_convexity, batch_size)
         indices, new_rows, new_labels = replacements
-        # A last batch that is shorter is filled with rows of zeros, whose gradient is zero.
+        # A shorter last batch is filled with rows of zeros, whose gradient is zero.
         missing = -len(rows) % batch_size
         batches = torch.cat([rows, rows.new_zeros(missing, rows.shape[1])]).view(-1, batch_size, rows.shape[1])
         their_labels = torch.cat([labels, labels.new_zeros(missing)]).view(-1, batch_size)

@@ -1,7 +1,7 @@
 """l2-regularised softmax regression for many trials at once.
 
 A trial's weights are one vector of ``classes * features`` numbers, class after class: noise, projection, publication
-and checkpoints see vectors and need not know of classes.
+and checkpoints handle vectors and do not depend on classes.
 """
 
 import math
@@ -16,15 +16,16 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import AssumptionError, DataError
 
 NORM_TOLERANCE = 1e-6
-"""How far a row may be longer than ``lipschitz`` allows: the rounding of float32 stays below."""
+"""Tolerated excess of a row's norm over the bound by ``lipschitz``: the rounding of float32 stays below."""
 
 
 class SoftmaxObjective(LinearObjective):
     """``f(W) = (1/n) sum_i CE(W x_i, y_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(classes, d)``.
 
-    With ``CE(s, y) = log(sum_c exp(s_c)) - s_y`` a record's data-loss gradient is ``(softmax(W x) - onehot(y)) x'``,
-    of norm at most ``sqrt(2) ||x||``. Clipping it would cost convexity wherever it bites, because a clipped softmax
-    gradient is not monotone; so nothing is clipped, and a ``lipschitz`` at which clipping would bite is refused.
+    With ``CE(s, y) = log(sum_c exp(s_c)) - s_y`` a record's data-loss gradient is ``(softmax(W x) - onehot(y)) x'``, of
+    norm at most ``sqrt(2) ||x||``. Clipping would destroy convexity wherever it has an effect, because a clipped
+    softmax gradient is not monotone. So nothing is clipped, and a ``lipschitz`` at which clipping would have an effect
+    is refused.
 
     The onehot part of the gradient does not depend on ``W``: ``sum_i onehot(y_i) x_i'`` is computed once for each data
     set.
@@ -35,15 +36,15 @@ class SoftmaxObjective(LinearObjective):
         classes: Number of classes.
         strong_convexity: The l2 coefficient lambda.
         lipschitz: ``M``, the bound on every record's data-loss gradient.
-        replacements: What removed records become.
-        rows_at_once: Rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in the
-            processor's cache, and 65 536 on CUDA, where small products leave the device idle.
-        normaliser: What the sum of the losses is divided by; by default ``n``.
-        class_weights: What the losses of records of each class are multiplied by; None for 1.
+        replacements: The rows and labels that replace removed records.
+        rows_at_once: Number of rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in
+            the processor's cache, and 65 536 on CUDA, where small products leave the device idle.
+        normaliser: Divisor of the sum of the losses; by default ``n``.
+        class_weights: Factors on the losses of records of each class; None for 1.
 
     Raises:
         AssumptionError: ``lipschitz`` is below ``sqrt(2)`` times the norm of the longest row.
-        DataError: A label is no integer from 0 to ``classes - 1``.
+        DataError: A label is not an integer from 0 to ``classes - 1``.
     """
 
     def __init__(
@@ -104,13 +105,13 @@ def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
         labels: Integers from 0, shape ``(n_test,)``.
 
     Returns:
-        Shape ``(trials,)``, float64. Of equal scores the first class counts.
+        Shape ``(trials,)``, float64. With equal scores the first class is predicted.
     """
     trials = weights.shape[0]
     by_class = weights.reshape(-1, features.shape[1])
     right = torch.zeros(trials, dtype=torch.float64, device=weights.device)
     for rows, expected in zip(torch.split(features, 1024), torch.split(labels, 1024), strict=True):
-        # argmax gives the same indices, but took two and a half times as long.
+        # argmax gives the same indices, but takes two and a half times as long.
         predicted = torch.mm(by_class, rows.T).view(trials, -1, len(rows)).max(dim=1).indices
         right += (predicted == expected).sum(dim=1)
     return right / len(labels)

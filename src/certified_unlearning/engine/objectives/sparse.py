@@ -17,17 +17,17 @@ Array = NDArray[np.float64]
 
 
 def canonical(X: Any) -> csr_array:
-    """Return a sparse matrix as CSR without duplicate entries, whose indices are sorted and possible.
+    """Return a sparse matrix as CSR without duplicate entries, with sorted and valid indices.
 
-    A norm is that of the entries only if no column has two of them. The arrays may be those of ``X``, which stays as it
-    is.
+    A norm is that of the entries only if no column has two of them. The arrays may be those of ``X``, which is not
+    changed.
 
     Raises:
         DataError: An index is out of range, or the arrays do not fit each other.
     """
     csr = X.tocsr()
     try:
-        # A new matrix: what this one says of its own order may be out of date.
+        # A new matrix, because this one's flags on its order may be out of date.
         rows = csr_array((csr.data, csr.indices, csr.indptr), shape=csr.shape)
         rows.check_format(full_check=True)
     except ValueError as error:
@@ -44,7 +44,7 @@ def with_entries(rows: csr_array, entries: NDArray[Any]) -> csr_array:
 
 
 def entries_of_rows(rows: csr_array) -> NDArray[Any]:
-    """Return how many entries each row has."""
+    """Return the number of entries of each row."""
     return np.diff(rows.indptr)
 
 
@@ -66,7 +66,7 @@ def divided(rows: csr_array, by: Array) -> csr_array:
 
 
 def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_array:
-    """Return rows times a factor, in new arrays, with one column more in which each has the same number."""
+    """Return rows times a factor, in new arrays, with one more column that has the same number in each row."""
     records, features = rows.shape
     entries = rows.nnz + records
     kind = np.int32 if max(entries, features + 1) <= np.iinfo(np.int32).max else np.int64
@@ -81,7 +81,7 @@ def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_arr
 
 
 def wiped(rows: csr_array, gone: NDArray[np.int64]) -> csr_array:
-    """Return the matrix, in new arrays, with empty rows in some places: how many entries were there is gone, too."""
+    """Return the matrix, in new arrays, with empty rows in some places, which hides their numbers of entries."""
     counts = entries_of_rows(rows).copy()
     stays = np.ones(len(counts), dtype=bool)
     stays[gone] = False
@@ -108,7 +108,7 @@ def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
 
 
 def terms(rows: csr_array) -> Terms:
-    """Return how many numbers are added, at most, where the blocks are multiplied from either side."""
+    """Return the largest number of terms in products with the blocks from either side."""
     return sparse_terms(
         records=rows.shape[0],
         block=block_size(rows),

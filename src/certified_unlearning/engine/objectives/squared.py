@@ -8,25 +8,25 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import AssumptionError, DataError
 
 NORM_TOLERANCE = 1.1e-6
-"""How far a row may be longer than 1, as `core.rounding` counts it."""
+"""Tolerated excess of a row's norm over 1, as counted by `core.rounding`."""
 
 
 class SquaredObjective(LinearObjective):
     """``f(w) = (1/n) sum_i (1/2) (w'x_i - y_i)^2 + (strong_convexity / 2) ||w||^2``.
 
     A record's data-loss gradient is ``(w'x - y) x``. It is at most ``R + 1`` where weights stay in a ball of radius
-    ``R``, rows are no longer than 1 and targets lie in [-1, 1]. Nothing is clipped: it would be another loss.
+    ``R``, rows have norm at most 1 and targets lie in [-1, 1]. Nothing is clipped, because that would change the loss.
 
     Args:
         features: Rows ``x_i``, shape ``(n, d)``.
         labels: Targets ``y_i``, shape ``(n,)``.
         strong_convexity: The l2 coefficient lambda.
-        replacements: What removed records become.
-        rows_at_once: Rows in a block, as of `LogisticObjective`.
-        normaliser: What the sum of the losses is divided by; by default ``n``.
+        replacements: The rows and labels that replace removed records.
+        rows_at_once: Number of rows in a block, as for `LogisticObjective`.
+        normaliser: Divisor of the sum of the losses; by default ``n``.
 
     Raises:
-        AssumptionError: A row is longer than 1.
+        AssumptionError: A row's norm is above 1.
         DataError: A target is not between -1 and 1.
     """
 

@@ -1,7 +1,7 @@
 """Records of a linear model whose bounds are enforced, with mean gradients and losses for many trials at once.
 
-Nothing here is taken from the records: a row that is too long is scaled down to the bound, a target clipped to its
-range, by itself. So what one record can move is known before any record is looked at.
+Nothing here is taken from the records: each row that is too long is scaled down to the bound, and each target is
+clipped to its range, by itself. So the largest effect of one record is known before any record is read.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.errors import DataError, ParameterError
 
 NUMBERS_AT_ONCE = 1 << 20
-"""Of scores of all trials that are held together."""
+"""Number of scores of all trials that are held together."""
 
 
 class BoundedRecords:
@@ -25,8 +25,8 @@ class BoundedRecords:
         Args:
             rows: Shape ``(n, features)``, floating.
             targets: Shape ``(n,)``; -1 and 1 for the logistic loss.
-            loss: Of a score and a target.
-            row_norm: ``X``.
+            loss: Loss of a score and a target.
+            row_norm: Largest norm ``X`` of a row.
 
         Raises:
             ParameterError: Shapes do not fit.
@@ -49,16 +49,16 @@ class BoundedRecords:
         self._folded: Tensor | None = None
 
     def __len__(self) -> int:
-        """Return how many records there are."""
+        """Return the number of records."""
         return len(self.rows)
 
     @property
     def features(self) -> int:
-        """Columns of a row."""
+        """Number of columns of a row."""
         return int(self.rows.shape[1])
 
     def part(self, start: int, stop: int) -> "BoundedRecords":
-        """Return the records of some positions; bounds hold already."""
+        """Return the records at some positions; their bounds already hold."""
         some = object.__new__(BoundedRecords)
         some.loss, some.row_norm = self.loss, self.row_norm
         some.rows, some.targets = self.rows[start:stop], self.targets[start:stop]
@@ -88,7 +88,7 @@ class BoundedRecords:
 
         Args:
             weights: Shape ``(trials, features)``, float64.
-            members: Of each trial, which records: positions, shape ``(members,)``; there may be none.
+            members: Positions of each trial's records, shape ``(members,)``; there may be none.
             clip: The norm.
         """
         sums = torch.zeros_like(weights)
@@ -107,19 +107,19 @@ class BoundedRecords:
         return total.div_(len(self))
 
     def _moments(self) -> tuple[Tensor, Tensor]:
-        """Return ``X'X / n`` and ``X'y / n``, of which a squared loss' gradients are made."""
+        """Return ``X'X / n`` and ``X'y / n``, from which a squared loss' gradients are computed."""
         if self._squares is None:
             self._squares = self.rows.T @ self.rows / len(self), self.targets @ self.rows / len(self)
         return self._squares
 
     def _folded_rows(self) -> Tensor:
-        """Return ``-y x``: a logistic gradient is the sigmoid of its score, times it; signs change no other bit."""
+        """Return ``-y x``: a logistic gradient is this times the sigmoid of its score; signs change no other bits."""
         if self._folded is None:
             self._folded = self.rows * -self.targets[:, None]
         return self._folded
 
     def _at_once(self, trials: int) -> int:
-        """Return how many rows are taken together."""
+        """Return the number of rows that are handled together."""
         return max(256, NUMBERS_AT_ONCE // trials)
 
     def _blocks(self, trials: int) -> "list[tuple[Tensor, Tensor]]":
@@ -128,7 +128,7 @@ class BoundedRecords:
         return [(self.rows[start : start + at_once], self.targets[start : start + at_once]) for start in starts]
 
     def _slopes(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Return the derivatives of losses by their scores."""
+        """Return the derivatives of losses with respect to their scores."""
         name, width = self.loss.name, self.loss.width or 1.0
         if name == "squared":
             return scores.sub_(targets).mul_(2)
@@ -156,8 +156,8 @@ class BoundedRecords:
 
 
 def shortened(rows: Tensor, row_norm: float) -> Tensor:
-    """Return rows, those that are longer scaled down to a norm; others stay as they are."""
-    # By the largest value first: squares of very large numbers are no numbers any more, and of very small ones are 0.
+    """Return rows, with longer ones scaled down to a norm; others are unchanged."""
+    # By the largest value first: squares of very large numbers overflow, and of very small ones are 0.
     largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=min(1.0, row_norm))
     norms = torch.linalg.vector_norm(rows / largest, dim=1, keepdim=True)
     longer = norms > row_norm / largest

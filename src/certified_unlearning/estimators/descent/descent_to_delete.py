@@ -17,19 +17,20 @@ from certified_unlearning.mechanisms.learners.history import History
 
 
 class _DescentToDelete(DescentClassifier):
-    """Logistic regression by gradient descent without noise; noise is added on what is published.
+    """Logistic regression by gradient descent without noise; noise is added to the published weights.
 
     Args:
-        sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps unlearn
+        sigma: Standard deviation of the published noise. None: the smallest at which ``steps`` steps unlearn
             ``records`` records in the first request.
-        steps: Steps of that request. Not together with ``sigma``. With neither, as many as it takes for what was
-            learned to fade by a factor ``e`` (with ``conditional``: the published noise too).
-        records: How many records ``steps`` steps shall be able to unlearn at once.
-        accountant: ``shifted``: tight distances, and any number of records at once; *with published state it compares
-            with a model that is published, noised and continued at the same times, and says nothing of one that is
-            retrained and noised once*. ``conditional``, with published state and its default: any number of
-            records, compared with retraining noised once. ``as published``: the theorems, stated for adding or
-            removing one record and applied to the adjacency unchanged; several records are unlearned one after another.
+        steps: Number of steps of that request. It cannot be combined with ``sigma``. With neither, as many steps as it
+            takes for what was learned (with ``conditional``, the published noise too) to fade by a factor ``e``.
+        records: Number of records that ``steps`` steps must be able to unlearn at once.
+        accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state it
+            compares with a model that is published, noised and continued at the same times; it says nothing about a
+            model that is retrained and noised once*. ``conditional``, the default with published state and only
+            available there, covers any number of records and compares with retraining noised once. ``as published``
+            applies the theorems, stated for adding or removing one record, to the adjacency unchanged; several records
+            are unlearned one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 
@@ -96,13 +97,26 @@ class _DescentToDelete(DescentClassifier):
 
 
 class SecretStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files.
+    """Descent-to-Delete that keeps the noiseless weights, which must stay secret in memory and in saved files.
 
-    Logistic regression by gradient descent without noise; noise is added on what is published (Neel, Roth,
+    Logistic regression by gradient descent without noise; noise is added to the published weights (Neel, Roth,
     Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.
 
-    Leave out ``random_state`` of a model that you publish: two models that were fitted with the same number have the
+    Do not set ``random_state`` of a model that you publish. Two models that were fitted with the same number have the
     same noise, and it cancels in their difference, which then shows the record in which their data differ.
+
+    See Also:
+        `PublishedStateDescentToDelete`: Keeps no secret state.
+        `LangevinLogisticRegression`: Adds noise in every step.
+
+    Examples:
+        >>> from certified_unlearning import SecretStateDescentToDelete
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = SecretStateDescentToDelete(epsilon=1, normalize=True).fit(X, y)
+        >>> len(model.unlearn([2, 17]).remaining_)
+        98
+        >>> model.certificate_.epsilon <= 1
+        True
     """
 
     _VARIANT = "secret-state"
@@ -110,13 +124,26 @@ class SecretStateDescentToDelete(_DescentToDelete):
 
 @dataclass(repr=False, eq=False)
 class PublishedStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps nothing but what it published, and goes on from there.
+    """Descent-to-Delete that keeps only the published weights and continues from them.
 
-    Logistic regression by gradient descent without noise; noise is added on what is published (Neel, Roth,
+    Logistic regression by gradient descent without noise; noise is added to the published weights (Neel, Roth,
     Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.
 
-    Leave out ``random_state`` of a model that you publish: two models that were fitted with the same number have the
+    Do not set ``random_state`` of a model that you publish. Two models that were fitted with the same number have the
     same noise, and it cancels in their difference, which then shows the record in which their data differ.
+
+    See Also:
+        `SecretStateDescentToDelete`: Keeps the weights without noise secret.
+        `LangevinLogisticRegression`: Adds noise in every step.
+
+    Examples:
+        >>> from certified_unlearning import PublishedStateDescentToDelete
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = PublishedStateDescentToDelete(epsilon=1, normalize=True).fit(X, y)
+        >>> len(model.unlearn([2, 17]).remaining_)
+        98
+        >>> model.certificate_.epsilon <= 1
+        True
     """
 
     _: KW_ONLY

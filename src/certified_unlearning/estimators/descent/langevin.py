@@ -20,25 +20,38 @@ from certified_unlearning.mechanisms.learners.minibatch import learner_of, plan_
 
 @dataclass(repr=False, eq=False)
 class LangevinLogisticRegression(LangevinModel, DescentClassifier):
-    """Logistic regression, binary or multinomial, that can unlearn records with an (epsilon, delta) certificate.
+    """Binary or multinomial logistic regression that can unlearn records with an (epsilon, delta) certificate.
 
-    It learns by noisy gradient descent and unlearns by going on with it on the records that are left (Chien, Wang,
-    Chen, Li, Langevin unlearning, NeurIPS 2024). The noise is planned before anything is learned; each `unlearn` plans
+    It learns by noisy gradient descent and unlearns by continuing the descent on the remaining records (Chien, Wang,
+    Chen, Li, Langevin unlearning, NeurIPS 2024). The noise is planned before anything is learned. Each `unlearn` plans
     its own number of steps, for any number of records.
 
-    The objective is scikit-learn's with the same ``C``, but that the intercept is in the regulariser, as in its solver
-    ``liblinear``. Its strong convexity is about ``1 / (C n)``: with a large ``C`` learning takes many steps and
-    unlearning much noise. ``C n`` of 30 to 100 is a good first choice.
+    The objective is that of scikit-learn with the same ``C``, except that the intercept is regularised, as in the
+    solver ``liblinear``. Its strong convexity is about ``1 / (C n)``: with a large ``C``, learning takes many steps and
+    unlearning needs much noise. ``C n`` of 30 to 100 is a good first choice.
 
-    With mini-batches removals work in place, so a copy must be a deep one.
+    With mini-batches, removals modify arrays in place, so a copy of the estimator must be a deep copy.
 
     Args:
-        batch_size: Records of a mini-batch: a step reads one batch, learning takes an epoch or a few, and unlearning
-            reads as many batches as it takes steps, whatever ``n`` is. ``"auto"``: mini-batches where there are enough
-            records for them to be cheaper at about equal accuracy, with steps half as long where batches can then be
-            less than half as large. None: every step uses all records. With mini-batches ``sigma=None`` without
-            ``steps`` is a noise that costs little accuracy, and the records of a request are where they were dealt: how
-            many steps it takes depends on that too, never on the data.
+        batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs;
+            unlearning reads as many batches as it takes steps, whatever ``n`` is. ``"auto"`` uses mini-batches where
+            there are enough records for them to be cheaper at about equal accuracy, and halves the step size where this
+            more than halves the batches. None: every step uses all records. With mini-batches, ``sigma=None`` without
+            ``steps`` selects a noise that costs little accuracy. The number of steps of a request then also depends on
+            where its records were dealt, never on the data.
+
+    See Also:
+        `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.
+        `LangevinRidge`: The same for regression.
+
+    Examples:
+        >>> from certified_unlearning import LangevinLogisticRegression
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = LangevinLogisticRegression(epsilon=1, normalize=True).fit(X, y)
+        >>> len(model.unlearn([2, 17]).remaining_)
+        98
+        >>> model.certificate_.epsilon <= 1
+        True
     """
 
     batch_size: int | Literal["auto"] | None = field(default="auto", kw_only=True)
@@ -59,7 +72,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         order = dealt_order(len(X), self._noise_key())
         labels = labels[order]
         rows = np.empty((len(X), plan.features), dtype=self._dtype)
-        # By pieces that stay in the processor's cache: what is read here and there is written at once.
+        # In pieces that fit in the processor's cache: scattered rows are read and written at once.
         for start in range(0, len(X), ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
             rows[some] = self._signed(self._rows(np.take(X, order[some], axis=0)), labels[some])
@@ -82,7 +95,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
                 "_weights": self._after_steps_on(store.rows, store.labels, history),
                 "_history": history,
                 "_class_sizes": self._class_sizes - self._class_sizes_of(labels),
-                # It may have been set after `fit`.
+                # The parameter may have been set after `fit`.
                 "_noise_source": self._noise_source if self.random_state is None else "seed",
             }
 
@@ -90,7 +103,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         return not self._class_sizes.all()
 
     def _others(self, records: int) -> tuple[Any, Any]:
-        """Return what stands in the dealt order in the places of removed records: nothing, or others."""
+        """Return what replaces removed records in the dealt order: zeros, or other records."""
         if self._learner.adjacency != "replace":
             return 0, 0
         rows, labels = self._replacements(records)
@@ -111,8 +124,8 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         return rows
 
     def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: History) -> NDArray[Any]:
-        """Return the weights after the last removal of a history, of rows in dealt order."""
-        # Where the kernel takes them without PyTorch: that one's code has long left the caches.
+        """Return the weights after the last removal of a history; rows are in dealt order."""
+        # The kernel takes them without PyTorch, whose code is no longer in the caches.
         if self.device != "cpu" and pick_device(self.device).type != "cpu":
             return self._after_steps(*self._placed(rows, labels), history)
         progress = shown_progress("unlearn", history[-1].steps)

@@ -1,4 +1,4 @@
-"""A model that learns by steps of descent and unlearns by going on with them; its certificate, its files."""
+"""Models that learn by steps of descent and unlearn by further steps; their certificates and files."""
 
 import sys
 from abc import abstractmethod
@@ -35,21 +35,22 @@ class DescentModel(LinearModel):
     """A linear model that learns by steps of descent and keeps its training records, so that it can unlearn some.
 
     Args:
-        epsilon: The target after every `unlearn`.
-        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
-            ``"1/n"``, as in the papers.
-        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma``. None: the least with
-            which ``steps`` steps unlearn ``records`` records.
-        steps: Steps that unlearning ``records`` records at once shall take. Not together with ``sigma``. With neither,
-            as many as it takes for what was learned to fade by a factor ``e``.
-        records: How many records ``steps`` steps shall be able to unlearn at once. Any number can be unlearned
-            later, by more steps or fewer.
+        epsilon: Target epsilon after every `unlearn`.
+        delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
+            ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
+        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma``. None: the smallest
+            scale at which ``steps`` steps unlearn ``records`` records.
+        steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. With
+            neither, as many steps as it takes for what was learned to fade by a factor ``e``.
+        records: Number of records that ``steps`` steps must be able to unlearn at once. Any number can be unlearned
+            later, by more or fewer steps.
         accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
-        adjacency: What retraining is compared with: on data where a removed record's loss is 0 (``zero-out``:
-            scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records), where another record
-            stands in its place (``replace``), or on the mean over the remaining records (``remove``).
-        device: ``auto``, ``cpu`` or ``cuda``.
-        dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
+        adjacency: The data of the retrained model that the guarantee compares with: a removed record's loss is 0
+            (``zero-out``: scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records), another
+            record takes its place (``replace``), or the mean is over the remaining records (``remove``).
+        device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
+        dtype: ``float32``, a preference: ``float64`` is used where rounding would cost more than a tenth of epsilon. Or
+            ``float64``.
     """
 
     epsilon: float = 1.0
@@ -70,22 +71,22 @@ class DescentModel(LinearModel):
 
     @abstractmethod
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
-        """Learn by ``_learner``: set ``_weights``."""
+        """Learn with ``_learner`` and set ``_weights``."""
 
     @abstractmethod
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
-        """Go on without ``records`` records to the rows that are left."""
+        """Unlearn ``records`` records by steps on the remaining rows."""
 
     @abstractmethod
     def _drawn_labels(self, generator: np.random.Generator, records: int) -> NDArray[Any]:
-        """Draw labels of records that stand for others, independently of the data."""
+        """Draw labels of replacement records, independently of the data."""
 
     @abstractmethod
     def _warn_if_slow(self, plan: Any, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` if learning will take long."""
 
     def _asked(self) -> dict[str, Any]:
-        """Return those parameters that planners of learners take."""
+        """Return the parameters that the learners' planners take."""
         names = ("epsilon", "delta", "sigma", "steps", "records", "accountant", "adjacency", "dtype")
         return {name: getattr(self, name) for name in names}
 
@@ -101,14 +102,14 @@ class DescentModel(LinearModel):
         self._store.keep(np.arange(len(rows)), rows, labels)
 
     def _begin(self, plan: Any) -> None:
-        """Start anew with what was planned."""
+        """Start anew with a plan."""
         self._learner = plan
         self._history: History = plan.history()
         self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
 
     @property
     def removals_(self) -> list[Removal]:
-        """What was unlearned: records and steps of each request."""
+        """Numbers of records and steps of each request so far."""
         return list(self._history)
 
     def _remove(self, named: NDArray[Any]) -> bool:
@@ -117,15 +118,15 @@ class DescentModel(LinearModel):
         return not self._class_sizes_of(self._store.labels).all()
 
     def _remove_by_steps(self, gone: Positions) -> None:
-        """Go on with descent on copies of the rows without some records."""
+        """Continue descent on copies of the rows without some records."""
         store = self._store_without(gone)
         self._unlearn(*self._tensors(store.rows, store.labels), records=len(gone))
         self._store = store
         if self.random_state is not None:
-            self._noise_source = "seed"  # It may have been set after `fit`.
+            self._noise_source = "seed"  # The parameter may have been set after `fit`.
 
     def _store_without(self, gone: Positions) -> RecordStore:
-        """Return copies of the records without some, or with others in their places, as the adjacency says."""
+        """Return copies of the records without some, or with others in their places, depending on the adjacency."""
         if self._learner.adjacency == "replace":
             return self._store.with_others(gone, *self._replacements(len(gone)))
         return self._store.compacted(gone)
@@ -139,7 +140,7 @@ class DescentModel(LinearModel):
         learner, noise = self._learner, str(self._noise_key())
         places = learner.places_of(self._store.known_places[gone])
         removal = learner.plan_removal(self._history, len(gone), places)
-        # With adjacency `replace`, the same others stand in both laws: the guarantee holds whatever they are.
+        # With adjacency `replace`, both laws have the same replacements: the guarantee holds for any.
         after = self._store_without(gone)
         whole, left = (self._as_tensors(each.rows, each.labels) for each in (self._store, after))
         keys = [[address(noise, name, trial) for trial in range(trials)] for name in ("learning", "removal", "again")]
@@ -201,12 +202,12 @@ class DescentModel(LinearModel):
         generator = randomness.generator(str(self._noise_key()), "replacements", self._store.left)
         features = unit(generator.standard_normal((records, self.n_features_in_)))
         labels = self._drawn_labels(generator, records)
-        # As the model sees features: ranges would clip these to one corner.
+        # As the model sees features, because ranges would clip raw ones to one corner.
         rows = self._rows(features) if self._scaling() is None else self._with_intercept(features)
         return rows, labels
 
     def _as_tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rows and labels, as the store keeps them, as the learner takes them."""
+        """Return the store's rows and labels in the form that the learner takes."""
         return self._tensors(rows, labels)
 
     def _tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -274,5 +275,5 @@ class DescentClassifier(DescentModel, NoisyClassifier):
 
 
 def shown_progress(name: str, steps: int) -> Progress | None:
-    """Return what prints how far a long run is: on a terminal only, for searches fit hundreds of models."""
+    """Return a progress display for long runs, on a terminal only, because searches fit hundreds of models."""
     return Progress(name, steps) if sys.stderr.isatty() else None

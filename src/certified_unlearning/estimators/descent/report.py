@@ -1,4 +1,4 @@
-"""What a report says of a model that learned by steps: its certificate in words, and what the next removal takes."""
+"""Reports on models that learned by steps: the certificate in words, and the cost of the next removal."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from certified_unlearning.text import noun_of, rounded_up
 
 
 def in_words(certificate: StepsCertificate, learner: Any, history: Sequence[Removal]) -> list[str]:
-    """Return what is guaranteed of a model now, and what the next removal takes."""
+    """Return what is guaranteed for a model now, and what the next removal takes."""
     removed = sum(removal.records for removal in history)
     lines = [
         f"Learned from {_of(learner.n, 'record')} in {_of(learner.learning_steps, 'step')}; {removed} removed since, "

@@ -18,35 +18,48 @@ from certified_unlearning.estimators.regressor import RidgeRegressor
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 SPREAD_EVENLY = 1 / math.sqrt(3)
-"""Standard deviation of targets that are spread evenly over [-1, 1]: of as much noise R^2 is lower by 1."""
+"""Standard deviation of targets spread evenly over [-1, 1]: as much noise lowers R^2 by 1."""
 
 STRONGEST = 1e9
-"""Largest ``alpha / n``."""
+"""The largest ``alpha / n``."""
 
 
 @dataclass(repr=False, eq=False)
 class LangevinRidge(LangevinModel, RidgeRegressor):
-    """Ridge regression by noisy projected gradient descent, which can unlearn with an (epsilon, delta) certificate.
+    """Ridge regression by noisy projected gradient descent that can unlearn with an (epsilon, delta) certificate.
 
-    It works as `LangevinLogisticRegression` does, with all records in every step, and is compared with the same thing:
-    *the same noisy algorithm on the data after the removals*. No secret state is kept. `CertifiedRidge` needs far less
-    noise for a promise of another kind, which says nothing towards the records that stay.
+    It works as `LangevinLogisticRegression` does, with all records in every step, and has the same comparator: *the
+    same noisy algorithm on the data after the removals*. It keeps no secret state. `CertifiedRidge` needs far less
+    noise, but its guarantee is of another kind: it does not protect the remaining records.
 
-    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept
-    is in the regulariser, which draws it to the middle of ``target_range``. Targets are clipped to that range and
-    mapped to [-1, 1]. With strong convexity ``m = alpha / n`` (half of it with an intercept) the minimiser's norm is
-    then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` where ``m`` is above 1: whatever the records are, it lies
-    in the ball of that radius, on which every step projects. A record's gradient, ``(x.w - y) x``, has no bound
-    elsewhere; in the ball it is at most ``R + 1``. So a weak regulariser costs noise twice: by what one record can do
-    to the minimiser, and by the size of the ball. ``alpha / n`` of 0.3 is a good first choice for some hundred records,
-    0.01 for some ten thousand; `fit` warns where there would be little but noise. ``alpha = 0``, linear regression, is
-    refused: then there is no ball.
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
+    intercept is regularised, which draws it to the middle of ``target_range``. Targets are clipped to that range and
+    mapped to [-1, 1]. The strong convexity is ``m = alpha / n`` (half of it with an intercept). The minimiser's norm is
+    then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So whatever the records are, the
+    minimiser lies in the ball of radius ``R``, and every step projects onto this ball. A record's gradient,
+    ``(x.w - y) x``, is unbounded outside the ball; inside it is at most ``R + 1``. A weak regulariser therefore costs
+    noise twice: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3 is a good first
+    choice for some hundred records, 0.01 for some ten thousand. `fit` warns if little but noise would remain.
+    ``alpha = 0``, linear regression, is refused because there is no ball.
 
     Args:
-        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma`` to the weights, of
-            targets in [-1, 1]. None: the least with which ``steps`` steps unlearn ``records`` records.
-        accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``. Each holds for projected
-            steps.
+        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma`` to the weights, for
+            targets in [-1, 1]. None: the smallest scale at which ``steps`` steps unlearn ``records`` records.
+        accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``. All three hold for
+            projected steps.
+
+    See Also:
+        `CertifiedRidge`: Needs far less noise, compares with an exact refit, and keeps a secret state.
+        `LangevinLogisticRegression`: The same for classes.
+
+    Examples:
+        >>> from certified_unlearning import LangevinRidge
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, [1.0, 4.0] * 50
+        >>> model = LangevinRidge(epsilon=1, alpha=30, target_range=(0, 5), normalize=True).fit(X, y)
+        >>> len(model.unlearn([2, 17]).remaining_)
+        98
+        >>> model.certificate_.epsilon <= 1
+        True
     """
 
     def _planned(self, n: int) -> LangevinLearner:

@@ -1,4 +1,4 @@
-"""Logistic and softmax regression by mini-batch descent that forgets, and takes records in, exactly."""
+"""Logistic and softmax regression by mini-batch descent that removes and inserts records exactly."""
 
 import copy
 import secrets
@@ -42,44 +42,58 @@ from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 @dataclass(repr=False, eq=False)
 class ExactLogisticRegression(LinearClassifier):
-    """Logistic regression that forgets exactly, and takes records in: epsilon is 0.
+    """Logistic regression that forgets exactly, with epsilon 0, and can take new records in.
 
-    It learns by mini-batch descent and keeps every step. A request looks at the steps whose batch it changes: each may
-    keep its direction, by a test that makes the laws equal, and from the first that may not on, the steps are taken
-    again. After any stream of deletions and insertions, model and state together have the law of the same algorithm,
-    run from nothing on the records that are there, with the constants of the first `fit`: the regulariser's strength
-    and the size of batches stay what they were then. It needs no regulariser, no bound on rows, no convexity; it does
+    It learns by mini-batch descent and keeps every step. A request examines the steps whose batch it changes. A test
+    that makes the laws equal decides whether a step may keep its direction; from the first one that may not, the steps
+    are taken again. After any stream of deletions and insertions, model and state together have the law of the same
+    algorithm run from scratch on the present records, with the constants of the first `fit`: the regulariser's strength
+    and the batch size stay what they were then. It needs no regulariser, no bound on rows and no convexity. It does
     need requests that were chosen without looking at the model, and a state that stays secret. Differences smaller than
-    the rounding of float64 are left out.
+    the rounding of float64 are ignored.
 
-    What it promises is about deletions only: nothing towards the records that stay. `LangevinLogisticRegression` has an
-    epsilon above 0, for models that were published, whose state need not be kept.
+    The guarantee covers deletions only: it does not protect the remaining records. `LangevinLogisticRegression` has an
+    epsilon above 0, for published models whose state need not be kept.
 
-    The objective is scikit-learn's with the same ``C`` for as many records as were fitted (see `LinearClassifier` on
-    the intercept), which so many steps do not minimise to the end. A failed or interrupted call leaves the estimator as
-    it was. Exactness speaks of one state only: overwrite the file of the state before when you save.
+    The objective is that of scikit-learn with the same ``C`` for as many records as were fitted (see `LinearClassifier`
+    on the intercept); the fixed number of steps does not minimise it fully. A failed or interrupted call leaves the
+    estimator as it was. Exactness covers one state only: overwrite the file of the previous state when you save.
 
     Args:
-        mechanism: How steps are made stable: ``noisy-sgd`` adds Gaussian noise to gradients, and
-            ``accelerated-noisy-sgd`` goes on from Nesterov's points; ``quantized-sgd`` rounds gradients to a grid with
-            a random offset; ``subsample-gd`` leaves them, and computes again whenever a record was used.
-        steps: How many, ``T``. They, and all that follows, stay as they are over all requests.
-        batch_size: Records of a step, ``m``, at least one fewer than there will ever be. ``auto``: 8, or a quarter of
-            the records if that is fewer.
-        step_size: ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
-        sigma: Standard deviation of the noise of a batch's mean gradient, in every coordinate, of noisy mechanisms.
-            The more, the fewer steps are taken again.
+        mechanism: How steps are made stable. ``noisy-sgd`` adds Gaussian noise to gradients; ``accelerated-noisy-sgd``
+            does the same at Nesterov's points. ``quantized-sgd`` rounds gradients to a grid with a random offset.
+            ``subsample-gd`` leaves gradients unchanged and computes again whenever a removed record was used.
+        steps: Number of steps, ``T``. It and all parameters below stay fixed over all requests.
+        batch_size: Number of records in a step, ``m``; at least one fewer than there will ever be. ``auto``: 8, or a
+            quarter of the records if that is fewer.
+        step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
+        sigma: Standard deviation, in every coordinate, of the noise on a batch's mean gradient, for noisy mechanisms.
+            With more noise, fewer steps are taken again.
         quantum: Spacing of the grid of ``quantized-sgd``.
-        radius: Models are projected on the ball of this radius; None: on none.
+        radius: Radius of the ball that models are projected onto; None: no projection.
         C: Inverse strength of the regulariser, as in scikit-learn.
         random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
             repeatable, but it is a secret: with it and the records anybody can compute the state. Two models that were
-            fitted with the same number have the same batches and noise, which cancels in their difference: that shows
-            the record in which their data differ, and nobody needs to know the number for it.
-        device: ``auto``, ``cpu`` or ``cuda``.
+            fitted with the same number have the same batches and noise. The noise cancels in their difference, which
+            then shows the record in which their data differ; this needs no knowledge of the number.
+        device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
-        classes_: The classes, sorted; records that are inserted have one of them.
+        classes_: The classes, sorted; inserted records have one of them.
+
+    See Also:
+        `CertifiedLogisticRegression`: Covers requests that depend on published models.
+
+    Examples:
+        >>> from certified_unlearning import ExactLogisticRegression
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = ExactLogisticRegression(steps=20, normalize=True).fit(X, y)
+        >>> model.insert([[0.1, 0.9]], ["no"])
+        array([100])
+        >>> len(model.unlearn([2, 17]).remaining_)
+        99
+        >>> model.certificate_.epsilon
+        0
     """
 
     mechanism: ExactMechanism = "noisy-sgd"
@@ -128,7 +142,7 @@ class ExactLogisticRegression(LinearClassifier):
         self._publish(state, counts, self._store, [])
 
     def _records_of(self, rows: torch.Tensor, labels: torch.Tensor, strong_convexity: float) -> LinearRecords:
-        """Return records as engines take them."""
+        """Return records in the form that engines take."""
         return LinearRecords(
             rows, labels, loss=self._loss, classes=len(self.classes_), strong_convexity=strong_convexity
         )
@@ -138,18 +152,18 @@ class ExactLogisticRegression(LinearClassifier):
         return "logistic" if len(self.classes_) == 2 else "softmax"
 
     def insert(self, X: Any, y: Any) -> NDArray[np.int64]:
-        """Take records in, in one request.
+        """Insert records, in one request.
 
         Args:
             X: Features, shape ``(records, features)``.
             y: Their classes, among `classes_`.
 
         Returns:
-            Their positions, by which `unlearn` names them: they count on where those of the fitted ``X`` end. Labels of
-            a data frame's index name them too, if the fitted frame had labels that do more than number its rows.
+            Their positions, by which `unlearn` names them; they continue those of the fitted ``X``. Labels of a data
+            frame's index name them too, if the fitted frame's labels do more than number its rows.
 
         Raises:
-            DataError: A row is longer than 1, a class is not known, or the estimator was saved without its records.
+            DataError: A row's norm is above 1, a class is not known, or the estimator was saved without its records.
         """
         self._require_records()
         self._erase()
@@ -181,17 +195,17 @@ class ExactLogisticRegression(LinearClassifier):
         return positions
 
     def check(self) -> None:
-        """Compute every step that is kept from the one before, and compare: the whole state, as nobody else can.
+        """Recompute every kept step from the previous one and compare; only the owner of the state can do this.
 
         Raises:
-            DataError: A step is not what follows from the records and the step before.
+            DataError: A step does not follow from the records and the previous step.
         """
         self._require_records()
         ExactDescent(self._state.settings, self._records).check(self._state)
 
     @property
     def certificate_(self) -> ExactCertificate:
-        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
+        """The certificate of the current model; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
         settings: dict[str, Any] = self._kept
         return ExactCertificate.of(
@@ -223,7 +237,7 @@ class ExactLogisticRegression(LinearClassifier):
         if training_data:
             header["seed"] = f"{self._seed:x}"
             arrays |= {"rows": _array(self._records.rows), "labels": _array(self._records.labels)}
-            # What follows from these is computed anew when read: its last bits would tell which steps were edited.
+            # What follows from these is recomputed on reading: its last bits would tell which steps were edited.
             arrays |= {f"state/{name}": _array(each) for name, each in self._state.least_tensors().items()}
         return header, arrays
 
@@ -244,7 +258,7 @@ class ExactLogisticRegression(LinearClassifier):
         self._scaled_by = self._scaling_parameters()
         labels = tensors["labels"]
         if len(self.classes_) == 2:
-            # An erased record has no label; it never counts, and any will do.
+            # An erased record has no label. Any value will do, because it is never used.
             labels = torch.where(labels == 0, 1, labels)
         self._records = self._records_of(tensors["rows"], labels, self._kept["strong_convexity"])
         kept = {name.removeprefix("state/"): each for name, each in tensors.items() if name.startswith("state/")}
@@ -257,7 +271,7 @@ class ExactLogisticRegression(LinearClassifier):
         self._store.keep(places)
 
     def _scaling_parameters(self) -> dict[str, Any]:
-        """Return what rows are made by, as JSON has it."""
+        """Return the parameters that rows are made with, as JSON values."""
         names = ("normalize", "feature_ranges", "data_norm", "fit_intercept")
         known = self._parameters(secrets_too=False) if self.feature_ranges is not None else self.get_params(deep=False)
         return {name: known[name] for name in names}
@@ -275,7 +289,7 @@ class ExactLogisticRegression(LinearClassifier):
         return bool(((lost > 0) & (left == 0)).any())
 
     def _edit(self, deleted: list[int], inserted: list[int], store: RecordStore) -> None:
-        """Carry out a request on a copy of the state, and put it in the place of the state at once."""
+        """Carry out a request on a copy of the state, then replace the state in one assignment."""
         counts = {
             "n_learned": self._counts["n_learned"],
             "deleted": self._counts["deleted"] + len(deleted),
@@ -283,21 +297,21 @@ class ExactLogisticRegression(LinearClassifier):
             "requests": self._counts["requests"] + 1,
         }
         state, device = copy.deepcopy(self._state), self._records.rows.device
-        # In the order of a file, so that a request ends alike whether a file was read before it or not.
+        # In the order of a file, so that a request ends the same way whether or not a file was read before it.
         state.alive = Alive(state.alive.ids.sort().values, next_id=state.alive.next_id)
-        # The seed was drawn before the request: one that is interrupted and made again ends alike, for otherwise
-        # interruptions, which meet long requests more often, would change the law.
+        # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
+        # interruptions, which hit long requests more often, would change the law.
         ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
         self._publish(state, counts, store, deleted)
 
     def _erase(self) -> None:
-        """Overwrite rows of removed records: at once, or after an interruption before anything else is done."""
+        """Overwrite rows of removed records: at once, or after an interruption before anything else."""
         if self._unerased:
             self._records.erase(torch.tensor(self._unerased, device=self._records.rows.device))
             self._unerased = []
 
     def _publish(self, state: Trajectory[Any], counts: dict[str, int], store: RecordStore, deleted: list[int]) -> None:
-        """Put a state, its model and the seed of the next request in place, all at once."""
+        """Set a state, its model and the seed of the next request, all at once."""
         model = state.model()[0].cpu().numpy()
         if not np.isfinite(model).all():
             raise DataError(f"learning diverged with step_size = {state.settings.step_size:g}; a smaller one may do")
@@ -314,7 +328,7 @@ class ExactLogisticRegression(LinearClassifier):
             _seed=self._next_seed(counts["requests"] + 1),
             _store=store,
             _unerased=deleted,
-            # It may have been set after `fit`.
+            # The parameter may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
         )
 
@@ -322,10 +336,10 @@ class ExactLogisticRegression(LinearClassifier):
         """Return the seed of learning, or of a request counted from 1."""
         if self.random_state is None:
             return secrets.randbits(128)
-        # A number gives the same key every time.
+        # A number as ``random_state`` gives the same key every time.
         return address(str(self._noise_key()), "request", request)
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    """Return a tensor as safetensors takes it."""
+    """Return a tensor as an array for safetensors."""
     return tensor.cpu().numpy()

@@ -1,10 +1,11 @@
-"""A small network that says which of its predictions no removal changes, and forgets for free while that lasts."""
+"""A small network that certifies which predictions no removal changes, and forgets for free while its budget lasts."""
 
+import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,10 +15,20 @@ from certified_unlearning.accounting.core.checks import require_count, require_c
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.abstract_training.poisoning import Poisoning
 from certified_unlearning.engine.devices import device_of_loaded, pick_device
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.classifier import Classifier
+from certified_unlearning.estimators.estimator import without_sample_weight
+from certified_unlearning.estimators.refit.public import (
+    PublicRows,
+    checked_features,
+    checked_length,
+    class_numbers,
+    require_both,
+    require_private,
+)
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_sgd.learned import LINES, Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network
@@ -27,44 +38,57 @@ from certified_unlearning.vocabulary import Clipping
 
 @dataclass(repr=False, eq=False)
 class CertifiedMLPClassifier(Classifier):
-    """A network with ReLU whose predictions are certified: retraining without some records would not change them.
+    """A ReLU network that certifies which predictions retraining without some records would not change.
 
-    Training carries, for each budget ``k``, a box of all parameters that the same training could have reached without
+    For each budget ``k``, training carries a box of all parameters that the same training could have reached without
     any ``k`` records of each batch. A label that is constant over the box needs no unlearning. So `unlearn` is free
     while the budget lasts: it forgets the records, and from then on `predict` answers from the old parameters only what
-    is certified. The first input that is not has the network trained anew on the records that are left, in the same
-    batches; a request beyond the budget does so at once. Either way **every label that `predict` returns is the one
-    that the retrained network gives**. The parameters themselves were learned with the removed records until then: they
+    is certified. The first input that is not certified makes the network train anew on the remaining records, in the
+    same batches; a request beyond the budget does so at once. Either way **every label that `predict` returns is the
+    one that the retrained network gives**. Until then the parameters are those learned with the removed records: they
     must stay secret, and `save` without training data trains anew first.
 
-    What is certified is the label of an input, not its probability, and a share of the inputs, not all: few, large
-    batches, few epochs and small networks certify most. Whether an input is certified depends on the records, so that
-    answering certified ones only is not differentially private.
+    Only the label of an input is certified, not its probability, and only for some inputs. Few, large batches, few
+    epochs and small networks certify most. Whether an input is certified depends on the records, so answering only
+    certified inputs is not differentially private.
 
     Nothing is scaled by the records: give features of about the size 1, or public numbers to scale by. An estimator
-    must not be used by several threads at once: `predict` may train.
+    must not be used by several threads at once, because `predict` may train.
 
     Args:
-        hidden_layer_sizes: Units of each hidden layer; none for (multinomial) logistic regression.
-        budgets: ``k`` of each box, whole numbers in rising order: how many records of a batch may leave for free.
-        changes: ``removals``, or ``additions and removals``, whose boxes cover that others came as well; it needs
-            clipping, and certifies less.
-        epochs: Passes over the batches.
-        batch_size: Records of a batch; ``auto``: all. Records that fill no batch are not learned from.
-        step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
-        decay: ``eta``.
-        clipping: Of each record's gradient: ``clamp`` entry by entry, ``l2`` to a norm, ``none``.
-        bound: To which; None without clipping.
-        weight_decay: Decoupled: parameters shrink by ``alpha_n weight_decay`` in every update.
-        momentum: Of the velocity.
+        hidden_layer_sizes: Number of units of each hidden layer; none for (multinomial) logistic regression.
+        budgets: The ``k`` of each box, whole numbers in rising order: the number of records of a batch that may leave
+            for free.
+        changes: ``removals``; or ``additions and removals``, whose boxes also cover added records, need clipping, and
+            certify less.
+        epochs: Number of passes over the batches.
+        batch_size: Number of records in a batch; ``auto``: all. Records that do not fill a batch are not learned from.
+        step_size: ``alpha``; update ``n``, counted from 0, has step size ``alpha / (1 + decay n)``.
+        decay: Decay ``eta`` of the step size.
+        clipping: How each record's gradient is clipped: ``clamp`` entry by entry, ``l2`` to a norm, ``none``.
+        bound: Bound to clip to; None without clipping.
+        weight_decay: Decoupled weight decay: parameters shrink by ``alpha_n weight_decay`` in every update.
+        momentum: Momentum of the velocity.
         normalize: Whether every row is divided by its own norm.
-        random_state: Of the start and of the batches; None: from the operating system. Two networks that were fitted
-            with the same number share both, and no noise hides anything: the difference of their parameters shows the
-            record in which their data differ.
-        device: ``auto``, ``cpu`` or ``cuda``.
+        random_state: Seed of the initial parameters and of the batches; None: from the operating system. Two networks
+            that were fitted with the same number share both, and no noise hides anything: the difference of their
+            parameters shows the record in which their data differ.
+        device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
-        trainings_: How often the network was trained since `fit`, which is the first time.
+        trainings_: Number of trainings since `fit`, which counts as the first.
+
+    See Also:
+        `certified_unlearning.estimators.network.releases.PrivateLabels`: Publishes labels with differential privacy.
+
+    Examples:
+        >>> from certified_unlearning import CertifiedMLPClassifier
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = CertifiedMLPClassifier(budgets=(1, 2), epochs=2, random_state=0).fit(X, y)
+        >>> model.unlearn([2]).budget_left_
+        1
+        >>> model.predict([[0.0, 1.0]]).tolist()
+        ['no']
     """
 
     hidden_layer_sizes: Sequence[int] = (16,)
@@ -81,11 +105,57 @@ class CertifiedMLPClassifier(Classifier):
     momentum: float = 0.0
     device: str = "cpu"
 
-    def _planned(self, n: int) -> CertifiedSgd:
-        """Return how to train on ``n`` records.
+    @without_sample_weight
+    def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
+        """Learn from records, and from public rows beside them.
+
+        There is no ``sample_weight``: a weight would change how much a record can move the network.
+
+        Public rows are learned from as records are, and stay in every batch that they were drawn into: no request can
+        name one, and boxes cover no data set without it, so that more predictions are certified. They are scaled by the
+        parameters as records are, and change neither the scaling nor the list of classes.
+
+        Args:
+            X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix, whose
+                rows become dense.
+            y: Their classes, of any type.
+            public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
+                A private record among them is promised nothing.
+            public_y: Their classes, each of which a record has.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            ParameterError: A parameter makes no sense.
+            DataError: There are too few classes or records; or public rows have other columns or another class than
+                records, or only one of the two is sparse.
+            ParameterError: A parameter is not what it may be, or ``public_X`` was given without ``public_y``.
+            AssumptionError: A batch or a budget does not fit the number of records.
+            IntervalError: Bounds overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
+        """
+        with self._all_or_nothing():
+            require_both(public_X, public_y)
+            self._given_public = None if public_X is None else (public_X, public_y)
+            super().fit(X, y)
+            del self._given_public
+        return self
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        features, labels = super()._validated(X, y)
+        self._public_records = 0
+        if self._given_public is None:
+            return features, labels
+        public_X, public_y = self._given_public
+        own = self._in_form(checked_features(public_X, X, features=self.n_features_in_))
+        public = PublicRows(own, class_numbers(checked_length(public_y, own.shape[0]), self.classes_))
+        self._public_records = public.count
+        return public.after(features, labels)
+
+    def _planned(self, n: int) -> CertifiedSgd:
+        """Return how to train on ``n`` records, public ones included.
+
+        Raises:
+            ParameterError: A parameter is invalid.
         """
         hidden, budgets = _whole(self.hidden_layer_sizes), _whole(self.budgets)
         for place, units in enumerate(hidden):
@@ -115,7 +185,8 @@ class CertifiedMLPClassifier(Classifier):
 
     def _learn_from(self, plan: CertifiedSgd, X: NDArray[Any], labels: NDArray[Any]) -> None:
         device = pick_device(self.device)
-        self._store.keep(np.arange(len(X)), self._inputs(X, device), torch.as_tensor(labels, device=device))
+        private = np.arange(len(X) - self._public_records)
+        self._store.keep(private, self._inputs(X, device), torch.as_tensor(labels, device=device))
         self._settings, self._n = plan, len(X)
         generator = torch.Generator().manual_seed(self._noise_key() % 2**63)
         self._places = plan.places(len(X), generator).to(device)
@@ -125,9 +196,9 @@ class CertifiedMLPClassifier(Classifier):
         self._train()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each record, shape ``(records,)``: that of the network trained on the records left.
+        """Return the label of each record, shape ``(records,)``, by the network trained on the remaining records.
 
-        After removals that were free, a record whose label they could have changed has the network trained anew first.
+        After free removals, a record whose label they could have changed makes the network train anew first.
         """
         rows = self._asked(X)
         if self._pending and not bool(self._certified(rows, 0).all()):
@@ -137,7 +208,7 @@ class CertifiedMLPClassifier(Classifier):
     def decision_function(self, X: Any) -> Array:
         """Return logits: shape ``(records,)`` for two classes, else ``(records, classes)``.
 
-        No certificate covers numbers: after removals that were free the network is trained anew first.
+        No certificate covers scores, so after free removals the network is trained anew first.
         """
         rows = self._asked(X)
         self._settle()
@@ -145,30 +216,62 @@ class CertifiedMLPClassifier(Classifier):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def certify(self, X: Any, k: int = 1) -> NDArray[np.bool_]:
-        """Return for each record whether ``k`` more removals from every batch leave its label as `predict` says it.
+        """Return for each record whether ``k`` more removals from every batch leave its predicted label unchanged.
 
         Args:
             X: Features, shape ``(records, features)``.
-            k: At least 0. Removals since the last training count besides.
+            k: Number of further removals, at least 0. Removals since the last training count in addition.
 
         Raises:
-            ParameterError: No budget covers so many.
+            ParameterError: No budget covers this many.
         """
         require_count(least=0, k=k)
         rows = self._asked(X)
         return self._certified(rows, int(k)).cpu().numpy()
 
     def certified_radius(self, X: Any) -> NDArray[np.int64]:
-        """Return for each record how many more removals from every batch surely leave its label, by the budgets.
+        """Return for each record how many more removals from every batch certainly leave its label, by the budgets.
 
-        It is 0 where nothing is certified; the true number may be larger.
+        The number is 0 where nothing is certified; the true one may be larger.
         """
         radii = self._learned_radii(self._asked(X)) - self._spent()
         return np.maximum(radii, 0)
 
+    def certify_poisoned(
+        self, X: Any, *, moved: int = 0, by: float = 0.0, relabelled: int = 0, to: Any = None, together: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return for each record whether its label is the same however some training records are poisoned.
+
+        The network is trained again, with a box that covers the poisoning, on the records that are left. Removals and
+        additions of records are not covered at the same time: the budgets cover those, without poisoning.
+
+        Args:
+            X: Features, shape ``(records, features)``; they are not poisoned.
+            moved: Number of records of every batch whose inputs are moved, public rows included.
+            by: How far, in every number that the network sees: after scaling by ``feature_ranges``, ``data_norm`` or
+                ``normalize``.
+            relabelled: Number of records of every batch whose classes are changed.
+            to: The only class that they are changed to; None for any.
+            together: Whether these are the same records; otherwise others may be relabelled than moved.
+
+        Raises:
+            ParameterError: ``to`` is no class.
+            DataError: The estimator was saved without its training data.
+            IntervalError: Bounds overflow.
+        """
+        rows = self._asked(X)
+        settings, _ = self._current()
+        if to is not None and to not in self.classes_:
+            raise ParameterError(f"to must be one of the classes {self.classes_.tolist()}, got {to!r}")
+        number = None if to is None else int(np.searchsorted(self.classes_, to))
+        poisoning = Poisoning(moved, by, relabelled, together, number)
+        store = self._store
+        found = settings.learn_poisoned(store.rows, store.labels, self._places, self._start, self._present, poisoning)
+        return found.certified(rows)[0].cpu().numpy()
+
     @property
     def budget_left_(self) -> int:
-        """How many more records may leave for free, whatever batch they are in; some batches may have more left."""
+        """Number of further records that may leave for free, from any batch; some batches may allow more."""
         self._require_records()
         return self._learned.budgets[-1] - self._spent()
 
@@ -180,7 +283,7 @@ class CertifiedMLPClassifier(Classifier):
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Their true classes, if they are known: then bounds of accuracy are stated.
+            y: Their true classes, if known; bounds of accuracy are then stated.
         """
         rows = self._asked(X)
         settings, learned = self._current()
@@ -200,15 +303,16 @@ class CertifiedMLPClassifier(Classifier):
             learned,
             rows,
             n=self._store.left,
+            public_records=self._public_records,
             batches=len(self._places),
             classes=[str(each) for each in self.classes_],
             labels=labels,
         )
 
     def check(self) -> None:
-        """Train again on the records, and compare parameters and boxes with those that are there.
+        """Train again on the records, and compare parameters and boxes with the stored ones.
 
-        After removals that were free there is nothing to compare with: the records are gone.
+        After free removals there is nothing to compare with: the records are gone.
 
         Raises:
             DataError: They differ, or removals came since the last training.
@@ -218,7 +322,7 @@ class CertifiedMLPClassifier(Classifier):
             raise DataError("records were removed since the last training, so that it cannot be repeated")
         found = self._learn(self._learned.budgets).tensors
         for name, kept in self._learned.tensors.items():
-            # A file of before there were lines has none, and certifies without.
+            # Files written before lines existed have none, and certify without them.
             if name not in found or not torch.allclose(found[name], kept, rtol=1e-9, atol=1e-12):
                 what = "lines of the last update" if name.startswith(LINES) else "parameters or boxes"
                 raise DataError(f"training again on the records gives other {what} than those kept")
@@ -227,7 +331,7 @@ class CertifiedMLPClassifier(Classifier):
         """Return in words what was removed, what is guaranteed, and what is not.
 
         Args:
-            X: Records whose predictions to count certified ones among; None for none.
+            X: Records among whose predictions to count certified ones; None: nothing is counted.
         """
         self._require_fitted()
         done, learned = self._forgotten, self._learned
@@ -251,9 +355,14 @@ class CertifiedMLPClassifier(Classifier):
         )
 
     def _certified_in_words(self, learned: Learned, X: Any) -> list[str]:
-        """Return what a report says of certified labels, and of how many of some records have one."""
+        """Return the report's lines on certified labels, and on how many of some records have one."""
         spent = self._spent()
-        lines = [
+        lines = []
+        if self._public_records:
+            lines.append(
+                f"Learned from {counted(self._public_records, 'public row')} besides, which cannot be removed."
+            )
+        lines += [
             f"Certified labels are those of a network trained without them, and without any k more of each batch; "
             f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
             f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
@@ -288,6 +397,7 @@ class CertifiedMLPClassifier(Classifier):
             "budgets": self._learned.budgets,
             "smallest_batch": self._learned.smallest_batch,
             "n": self._n,
+            "public_records": self._public_records,
             "forgotten": self._forgotten,
             "trainings": self.trainings_,
             "pending": self._pending,
@@ -313,7 +423,8 @@ class CertifiedMLPClassifier(Classifier):
         device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}
         self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
-        self._n = header["n"]
+        # Files of before there were public rows do not say.
+        self._n, self._public_records = header["n"], header.get("public_records", 0)
         self._settings = self._planned(self._n)
         network, bounding = self._settings.network, self._settings.bounding
         places = range(len(network.shapes))
@@ -324,39 +435,64 @@ class CertifiedMLPClassifier(Classifier):
             self._learned = Learned(network, bounding, parameters, box, **of_budgets)
             return
         self._learned = Learned.of(tensors, network, bounding, **of_budgets)
-        self._store.keep(np.where(arrays["present"], np.arange(self._n), -1), tensors["rows"], tensors["labels"])
+        private = self._n - self._public_records
+        self._store.keep(np.where(arrays["present"], np.arange(private), -1), tensors["rows"], tensors["labels"])
         self._start = tuple(tensors[f"start/{place}"] for place in places)
         self._places, self._learned_from = tensors["places"], tensors["learned_from"]
 
     @property
     def _present(self) -> torch.Tensor:
-        """Which of the fitted records are left."""
-        return torch.as_tensor(~self._store.removed, device=self._places.device)
+        """Which of the fitted records are left; public ones stand after all others, and stay."""
+        left = torch.ones(self._n, dtype=torch.bool)
+        left[: self._n - self._public_records] = torch.as_tensor(~self._store.removed)
+        return left.to(self._places.device)
+
+    @property
+    def _public(self) -> torch.Tensor | None:
+        """Which of the fitted records are public; None for none."""
+        if not self._public_records:
+            return None
+        return torch.arange(self._n, device=self._places.device) >= self._n - self._public_records
 
     def _learn(self, budgets: Sequence[int]) -> Learned:
         store = self._store
-        return self._settings.learn(store.rows, store.labels, self._places, self._start, self._present, budgets)
+        return self._settings.learn(
+            store.rows, store.labels, self._places, self._start, self._present, budgets, self._public
+        )
 
     def _train(self) -> None:
-        """Train on the records that are there; again with those budgets that are below the smallest batch by now.
+        """Train on the present records; when training again, with the budgets that are still below the smallest batch.
 
         Where none is, because a batch has one record left, the only budget is 0: nothing is certified, and every
-        request has the network trained anew.
+        request makes the network train anew.
         """
         budgets = _whole(self.budgets)
         if self.trainings_ and self._settings.neighbourhood.changes == "removals":
-            smallest = int(self._present[self._places].sum(dim=1).min())
+            smallest = self._smallest_that_may_be_emptied()
             budgets = [each for each in budgets if each < smallest] or [0]
         self._learned = self._learn(budgets)
         self._learned_from = self._present
         self._pending = 0
         self.trainings_ += 1
 
+    def _smallest_that_may_be_emptied(self) -> float:
+        """Return how many records the smallest batch without a public row has left; infinite where all have one."""
+        left, public = self._present[self._places].sum(dim=1), self._public
+        if public is not None:
+            left = left[~public[self._places].any(dim=1)]
+        return int(left.min()) if len(left) else math.inf
+
     def _current(self) -> tuple[CertifiedSgd, Learned]:
-        """Return how the network was trained, and what it learned from the records that are left."""
+        """Return how the network was trained, and what it learned from the remaining records."""
         self._require_records()
         self._settle()
         return self._settings, self._learned
+
+    def _learned_records(self) -> tuple[NDArray[np.int64], torch.Tensor]:
+        """Return positions and rows of the records that are left and lie in a batch, public ones excepted."""
+        places = self._places.flatten().sort().values
+        private = places[(places < self._n - self._public_records) & self._present[places]]
+        return private.cpu().numpy(), self._store.rows[private]
 
     def _settle(self) -> None:
         """Train anew if records were removed since the last training."""
@@ -365,6 +501,7 @@ class CertifiedMLPClassifier(Classifier):
                 self._train()
 
     def _remove(self, named: NDArray[Any]) -> bool:
+        require_private(named, records=self._n - self._public_records, public_rows=self._public_records)
         gone = self._store.removable(named)
         lost = {*self._store.labels[gone].tolist()}
         with self._all_or_nothing():
@@ -384,17 +521,17 @@ class CertifiedMLPClassifier(Classifier):
                 "requests": self._forgotten["requests"] + 1,
                 "free": self._forgotten["free"] + free,
             }
-        return not lost <= {*self._store.labels[self._store.remaining].tolist()}
+        return not lost <= {*self._store.labels[self._present.to(self._store.labels.device)].tolist()}
 
     def _spent(self) -> int:
-        """Return how many records the batch that lost most has lost since the last training."""
+        """Return the largest number of records that a batch has lost since the last training."""
         if not self._pending:
             return 0
         gone = self._learned_from & ~self._present
         return int(gone[self._places].sum(dim=1).max())
 
     def _certified(self, rows: torch.Tensor, k: int) -> torch.Tensor:
-        """Return which labels hold for what is spent and ``k`` more; all, for none."""
+        """Return which labels hold for the removals so far and ``k`` more; all labels if there are none of either."""
         needed = self._spent() + k
         if not needed:
             return torch.ones(len(rows), dtype=torch.bool, device=rows.device)
@@ -416,7 +553,7 @@ class CertifiedMLPClassifier(Classifier):
         return self._inputs(self._checked(X), self._learned.parameters[0].device)
 
     def _inputs(self, features: NDArray[Any], device: torch.device) -> torch.Tensor:
-        # A copy in any case: what the caller does to X later must not reach the training records.
+        # Always a copy: later changes to the caller's X must not reach the training records.
         return torch.tensor(self._seen(features.astype(np.float64)), device=device)
 
     def _noise_key(self) -> int:
@@ -424,7 +561,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return a number, or several, as a list; what is neither, as its only member, for a check to refuse."""
+    """Return a number, or several, as a list; anything else as its only member, for a check to refuse."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]

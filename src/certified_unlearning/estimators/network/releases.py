@@ -1,4 +1,4 @@
-"""Labels of a `CertifiedMLPClassifier` with differential privacy."""
+"""Labels of a `CertifiedMLPClassifier`, and the share of them that is certified, with differential privacy."""
 
 from typing import Any
 
@@ -8,26 +8,28 @@ from numpy.typing import NDArray
 from certified_unlearning.accounting.private.stable_labels import LabelRule
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
-from certified_unlearning.mechanisms.certified_sgd.releases import LabelRelease
+from certified_unlearning.mechanisms.certified_sgd.releases import LabelRelease, ShareRelease, share_release
 from certified_unlearning.vocabulary import Relation
 
 
 class PrivateLabels:
     """Publishes labels of a fitted network, each with (epsilon, delta)-differential privacy, until none is left.
 
-    The network is trained anew first if records were removed since the last training. What is removed later is not
-    followed: make another one then, whose epsilon and delta add to those spent here.
+    The network is trained anew first if records were removed since the last training. Later removals are not taken into
+    account: create a new object then, whose epsilon and delta add to those spent here.
 
     Args:
-        model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        rule: ``cauchy`` or ``laplace``, for two classes: the label or the other one; ``stable``: the label, or None.
-        epsilon: Of one label.
-        delta: Of one label; 0 for ``cauchy``.
-        relation: When data sets are neighbours: one record of one batch replaced, or added or removed.
-        queries: How many labels may be published.
+        model: A model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
+        rule: ``cauchy`` or ``laplace``, for two classes: returns the label or the other one. ``stable``: returns the
+            label or None.
+        epsilon: Privacy loss of one label.
+        delta: Failure probability of the guarantee for one label; 0 for ``cauchy``.
+        relation: Neighbouring relation: one record of one batch is replaced, or added or removed.
+        queries: Number of labels that may be published.
 
     Attributes:
-        release: What draws; it knows what was spent, what the guarantee rests on, and what it does not promise.
+        release: The object that draws labels; it knows what was spent, the guarantee's assumptions, and what is not
+            guaranteed.
     """
 
     def __init__(
@@ -53,9 +55,9 @@ class PrivateLabels:
         return self.release.spent
 
     def certificate(self) -> PrivateLabelsCertificate:
-        """Return the certificate of all labels that may be published here, asked for or not.
+        """Return the certificate of all labels that may be published here, whether or not they were requested.
 
-        `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. It is no secret.
+        `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. The file is not secret.
         """
         release = self.release
         return PrivateLabelsCertificate.made(
@@ -70,12 +72,44 @@ class PrivateLabels:
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Publish the label of each record, with None where it is withheld; the same record asked again costs again.
+        """Publish the label of each record, with None where it is withheld; repeating a record costs again.
 
         Raises:
-            ParameterError: They are more than the queries that are left.
+            ParameterError: There are more records than queries left.
         """
         drawn = self.release.labels(self._model._asked(X))
         if self.release.rule == "stable":
             return np.array([None if each is None else self._classes[each] for each in drawn], dtype=object)
         return self._classes[np.asarray(drawn, dtype=np.int64)]
+
+
+def publish_mean_share(
+    model: CertifiedMLPClassifier,
+    X: Any = None,
+    *,
+    epsilon: float,
+    delta: float,
+    relation: Relation = "replace-one",
+) -> ShareRelease:
+    """Publish the mean certified share of a fitted network's predictions, with differential privacy by Gaussian noise.
+
+    It is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``, and so the mean radius
+    over ``K``. One record of one batch moves it by at most ``1 / K``, whatever the inputs are, which is what the noise
+    is calibrated to, exactly. Every call publishes another number, whose epsilon and delta add up. What the records
+    hold besides, no noise hides: parameters, boxes and radii stay secret.
+
+    Args:
+        model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
+        X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the records themselves that are
+            left in batches; then one record moves the share by a bit more, ``(n - 1 + K) / (n K)``.
+        epsilon: Epsilon of this number.
+        delta: Delta of this number.
+        relation: When data sets are neighbours: one record of one batch replaced, or added or removed; of the records
+            themselves ``replace-one``.
+
+    Raises:
+        AssumptionError: Radii are none of this relation.
+    """
+    settings, learned = model._current()
+    rows = model._learned_records()[1] if X is None else model._asked(X)
+    return share_release(settings, learned, rows, own=X is None, epsilon=epsilon, delta=delta, relation=relation)

@@ -15,28 +15,41 @@ from certified_unlearning.estimators.private.model import PrivateModel
 
 @dataclass(repr=False, eq=False)
 class PrivateLogisticRegression(PrivateModel, LinearClassifier):
-    """Logistic regression of two classes that is differentially private: every record is hidden from the start.
+    """Differentially private logistic regression of two classes: every record is hidden from the start.
 
-    Where the other estimators promise something of removed records, this one promises it of all, before anybody asks:
-    the model's law hardly changes when one record is replaced by any other. So a deletion needs no work. `unlearn`
-    notes it and changes nothing; what the unchanged model is worth then, against one learned with the deleted records
-    replaced, is `epsilon_after`, which grows with their number. `deletions_within` says how many it covers. Where
-    that is too few, learn anew or use another estimator.
+    The other estimators protect removed records. This one protects all records, before anybody asks: the model's law
+    hardly changes when one record is replaced by any other. So a deletion needs no work: `unlearn` records it and
+    changes nothing. `epsilon_after` is the guarantee of the unchanged model against one learned with the deleted
+    records replaced; it grows with their number. `deletions_within` says how many deletions a given epsilon covers.
+    Where that is too few, learn anew or use another estimator.
 
-    ``output-perturbation`` publishes a regularised minimiser with noise; how much there is does not depend on the
-    number of features, but the error it makes does not shrink as fast with more records as that of
-    ``noisy-gradient-descent``, which takes all records in every step and suits few features. ``embedding`` does that on
-    rows of few random columns, for many features.
+    ``output-perturbation`` publishes a regularised minimiser with noise. The amount of noise does not depend on the
+    number of features, but its error shrinks more slowly with the number of records than that of
+    ``noisy-gradient-descent``, which takes all records in every step and suits few features. ``embedding`` runs that
+    descent on rows of few random columns, for many features.
 
-    It keeps no record. Every bound is public: rows are scaled down to ``data_norm`` if they are longer, weights stay in
-    a ball whose ``radius`` is given, or selected privately from several that are.
+    It keeps no record. Every bound is public: rows longer than ``data_norm`` are scaled down to it, and weights stay in
+    a ball whose ``radius`` is given, or selected privately from several given ones.
 
     Args:
-        radius: Largest norm of coefficients and intercept together, as the model sees features. Several: half of the
-            records learn with each of them, the other half selects one, or a model of zeros.
+        radius: Largest norm of coefficients and intercept together, as the model sees features. With several, half of
+            the records learn one model for each; the other half selects one of these, or a model of zeros.
 
     Attributes:
-        classes_: The two classes, sorted; that there are these two is taken from the records.
+        classes_: The two classes, sorted. Which two they are is taken from the records.
+
+    See Also:
+        `PrivateLinearRegression`: The same for regression.
+        `CertifiedLogisticRegression`: Protects removed records only.
+
+    Examples:
+        >>> from certified_unlearning import PrivateLogisticRegression
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = PrivateLogisticRegression(epsilon=1).fit(X, y)
+        >>> model.certificate_.epsilon <= 1
+        True
+        >>> model.deletions_within(3)
+        2
     """
 
     radius: float | Sequence[float] = field(default=5.0, kw_only=True)

@@ -1,4 +1,4 @@
-"""A differentially private linear model: what the classifier and the regressor share."""
+"""Differentially private linear models: what the classifier and the regressor share."""
 
 import math
 from abc import abstractmethod
@@ -49,24 +49,24 @@ class PrivateModel(LinearModel):
     """Learns with noise that hides each record, and keeps none of them.
 
     A warning of `fit` that one column drowns the others is computed from the records without noise: epsilon does not
-    cover it, and it is not for publication.
+    cover it, so do not publish it.
 
     Args:
-        method: How it is made private.
-        epsilon: Of one record.
-        delta: Of the same: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
-            ``"1/n"``, as in the papers.
-        relation: What epsilon is of: ``replace-one``, where a record is replaced by any other, or ``add-remove``, where
-            its place is left empty, with half of the noise. The one is no epsilon of the other.
-        boosting: With a number, several chunks of the records learn a model each, and one is selected privately on a
-            chunk of its own. The smaller the number, the more chunks, and the rarer a bad model is meant to be; that
-            they are smaller costs accuracy. None: all records learn one model.
-        strong_convexity: ``lambda`` of output perturbation; None for the one whose bound is best.
-        steps: Of descent; None for as many as there are records, at most 1000.
-        dimension: Columns of an embedding; None for the analysis' choice.
+        method: How the model is made private.
+        epsilon: Privacy loss of one record.
+        delta: Failure probability of the guarantee for one record: a number strictly between 0 and 1; ``"auto"``, which
+            is ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
+        relation: The neighbouring relation of epsilon: ``replace-one`` replaces a record by any other; ``add-remove``
+            leaves its place empty, with half of the noise. Epsilons of the two relations are not interchangeable.
+        boosting: With a number, several chunks of the records learn one model each, and one model is selected privately
+            on a separate chunk. A smaller number means more chunks, which are meant to make a bad model rarer; smaller
+            chunks cost accuracy. None: all records learn one model.
+        strong_convexity: ``lambda`` of output perturbation; None: the value with the best bound.
+        steps: Number of descent steps; None: the number of records, at most 1000.
+        dimension: Number of columns of an embedding; None: chosen by the analysis.
         normalize: Whether every row is divided by its own norm; then ``data_norm`` is None.
         data_norm: Rows that are longer are scaled down to this norm; all are divided by it.
-        fit_intercept: Whether there is an intercept, which is in the ball as well.
+        fit_intercept: Whether there is an intercept. The ball includes it.
     """
 
     method: Method = "output-perturbation"
@@ -83,13 +83,13 @@ class PrivateModel(LinearModel):
 
     @abstractmethod
     def _loss(self) -> ScalarLoss:
-        """Return the loss, of rows of norm at most 1."""
+        """Return the loss, for rows of norm at most 1."""
 
     def _learn_from(self, plan: PrivateLearner, X: NDArray[Any], labels: NDArray[Any]) -> None:
         """Learn from checked features, and publish."""
         rows = self._rows(X.astype(np.float64, copy=False))
         key = self._noise_key()
-        # A matrix that no record was looked at for; it may be known to everybody.
+        # The matrix depends on no record and may be public.
         projection = (
             Projection.draw(
                 dimension=plan.problem.features,
@@ -150,7 +150,7 @@ class PrivateModel(LinearModel):
         return plan
 
     def _run(self, problem: LinearProblem, runs: int, *, delta: float) -> Learner:
-        """Return the plan of one run, so many of which share epsilon and delta."""
+        """Return the plan of one run, if a number of runs share epsilon and delta."""
         if self.method == "output-perturbation":
             return OutputPerturbation.plan(
                 problem, epsilon=self.epsilon, delta=delta, strong_convexity=self.strong_convexity, runs=runs
@@ -160,7 +160,7 @@ class PrivateModel(LinearModel):
         return NoisyDescent.plan(problem, epsilon=self.epsilon, delta=delta, steps=self.steps, runs=runs)
 
     def _embedded(self, problem: LinearProblem) -> LinearProblem:
-        """Return the problem in few columns, which are as many for every radius that is searched."""
+        """Return the problem in few columns, the same number for every radius in the search."""
         if self.dimension is None:
             widest = LinearProblem(**{**vars(problem), "radius": max(self._radii())})
             dimension = embedding_dimension(widest, self.epsilon)
@@ -170,7 +170,7 @@ class PrivateModel(LinearModel):
         return problem if dimension >= problem.features else problem.embedded(dimension)
 
     def _radii(self) -> list[float]:
-        """Return the radii, of weights of rows: those of an intercept are longer.
+        """Return the radii for weights of rows; with an intercept these weights are longer.
 
         Raises:
             ParameterError: ``radius`` is neither a number above 0 nor several.
@@ -184,7 +184,7 @@ class PrivateModel(LinearModel):
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
 
     def _require_short(self, features: Array) -> None:
-        """Raise `ParameterError` where nothing bounds rows: an error that depends on them would tell of them."""
+        """Raise `ParameterError` where nothing bounds rows: an error that depends on rows would reveal something."""
         if not self.normalize and self._scaling() is None:
             raise ParameterError(
                 "private learning needs a public bound on rows: give data_norm, to which longer rows are scaled down, "
@@ -193,11 +193,11 @@ class PrivateModel(LinearModel):
 
     @property
     def certificate_(self) -> PrivateCertificate:
-        """Certificate of the model, deletions or not; `certificate.write` makes a file for ``unlearn verify``.
+        """The certificate, with or without deletions; `certificate.write` makes a file for ``unlearn verify``.
 
         Raises:
-            AssumptionError: Epsilon is so large, of several hundred, or delta so small, that what the sampler of noise
-                leaves out would take all of delta: then nothing is guaranteed.
+            AssumptionError: Epsilon is so large (several hundred), or delta so small, that what the noise sampler
+                leaves out would use up all of delta. Nothing is guaranteed then.
         """
         self._require_fitted()
         stated: PrivateCertificate = self._certificate
@@ -210,27 +210,27 @@ class PrivateModel(LinearModel):
 
     @property
     def radius_(self) -> float:
-        """The radius that was used; of several, the one that was selected: 0 for a model of zeros."""
+        """The radius that was used, or that was selected from several; 0 for a model of zeros."""
         self._require_fitted()
         scale = math.sqrt(2) if self.fit_intercept else 1.0
         learners = self._plan.learners
-        # Embedded rows are learned from in a ball of twice the radius.
+        # Learning from embedded rows uses a ball of twice the radius.
         scale *= 2 if self._certificate.embedded else 1
         if self._certificate.selection != "grid search":
             return float(learners[0].problem.radius / scale)
         return float(learners[self._selected - 1].problem.radius / scale) if self._selected else 0.0
 
     def epsilon_after(self, deletions: int) -> float:
-        """Return what the unchanged model is worth when so many records are deleted.
+        """Return the epsilon of the unchanged model after a number of deletions.
 
         Args:
-            deletions: How many, at least 1.
+            deletions: Number of deleted records, at least 1.
 
         Returns:
-            The epsilon, at the certificate's delta and what the sampler of noise leaves out besides, which is no more
-            than delta, between this model and one that the same algorithm learns with these records replaced by any
-            others; under add-remove, with their places left empty. Infinite where that would be more than delta: then
-            nothing is guaranteed.
+            The epsilon between this model and one that the same algorithm learns with these records replaced by any
+            others (under add-remove, with their places left empty). It holds at the certificate's delta plus what the
+            noise sampler leaves out, which is at most delta. Infinite where that would be more than delta: nothing is
+            guaranteed then.
         """
         self._require_fitted()
         plan, delta = self._plan, self._certificate.delta
@@ -238,11 +238,11 @@ class PrivateModel(LinearModel):
         return epsilon if extra_delta(plan.failure, epsilon) <= delta else math.inf
 
     def deletions_within(self, epsilon: float) -> int:
-        """Return how many deleted records the unchanged model covers: those whose `epsilon_after` is at most this."""
+        """Return the largest number of deletions whose `epsilon_after` is at most this epsilon."""
         self._require_fitted()
         require_positive(epsilon=epsilon)
         plan, delta = self._plan, self._certificate.delta
-        # Beyond, `epsilon_after` is infinite.
+        # Beyond this, `epsilon_after` is infinite.
         room = math.log(max(1.0, delta / plan.failure))
         covered = plan.guarantee.deletions(min(epsilon, room), delta) if room else 0
         while covered and not self.epsilon_after(covered) <= epsilon:
@@ -251,13 +251,13 @@ class PrivateModel(LinearModel):
 
     @property
     def _plan(self) -> PrivateLearner:
-        """What was run, as its certificate tells."""
+        """The plan that was run, as its certificate states it."""
         return learner_of(self._certificate.constants)
 
     def _stated_of_removed(self) -> Stated:
         deleted = int(self._store.removed.sum())
         stated = self.certificate_.stated()
-        # At delta and what the sampler of noise leaves out besides: no more than delta, where epsilon is finite.
+        # At delta plus what the noise sampler leaves out, which is at most delta where epsilon is finite.
         return stated._replace(
             epsilon=self.epsilon_after(deleted), extra_delta=stated.delta, epsilon_all_published=None, mu=None
         )

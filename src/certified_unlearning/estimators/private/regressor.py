@@ -13,15 +13,28 @@ from certified_unlearning.mechanisms.learners.learner import require_one_of
 class PrivateLinearRegression(PrivateModel, LinearRegressor):
     """Linear regression that is differentially private: every record is hidden from the start.
 
-    What that means, the methods and deletions are as in `PrivateLogisticRegression`. Targets are clipped to a public
-    ``target_range`` and mapped to [-1, 1]; ``radius`` and ``width`` are in these units.
+    Its guarantee, its methods and its treatment of deletions are those of `PrivateLogisticRegression`. Targets are
+    clipped to a public ``target_range`` and mapped to [-1, 1]; ``radius`` and ``width`` are in these units.
 
     Args:
-        loss: ``squared``; ``absolute``, for medians, made smooth by a parabola near 0; or ``huber``, squared near 0 and
+        loss: ``squared``; ``absolute``, for medians, smoothed by a parabola near 0; or ``huber``, squared near 0 and
             linear beyond.
         width: Half the width of that parabola.
-        radius: Largest norm of coefficients and intercept together, as the model sees features and for targets in
-            [-1, 1]. Several: one is selected privately, as in `PrivateLogisticRegression`.
+        radius: Largest norm of coefficients and intercept together, as the model sees features and for targets in [-1,
+            1]. With several, one is selected privately, as in `PrivateLogisticRegression`.
+
+    See Also:
+        `PrivateLogisticRegression`: The same for two classes.
+        `CertifiedRidge`: Protects removed records only.
+
+    Examples:
+        >>> from certified_unlearning import PrivateLinearRegression
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, [1.0, 4.0] * 50
+        >>> model = PrivateLinearRegression(epsilon=1, target_range=(0, 5)).fit(X, y)
+        >>> model.certificate_.epsilon <= 1
+        True
+        >>> model.deletions_within(3)
+        2
     """
 
     loss: Literal["squared", "absolute", "huber"] = field(default="squared", kw_only=True)

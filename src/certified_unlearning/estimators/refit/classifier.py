@@ -19,49 +19,65 @@ Strategy = Literal["softmax", "one-vs-rest"]
 
 @dataclass(repr=False, eq=False)
 class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
-    """Logistic regression that unlearns, of two classes by Newton steps whose time does not grow with ``n``.
+    """Logistic regression that unlearns; with two classes by Newton steps whose time does not grow with ``n``.
 
-    It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads the
-    removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
-    bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
-    removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
-    secret state, and it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)``, with three
-    classes or more times their number, of 10 million or more, without ``strict_timing``) passes over the rows correct
-    the weights instead, where that is enough. They wash nothing out of the secret state; a reading does, after
+    It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads only
+    the removed records, and bounds how far the result is from an exact refit on the remaining records. Where the bound
+    reaches its budget, the data are read again. With three classes or more, and with more than 5000 features, every
+    removal reads the data. A reading learns anew from the remaining records, so nothing of the removed ones stays in
+    the secret state; it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)``, times the number
+    of classes from three on, is 10 million or more, and ``strict_timing`` is off), passes over the rows correct the
+    weights instead, where that is enough. Passes wash nothing out of the secret state. A reading does, after
     ``records_between_reads`` removed records, usually one in ten or more.
 
-    With ``strategy="one-vs-rest"`` each of three classes or more has a model of two classes of its own, against all
-    others. All weights are one release, with one certificate. The ``k`` classes' matrices take ``16 k d^2`` bytes;
-    where that is more than 1.6 GB, every removal refits all of them.
+    With ``strategy="one-vs-rest"`` each of three classes or more has its own binary model, against all others. All
+    weights are one release, with one certificate. The matrices of ``k`` classes take ``16 k d^2`` bytes; where that is
+    more than 1.6 GB, every removal refits all of them.
 
     Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
-    ten records or more may leave between readings, their removals are Newton steps, and copy the entries of the others.
-    All other removals of sparse rows read the data, in passes over the entries.
+    ten records or more may leave between readings, their removals are Newton steps that copy the entries of the other
+    rows. All other removals of sparse rows read the data, in passes over the entries.
 
-    The certificate compares with an *exact refit plus the same noise*: it promises nothing towards the records that
-    stay. `LangevinLogisticRegression` compares two noisy algorithms. The objective is scikit-learn's with the same
-    ``C``, but that the intercept is in the regulariser, as in its solver ``liblinear``; scikit-learn's ``C = 1`` is a
-    good first choice here, too. A smaller ``C`` lets more records leave before data are read again.
+    The certificate compares with an *exact refit plus the same noise*: it does not protect the remaining records.
+    `LangevinLogisticRegression` compares two noisy algorithms. The objective is that of scikit-learn with the same
+    ``C``, except that the intercept is regularised, as in the solver ``liblinear``. scikit-learn's ``C = 1`` is a good
+    first choice here, too. A smaller ``C`` lets more records leave before data are read again.
 
-    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. Of two classes they allow a larger
-    budget where they outnumber the records by far; on wide rows, and with three classes, they change the model only.
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes they allow a larger
+    budget if they outnumber the records by far. On wide rows, and with three classes or more, they only change the
+    model.
 
-    A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
-    place, so a copy must be a deep one.
+    A failed or interrupted call leaves the estimator as it was, except for the time of the next call. Removals modify
+    arrays in place, so a copy must be a deep copy.
 
     Args:
         sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
-            intercept). The more, the more records leave before data are read again.
-        records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
+            intercept). With more noise, more records leave before data are read again.
+        records_between_reads: The data are read again at the request after which more records than this were removed
+            since the last reading. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
             where every request learns anew.
-        strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
-            nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
-        downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records
-            and lets more of them leave before data are read again. None: up to 1000 features.
-        strategy: What three classes or more are learned by: ``"softmax"`` regression, or ``"one-vs-rest"``, as
-            scikit-learn's ``OneVsRestClassifier(LogisticRegression(C))``: each class' logistic regression against all
-            others. Of two classes both are the same.
+        strict_timing: Whether that number is planned from a bound that holds for all data, so that the time of reading
+            reveals nothing about the records. Otherwise data may have to be read earlier, which the certificate then
+            states.
+        downdate: Whether a removal takes its records out of the Hessian. This costs ``O(S d^2)`` for ``S`` records and
+            lets more of them leave before data are read again. None: up to 1000 features.
+        strategy: How three classes or more are learned: ``"softmax"`` regression, or ``"one-vs-rest"``, each class'
+            logistic regression against all others, as scikit-learn's ``OneVsRestClassifier(LogisticRegression(C))``.
+            With two classes both are the same.
+
+    See Also:
+        `CertifiedRidge`: The same for regression.
+        `LangevinLogisticRegression`: Keeps no secret state.
+        `ExactLogisticRegression`: Forgets with epsilon 0.
+
+    Examples:
+        >>> from certified_unlearning import CertifiedLogisticRegression
+        >>> X, y = [[0.0, 1.0], [1.0, 0.2]] * 50, ["no", "yes"] * 50
+        >>> model = CertifiedLogisticRegression(epsilon=1, normalize=True).fit(X, y)
+        >>> len(model.unlearn([2, 17]).remaining_)
+        98
+        >>> model.certificate_.epsilon <= 1
+        True
     """
 
     strict_timing: bool = field(default=False, kw_only=True)
@@ -88,7 +104,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
         return self.strategy == "one-vs-rest"
 
     def _log_weights(self, scores: Array) -> Array:
-        # As scikit-learn's OneVsRestClassifier: each class' probability against the rest, over their sum.
+        # As in scikit-learn's OneVsRestClassifier: each class' probability against the rest, over their sum.
         return log_expit(scores) if self._is_one_vs_rest else scores
 
     def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""A model whose removals are certified against an exact refit: what classifiers and ridge regression share."""
+"""Models whose removals are certified against an exact refit: what classifiers and ridge regression share."""
 
 import copy
 from abc import abstractmethod
@@ -44,13 +44,13 @@ class RefitModel(LinearModel):
     """Keeps the minimiser secret, publishes it with Gaussian noise, and takes records out of it.
 
     Args:
-        epsilon: The target for the model published last, requests fixed in advance. `certificate_` also states that for
-            all releases together, which holds for adaptive requests, too.
-        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
-            ``"1/n"``, as in the papers.
+        epsilon: Target epsilon for the last published model, with requests fixed in advance. `certificate_` also states
+            the epsilon of all releases together, which holds for adaptive requests, too.
+        delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
+            ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
-        records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned. It has no effect where every request learns anew.
+        records_between_reads: The data are read again at the request after which more records than this were removed
+            since the last reading. None: planned. It has no effect where every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -61,7 +61,7 @@ class RefitModel(LinearModel):
 
     @abstractmethod
     def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:
-        """Return what learners call the classes or targets of public rows.
+        """Return the classes or targets of public rows in the learners' form.
 
         Raises:
             DataError: A public row has a class that no record has.
@@ -69,33 +69,34 @@ class RefitModel(LinearModel):
 
     @without_sample_weight
     def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
-        """Learn from records, and from public rows beside them.
+        """Learn from records and, optionally, public rows.
 
-        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+        There is no ``sample_weight``: an individual weight would change how much a record can move the model.
 
         Public rows are in the objective as records are, and never leave it: no request can name one, and the
-        certificate compares with a refit on the same public rows. Whatever says ``n`` counts both, so ``C`` and
-        ``alpha`` mean what they mean to scikit-learn on all rows together. Public rows are scaled by the parameters as
-        records are; they change neither the scaling nor the list of classes. Where they curve the objective in every
-        direction, whatever the records are, the budget grows (``public_curvature`` in the certificate): more records
-        leave before data are read again.
+        certificate compares with a refit on the same public rows. ``n`` always counts both, so ``C`` and ``alpha`` mean
+        what they mean in scikit-learn on all rows together. Public rows are scaled by the parameters as records are;
+        they change neither the scaling nor the list of classes. Where they curve the objective in every direction,
+        whatever the records are, the budget grows (``public_curvature`` in the certificate): more records leave before
+        data are read again.
 
         Args:
-            X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix. Rows have
-                norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
+            X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix. Rows must
+                have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures it.
             y: Their classes, of any type; for regression, targets in the units of ``target_range``.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
-                The bounds need them as short as records are. With them, float32 rows are kept as float64. A private
-                record among them is promised nothing.
-            public_y: Their classes, each of which a record has; or targets.
+                The bounds require the same norm of them as of records. With public rows, float32 rows are kept as
+                float64. A private record among them has no guarantee.
+            public_y: Their classes, each of which must occur among the records; or targets.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records;
-                or public rows have other columns or another class than records, or only one of the two is sparse.
-            ParameterError: A parameter is not what it may be, or ``public_X`` was given without ``public_y``.
+            DataError: A row's norm is above 1 (the message names the longest row), or there are too few classes or
+                records; or public rows have other columns or another class than records, or only one of the two is
+                sparse.
+            ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.
@@ -108,13 +109,13 @@ class RefitModel(LinearModel):
         return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        # That of the base class beside this one.
+        # The method of the base class beside this one.
         features, labels = super()._validated(X, y)  # type: ignore[safe-super]
         self._public: PublicRows | None = None
         if self._given_public is None:
             return features, labels
         public_X, public_y = self._given_public
-        # Their curvature is that of the rows that are learned from, bit for bit: in float32 these would be others.
+        # Their curvature must be that of the rows learned from, bit for bit; in float32 the rows would differ.
         own = self._in_form(checked_features(public_X, X, features=self.n_features_in_)).astype(np.float64, copy=False)
         if not self.normalize and self._scaling() is None:
             require_short_rows(own, self._NEEDS_SHORT_ROWS, "public_X")
@@ -124,8 +125,8 @@ class RefitModel(LinearModel):
     def _guaranteed_by_public_rows(
         self, n: int, strong_convexity: float, classes: int, class_weights: tuple[float, ...] | None = None
     ) -> dict[str, Any]:
-        """Return what `RefitPlan.make` takes of public rows; nothing without any."""
-        public: PublicRows | None = getattr(self, "_public", None)  # They are there while `fit` runs.
+        """Return the arguments of `RefitPlan.make` that depend on public rows; none without public rows."""
+        public: PublicRows | None = getattr(self, "_public", None)  # Present while `fit` runs.
         if public is None:
             return {}
         curvature = public_curvature(
@@ -139,12 +140,12 @@ class RefitModel(LinearModel):
         return {"public_records": public.count, "public_curvature": curvature}
 
     def _asked(self) -> dict[str, Any]:
-        """Return what `RefitPlan.make` takes of parameters, and of the form of rows."""
+        """Return the arguments of `RefitPlan.make` that depend on parameters and on the form of rows."""
         names = ("epsilon", "delta", "sigma", "records_between_reads")
         return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
 
     def _in_form(self, X: Any) -> Any:
-        """Return checked features, sparse ones without duplicates; as an array where zeros become other numbers."""
+        """Return checked features: sparse ones without duplicates, or an array where zeros become other numbers."""
         scaling = self._scaling()
         stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
         return sparse.canonical(X) if stays_sparse else dense(X)
@@ -161,7 +162,7 @@ class RefitModel(LinearModel):
 
     @staticmethod
     def _learned(plan: RefitPlan, rows: Any, labels: NDArray[Any]) -> Any:
-        """Return the model of these rows, learned from nothing."""
+        """Return the model of these rows, learned from scratch."""
         if plan.one_vs_rest:
             return OneVsRest(plan).fit(rows, labels)
         if plan.removes_by_newton:
@@ -169,8 +170,8 @@ class RefitModel(LinearModel):
         return refits.learned(plan, rows, labels)
 
     def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
-        # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
-        # piece: the bounds know how long a row is to 1.1e-6 only, of which the last rounding takes 6e-8.
+        # Where rows are wide or many, float32 numbers stay float32. Rows are transformed in float64, piece by piece:
+        # the bounds allow an error of 1.1e-6 in a row's norm, of which the last rounding takes 6e-8.
         rows = np.empty((len(X), self._columns), np.float32 if X.dtype == np.float32 and plan.by_passes else np.float64)
         size = block_rows(self._columns)
         for start in range(0, len(X), size):
@@ -202,7 +203,7 @@ class RefitModel(LinearModel):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
-        # A fit may be as far off as the budget allows, and so may the model that is audited. The comparator may not.
+        # A fit, and so the audited model, may be as far off as the budget allows. The comparator may not.
         exact = self._minimiser(unlearned._store.rows, unlearned._store.labels)
 
         def drawn(weights: Array, name: str) -> Array:
@@ -216,7 +217,7 @@ class RefitModel(LinearModel):
         )
 
     def _minimiser(self, rows: Any, labels: NDArray[Any]) -> Array:
-        """Return the exact minimiser on what is left, found from nothing."""
+        """Return the exact minimiser on the remaining records, computed from scratch."""
         fitted = self._learned(self._plan, rows, labels)
         if not self._plan.one_vs_rest:
             return minimiser(self._plan, objective_of(self._plan, rows, labels), fitted.weights)
@@ -231,26 +232,26 @@ class RefitModel(LinearModel):
         return model
 
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
-        """Return the model without some records, whose rows are zero by now, and whether data were read."""
+        """Return the model without some records, whose rows are already zero, and whether data were read."""
         plan, rows, labels, since = self._plan, self._store.rows, self._store.labels, self._counts.since_read
         if not plan.removes_by_newton and not plan.one_vs_rest:
             gone, after = (gone_rows, gone_labels), since + len(gone_labels)
             return refits.without(plan, self._model, gone, rows, labels, since_read=after)
         if issparse(gone_rows) and plan.removes_by_newton:
-            gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
+            gone_rows = gone_rows.toarray()  # Few columns: with more there is no Hessian.
         mechanism = OneVsRest(plan) if plan.one_vs_rest else NewtonRemoval(plan)
         return mechanism.remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
-        """Return published weights, with fresh noise, and where the noise came from."""
+        """Return weights to publish, with fresh noise, and the source of the noise."""
         key, source = None, self._noise_source
         if self.random_state is not None:
-            # A number gives the same key every time.
+            # A number as ``random_state`` gives the same key every time.
             key, source = address(str(self._noise_key()), "release", release), "seed"
         return {"_weights": weights + self._plan.sigma * normal_numbers(len(weights), key), "_noise_source": source}
 
     def _make_writeable(self) -> None:
-        """Take private copies of those arrays that a removal writes to, where they are read-only."""
+        """Copy the arrays that a removal writes to, where they are read-only."""
         self._store.make_writeable()
         if self._plan.removes_by_newton:
             for each in secrets.parts(self._model, self._plan):
@@ -258,9 +259,9 @@ class RefitModel(LinearModel):
 
     @property
     def certificate_(self) -> ResidualCertificate:
-        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``.
+        """The certificate of the current model; `certificate.write` makes a file for ``unlearn verify``.
 
-        It holds no digest of the data: one of all records would have to be made anew by reading them all.
+        It holds no digest of the data, because a digest of all records would have to be recomputed by reading them all.
         """
         self._require_fitted()
         return certificates.of(self._plan, self._counts, noise_source=self._noise_source)
@@ -331,7 +332,7 @@ class RefitModel(LinearModel):
 
 
 def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:
-    """Return what a file keeps of rows: an array, or the three of a sparse matrix."""
+    """Return the arrays that a file keeps of rows: one array, or the three of a sparse matrix."""
     if not issparse(rows):
         return {"training_rows": rows}
     return {"training_entries": rows.data, "training_columns": rows.indices, "training_ends": rows.indptr}
@@ -341,7 +342,7 @@ def _rows_of(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]) -> Any:
     """Return the rows that a file keeps.
 
     Raises:
-        ValueError: The arrays are no sparse matrix.
+        ValueError: The arrays do not form a sparse matrix.
     """
     if "training_rows" in arrays:
         return arrays["training_rows"]

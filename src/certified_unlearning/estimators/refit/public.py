@@ -1,4 +1,4 @@
-"""Public rows as `fit` is given them: checked, and refused with a sentence where they do not fit the records."""
+"""Public rows as given to `fit`: checked, and refused with a sentence where they do not fit the records."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class PublicRows:
 
     Attributes:
         features: Shape ``(p, features)``, float64; sparse where the records are.
-        labels: What learners call their classes; or targets from -1 to 1.
+        labels: Their classes in the learners' form, or targets from -1 to 1.
     """
 
     features: Any
@@ -26,11 +26,11 @@ class PublicRows:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of public rows."""
         return len(self.labels)
 
     def after(self, features: Any, labels: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        """Return features and labels of records, and these after them."""
+        """Return features and labels of records, followed by those of the public rows."""
         joined = vstack if issparse(features) else np.concatenate
         return joined([features, self.features]), np.concatenate([labels, self.labels])
 
@@ -47,11 +47,11 @@ def checked_features(public_X: Any, X: Any, *, features: int) -> Any:
 
     Args:
         public_X: The public rows.
-        X: What `fit` was given of the records.
-        features: Columns of ``X``.
+        X: The features of the records, as given to `fit`.
+        features: Number of columns of ``X``.
 
     Raises:
-        DataError: They have other columns than ``X``, or are sparse where it is dense, or the other way round.
+        DataError: Their columns differ from those of ``X``, or only one of the two is sparse.
     """
     if issparse(public_X) != issparse(X):
         kinds = ("sparse", "dense") if issparse(public_X) else ("dense", "sparse")
@@ -74,7 +74,7 @@ def checked_features(public_X: Any, X: Any, *, features: int) -> Any:
 
 
 def checked_length(public_y: Any, rows: int) -> NDArray[Any]:
-    """Return labels or targets of public rows as an array; raise `DataError` if there is not one for each."""
+    """Return labels or targets of public rows as an array; raise `DataError` if there is not one for each row."""
     values: NDArray[Any] = column_or_1d(public_y, warn=True)
     if len(values) != rows:
         raise DataError(f"public_y has {counted(len(values), 'value')}, but public_X has {counted(rows, 'row')}")
@@ -86,7 +86,7 @@ def class_numbers(public_y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.i
 
     Args:
         public_y: The classes of public rows.
-        classes: Those of the records, sorted.
+        classes: The classes of the records, sorted.
 
     Raises:
         DataError: No record has the class of a public row.

@@ -1,4 +1,4 @@
-"""What a file keeps of a model's secret state: of one model, or of one for each class against the rest."""
+"""The secret state in a model's file: of one model, or of one for each class against the rest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def parts(model: Any, plan: RefitPlan) -> Sequence[Any]:
 
 
 def stored(model: Any, plan: RefitPlan) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-    """Return what a file's header and arrays say of a model."""
+    """Return the header and arrays that a file stores for a model."""
     if not plan.one_vs_rest:
         return _stored(model, plan)
     headers, arrays = zip(*(_stored(each, plan) for each in model.of_class), strict=True)

@@ -4,20 +4,34 @@ What serves predictions elsewhere, such as a registry, a cache or a device, keep
 its operator can replace it; the ledger says which copies are due.
 """
 
+import hashlib
 import hmac
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from certified_unlearning.errors import DataError, ParameterError, StorageError
-from certified_unlearning.files import atomic_path, write_json
+from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Event, Ledger, LedgerError
 
 WEIGHTS, CERTIFICATE, COLUMNS = "weights.safetensors", "certificate.json", "columns.json"
 _LONGEST_NAME = 500
+
+
+class Registered(NamedTuple):
+    """A registered model of MLflow, whose versions are copies.
+
+    Attributes:
+        address: Where MLflow is, without a password.
+        model: The registered model's name.
+    """
+
+    address: str
+    model: str
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class Copy:
         time: When, in UTC.
         path: The directory that `export` wrote; None where the operator only said that a copy went somewhere.
         weights_sha256: The SHA-256 of its weights.
+        registered: The registered model that `track` made it a version of; None of other copies.
     """
 
     name: str
@@ -37,6 +52,7 @@ class Copy:
     time: str
     path: Path | None
     weights_sha256: str
+    registered: Registered | None = None
 
     def is_outdated(self, state: State) -> bool:
         """Return whether records were removed from the model since, or its version was lost."""
@@ -95,21 +111,16 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
     """
     if to is None and name is None:
         raise ParameterError("say where the copy goes: --to with a directory, or --name for one that you make yourself")
-    name = _checked_name(str(to.resolve()) if name is None and to is not None else str(name))
+    name = checked_name(str(to.resolve()) if name is None and to is not None else str(name))
     directory = ModelDirectory(path)
     if to is not None:
         _require_free(to, directory)
     from certified_unlearning.ledger.proofs.head import head_of
-    from certified_unlearning.ledger.weights import weights_file
 
     with directory.locked(shared=True), Ledger.opened(directory.ledger) as ledger:
         state = read_state(ledger)
         current = state.current
-        if not current.certificate.publishes_weights:
-            raise ParameterError(
-                "this model's weights are secret: its answers are certified, and nothing may be copied"
-            )
-        content = weights_file(directory, current)
+        files = files_of(directory, state)
         recorded = {
             "name": name,
             "version": current.version,
@@ -121,7 +132,7 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
             ledger.append("exported", recorded)
             head = head_of(directory, ledger)
         if to is not None:
-            _write(to, directory, state, content)
+            _write(to, files)
     return Exported(name, current.version, head)
 
 
@@ -171,13 +182,14 @@ def copies(ledger: Ledger) -> list[Copy]:
 
 def _copy_of(event: Event) -> Copy:
     payload: Mapping[str, Any] = event.payload
-    where = payload["path"]
+    where, registered = payload["path"], payload.get("registered")
     return Copy(
         payload["name"],
         payload["version"],
         event.time,
         None if where is None else Path(where),
         payload["weights_sha256"],
+        None if registered is None else Registered(**registered),
     )
 
 
@@ -195,7 +207,8 @@ def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
         )
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """Return the name of a copy, without blanks around it; raise `ParameterError` where it can be none."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ParameterError(
             f"the name of a copy has from 1 to {_LONGEST_NAME} printable characters, got {name[:40]!r}"
@@ -216,24 +229,50 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
         raise ParameterError(f"{to} holds something else than a copy of a model ({strange[0]}); name a new directory")
 
 
-def _write(to: Path, directory: ModelDirectory, state: State, content: bytes) -> None:
-    """Write weights, certificate and the declaration of the columns; nothing of the model's random numbers."""
+def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
+    """Return what a copy of the current version holds, by the files' names; nothing of the model's random numbers.
+
+    These are its weights, its certificate and the declaration of the columns.
+
+    Raises:
+        ParameterError: The model's weights are secret.
+        DataError: A file of the model directory cannot be read.
+        LedgerError: One is not what was recorded.
+    """
     from certified_unlearning.ledger.method import answered_of
     from certified_unlearning.ledger.model import method_of, read_stored
+    from certified_unlearning.ledger.weights import weights_file
 
-    model, current = read_stored(directory, state), state.current
+    current = state.current
+    if not current.certificate.publishes_weights:
+        raise ParameterError("this model's weights are secret: its answers are certified, and nothing may be copied")
+    weights, model = weights_file(directory, current), read_stored(directory, state)
+    file = directory.certificate(current.version)
     try:
-        to.mkdir(parents=True, exist_ok=True)
-        certificate = directory.certificate(current.version).read_bytes()
+        certificate = file.read_bytes()
     except OSError as error:
-        raise StorageError(f"cannot make {to}: {error.strerror}; the copy is recorded, export it again") from error
+        raise DataError(f"cannot read {file}: {error.strerror}") from error
+    if hashlib.sha256(certificate).hexdigest() != current.certificate_sha256:
+        raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
     if current.lost_since:
         # The one in the directory leaves out versions that were published after it, and that a restore lost.
         method = method_of(directory, model)
         counting = method.certificate(answered_of(state), state.training_digest, len(state.lost))
         certificate = f"{counting.model_dump_json(indent=2)}\n".encode()
-    for name, written in ((WEIGHTS, content), (CERTIFICATE, certificate)):
-        with atomic_path(to / name) as temporary:
-            temporary.write_bytes(written)
     table = model.table.model_dump(mode="json", exclude={"path", "identifier"})
-    write_json(to / COLUMNS, {"table": table, "intercept": model.intercept, "version": current.version})
+    columns = {"table": table, "intercept": model.intercept, "version": current.version}
+    return {
+        WEIGHTS: weights,
+        CERTIFICATE: certificate,
+        COLUMNS: (json.dumps(columns, indent=2, sort_keys=True, allow_nan=False) + "\n").encode(),
+    }
+
+
+def _write(to: Path, files: Mapping[str, bytes]) -> None:
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make {to}: {error.strerror}; the copy is recorded, export it again") from error
+    for name, content in files.items():
+        with atomic_path(to / name) as temporary:
+            temporary.write_bytes(content)

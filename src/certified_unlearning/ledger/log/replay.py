@@ -23,7 +23,6 @@ from certified_unlearning.ledger.log.file import Row, read_log
 from certified_unlearning.ledger.log.setting import checked_place
 from certified_unlearning.ledger.model import StoredModel, read_secret, read_stored, read_weights
 from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
-from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import Addition, Batch, State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import check_data
@@ -207,12 +206,14 @@ def _take_files_as_they_are(
 
 
 def _require_files(directory: ModelDirectory, ledger: Ledger, model: StoredModel) -> None:
-    """Raise `DataError` or `LedgerError` unless the files are those that the ledger speaks of."""
+    """Raise `DataError` or `LedgerError` unless the files are those that the ledger speaks of.
+
+    A certificate that is missing stops no removal: `apply` and `verify` say so.
+    """
     state = read_state(ledger)
     check_data(directory, ledger, model, state)
     read_weights(directory, state.current)
     read_secret(directory, state.current)
-    current_certificate(directory, state)
 
 
 def _additions(rows: Sequence[Row]) -> list[Addition]:

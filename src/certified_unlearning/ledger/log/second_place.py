@@ -30,12 +30,14 @@ class Standing(NamedTuple):
     Attributes:
         path: The log.
         ahead: How many events it has that the ledger lacks.
+        has_newer_version: Whether one of them is a version of the model, so that the directory's is an old one.
         behind: How many events it lacks; the next event brings them.
         trouble: Why it cannot be used, as it is missing, damaged, or of other events.
     """
 
     path: Path
     ahead: int = 0
+    has_newer_version: bool = False
     behind: int = 0
     trouble: str | None = None
 
@@ -51,7 +53,8 @@ def standing_of(path: Path, last: Last, hash_of: HashOf) -> Standing:
         known = 0 if end is None else end[0]
         if end is None or hash_of(known) == end[6]:
             return Standing(path, behind=max(0, last.sequence - known))
-        return Standing(path, ahead=_events_ahead(path, last))
+        ahead = _rows_ahead(path, last)
+        return Standing(path, ahead=len(ahead), has_newer_version=any(row[2] == "applied" for row in ahead))
     except UnlearningError as error:
         return Standing(path, trouble=str(error))
 
@@ -108,7 +111,10 @@ def follow(
     if is_new and path.parent.is_dir() and not path.exists():
         write_log(path, rows_after(0))
         return path.unlink
-    require_in_step(standing_of(path, before, hash_of), directory)
+    standing = standing_of(path, before, hash_of)
+    if is_new and standing.trouble is not None:
+        raise StorageError(f"{standing.trouble}; nothing was recorded: name a new file, or the log of {directory}")
+    require_in_step(standing, directory)
     end = end_of(path)
     missing = rows_after(0 if end.row is None else end.row[0])
     if missing:
@@ -116,8 +122,8 @@ def follow(
     return functools.partial(cut, path, end.size)
 
 
-def _events_ahead(path: Path, last: Last) -> int:
-    """Return how many events of a log follow the last one of a ledger.
+def _rows_ahead(path: Path, last: Last) -> list[Row]:
+    """Return the events of a log that follow the last one of a ledger.
 
     Raises:
         DataError: The log has other events, or is damaged.
@@ -125,4 +131,4 @@ def _events_ahead(path: Path, last: Last) -> int:
     rows = read_log(path).rows
     if not 0 < last.sequence <= len(rows) or rows[last.sequence - 1][6] != last.hash:
         raise DataError(f"{path} is the log of another directory, or of another history of this one")
-    return len(rows) - last.sequence
+    return rows[last.sequence :]

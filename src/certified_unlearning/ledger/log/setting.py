@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import PATIENCE_SECONDS, ModelDirectory
 from certified_unlearning.ledger.log.second_place import Standing, problem_of, require_in_step
 from certified_unlearning.ledger.proofs.head import head_of
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.store import Ledger, LedgerError
 
 
 class Moved(NamedTuple):
@@ -65,20 +65,16 @@ def checked_place(to: Path, directory: Path) -> Path:
     return place
 
 
-def require_present(ledger: Ledger, directory: Path) -> None:
-    """Raise `DataError` where the log in the second place knows more than a directory, as after a restore."""
-    problem = why_behind(ledger, directory)
-    if problem is not None:
-        raise DataError(f"{problem}; until then people who were removed since may be in it again")
+def require_present(ledger: Ledger, *, version: bool = False) -> None:
+    """Raise `LedgerError` where the log in the second place knows more, as after a restore from a backup.
 
-
-def why_behind(ledger: Ledger, directory: Path) -> str | None:
-    """Return what to say of a directory whose log in the second place knows more; None where it does not.
-
-    People who were removed since may be in it again, so nobody should get an answer or a proof from it.
+    Args:
+        ledger: The ledger.
+        version: Whether only a newer version of the model counts: what is asked for depends on nothing else.
     """
     standing = standing_settled(ledger)
-    return problem_of(standing, directory) if standing is not None and standing.ahead else None
+    if standing is not None and (standing.has_newer_version if version else standing.ahead):
+        raise LedgerError(str(problem_of(standing, ledger.path.parent)))
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:

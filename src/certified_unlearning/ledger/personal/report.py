@@ -113,9 +113,9 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
 
     Raises:
         ParameterError: Nobody has this identifier.
-        DataError: There is no model, its ledger is damaged, its certificate cannot be read, or the log in the second
-            place knows more, as after a restore.
-        LedgerError: The certificate is not the one that the ledger recorded.
+        DataError: There is no model, its ledger is damaged, or its certificate cannot be read.
+        LedgerError: The certificate is not the one that the ledger recorded, or the directory was restored from a
+            backup and its log in the second place knows more.
     """
     directory = ModelDirectory(path)
     name = str(text_of(identifier))
@@ -124,7 +124,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     unfinished = log.exists() and log.stat().st_size > 0
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
-            require_present(ledger, path)
+            require_present(ledger)
             state, head = read_state(ledger), head_of(directory, ledger)
             hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)

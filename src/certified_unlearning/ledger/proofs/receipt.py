@@ -99,15 +99,15 @@ def make_receipt(
     Raises:
         ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is no
             head.
-        DataError: The directory or the key cannot be read, or the log in the second place knows more, as after a
-            restore.
-        LedgerError: The log does not begin with the one of ``since``, or was tampered with.
+        DataError: The directory or the key cannot be read.
+        LedgerError: The log does not begin with the one of ``since``, was tampered with, or the directory was restored
+            from a backup and its log in the second place knows more.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
-        require_present(ledger, path)
+        require_present(ledger)
         state, hashes = read_state(ledger), hashes_of(directory, ledger)
         name = None if identifier is None else str(text_of(identifier))
         events = [] if name is None else _events_of(ledger, state, name)

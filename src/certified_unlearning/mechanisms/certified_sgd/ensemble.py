@@ -1,11 +1,11 @@
 """An ensemble of certified networks: shards answer while their budget lasts, and are trained again when it is spent.
 
-A shard that has lost no record since it was trained votes. One that has lost at most its budget votes where no
-parameters of its box vote otherwise, for the box holds those that it will have. Any other vote is not known. The
-ensemble answers where no assignment of the votes that are not known could change its label: so every answer is the one
-that it gives when all shards were trained without the removed records, from the same starts, on the same slices.
+A shard that has lost no record since it was trained votes. One that has lost at most its budget votes where all
+parameters of its box vote alike, because the box contains its future parameters. Any other vote is unknown. The
+ensemble answers where no assignment of the unknown votes could change its label. So every answer is the one after
+training all shards without the removed records, from the same starts, on the same slices.
 
-Sources: as of `shards`.
+Sources: those of `shards`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from certified_unlearning.mechanisms.certified_sgd.votes import Votes, decided
 from certified_unlearning.text import counted
 
 ROWS_AT_ONCE = 4096
-"""Records that are voted on together."""
+"""Number of records that are voted on together."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class CertifiedEnsemble:
     Every update reads all records of its stage: the larger a batch, the smaller the share of a removal.
 
     Attributes:
-        network: The layers, of every shard.
+        network: The layers of every shard.
         descent: How parameters follow gradients; rates and velocities begin anew with every stage.
         sharding: How records lie in shards and slices, and the budgets.
-        epochs: Updates of each stage.
+        epochs: Number of updates of each stage.
         bounding: How bounds are computed.
     """
 
@@ -68,7 +68,7 @@ class CertifiedEnsemble:
         return found
 
     def start(self, generator: torch.Generator) -> Parameters:
-        """Draw where each shard starts, shapes ``(shards, ...)``."""
+        """Draw the initial parameters of each shard, shapes ``(shards, ...)``."""
         drawn = [initial_parameters(self.network, generator) for _ in range(self.sharding.shards)]
         return tuple(torch.cat(each) for each in zip(*drawn, strict=True))
 
@@ -78,7 +78,7 @@ class CertifiedEnsemble:
         Args:
             rows: Shape ``(n, ...)``.
             labels: Shape ``(n,)``.
-            present: Shape ``(n,)``: which records are there.
+            present: Shape ``(n,)``: which records are present.
             generator: Draws slices and starts: the same seed for every set of records.
         """
         slices, start = self.slices(generator), self.start(generator)
@@ -111,18 +111,19 @@ class CertifiedEnsemble:
 class CertifiedShards:
     """All shards, and what removals need. A removed record's row and label are never read again.
 
-    They are trained one by one, so that one that is trained again has the bits of one that never knew the record.
+    They are trained one by one, so one that is trained again has the same bits as one that never saw the record.
 
     Attributes:
         settings: How they are trained.
         rows: Shape ``(n, ...)``.
         labels: Shape ``(n,)``.
-        present: Shape ``(n,)``: which records are there.
+        present: Shape ``(n,)``: which records are present.
         slices: Shape ``(n,)``: as `CertifiedEnsemble.slices` drew them.
-        standing: What has left, and how often shards were trained again.
+        standing: Which records have left, and how often shards were trained again.
         parameters: Shapes ``(shards, slices + 1, 1, ...)``: before the first stage, and after each.
-        lower: Of the boxes, shapes ``(shards, slices + 1, budgets, ...)``; of budgets that are not usable a point.
-        upper: Of the boxes.
+        lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``; a point for budgets that are not
+            usable.
+        upper: Upper ends of the boxes.
     """
 
     settings: CertifiedEnsemble
@@ -141,15 +142,15 @@ class CertifiedShards:
         return max(2, self.settings.network.outputs)
 
     def places(self, records: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Return in which slices records lie, and how many in each."""
+        """Return the slices of records, and the number of records in each."""
         found = self.slices[torch.as_tensor([*records], dtype=torch.int64)].tolist()
         return tuple((place, found.count(place)) for place in sorted({*found}))
 
     def remove(self, records: Iterable[int]) -> None:
-        """Take records out, for nothing: what shards were trained on stays in their parameters for the time being.
+        """Remove records at no cost: their effect stays in the shards' parameters for now.
 
         Raises:
-            ParameterError: One is not there, or is named twice.
+            ParameterError: A record is absent, or is named twice.
         """
         wanted = [*records]
         outside = [each for each in wanted if not 0 <= each < len(self.present)]
@@ -159,7 +160,7 @@ class CertifiedShards:
             raise ParameterError(f"records must be there to be removed, each once: {what}")
         self.standing.remove(self.places(wanted))
         self.present[wanted] = False
-        # The caller's tensors stay as they are.
+        # The caller's tensors are not changed.
         self.rows, self.labels = self.rows.clone(), self.labels.clone()
         self.rows[wanted], self.labels[wanted] = 0, 0
 
@@ -167,7 +168,7 @@ class CertifiedShards:
         """Train shards again without what left them, from the checkpoint before the first slice that lost a record.
 
         Args:
-            shards: Which; None: those whose budget is spent.
+            shards: The shards; None: those whose budget is spent.
         """
         wanted = self.standing.offline if shards is None else [*shards]
         first = {shard: self.standing.first_stage(shard) for shard in wanted}
@@ -177,12 +178,12 @@ class CertifiedShards:
                 self._train(shard, stage)
 
     def forget(self, records: Iterable[int]) -> None:
-        """Take records out, and train the shards again whose budget that spends."""
+        """Remove records, and train again the shards whose budget is then spent."""
         self.remove(records)
         self.retrain()
 
     def votes(self, rows: Tensor) -> Votes:
-        """Return the ensemble's labels of records, where they are known, and how many votes are not.
+        """Return the ensemble's labels of records, where known, and the number of unknown votes.
 
         Args:
             rows: As the network takes them, shape ``(records, ...)``.
@@ -193,7 +194,7 @@ class CertifiedShards:
         return Votes(torch.cat([each.labels for each in pieces]), torch.cat([each.abstaining for each in pieces]))
 
     def possible(self, rows: Tensor) -> Tensor:
-        """Return which classes each shard may vote for, trained without what left it; shape ``votes.decided`` takes."""
+        """Return the classes that each shard may vote for without its removed records, in `votes.decided`'s shape."""
         settings, standing = self.settings, self.standing
         own = torch.nn.functional.one_hot(self._classes(rows), self.classes).bool()
         spent = [standing.spent(shard) for shard in range(settings.sharding.shards)]
@@ -204,22 +205,23 @@ class CertifiedShards:
             box = self._boxes(asked, [spent[shard] for shard in asked])
             sure = certify(settings.network, box, rows[None], settings.bounding).certified
             may = possible(settings.network, box, rows[None], settings.bounding)
-            # The box holds the parameters, so that what all of it votes for is what they vote for.
+            # The box contains the parameters, so a vote of the whole box is their vote.
             own[asked] = torch.where(sure[..., None], own[asked], may)
         return own
 
     def check(self, anew: "CertifiedShards") -> None:
-        """Compare with the ensemble trained on the records that are left, as far as what is kept follows from them.
+        """Compare with the ensemble trained on the remaining records, as far as the stored state follows from them.
 
-        Every stage before the first that lost a record is compared bit for bit, so on a processor and with software of
-        one kind: others add in another order. Where a shard goes from there without what left it must lie in all boxes
-        that may still be asked, and so must its parameters: they say what a whole box votes for.
+        Every stage before the first that lost a record is compared bit for bit, which needs the same kind of processor
+        and software, because others add in another order. The parameters that a shard reaches from there without its
+        removed records must lie in all boxes that may still be used, and so must its present parameters, which
+        determine the vote of a whole box.
 
         Args:
-            anew: From the same starts, such as `fresh`.
+            anew: An ensemble from the same starts, such as `fresh`.
 
         Raises:
-            DataError: Something is not what follows.
+            DataError: Something does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
             raise DataError("training again reads other records, or in other slices, than those kept")
@@ -236,7 +238,7 @@ class CertifiedShards:
             self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 
     def fresh(self) -> Self:
-        """Return the ensemble trained from the starts on the records that are left."""
+        """Return the ensemble trained from the starts on the remaining records."""
         standing = ShardState(self.settings.sharding)
         standing.left = [*self.standing.left]
         points = [
@@ -275,7 +277,7 @@ class CertifiedShards:
         return (found[..., 0] > 0).long() if found.shape[-1] == 1 else found.argmax(dim=-1)
 
     def _boxes(self, shards: list[int], needed: list[int]) -> Box:
-        """Return the smallest boxes of shards that cover so many removals."""
+        """Return the smallest boxes of shards that cover a number of removals."""
         budgets = self.settings.sharding.budgets
         runs = [next(run for run, budget in enumerate(budgets) if budget >= many) for many in needed]
         return tuple(
@@ -284,14 +286,14 @@ class CertifiedShards:
         )
 
     def _check_boxes(self, shard: int, without: Sequence[Tensor]) -> None:
-        """Check the boxes that may be asked for a shard's vote, now or after more have left it.
+        """Check the boxes that may be used for a shard's vote, now or after more removals.
 
         Args:
-            shard: Which.
-            without: Its parameters when it is trained without what left it.
+            shard: The shard.
+            without: Its parameters after training without its removed records.
 
         Raises:
-            DataError: One does not hold these, or those that are kept.
+            DataError: A box does not contain these, or the stored parameters.
         """
         spent, largest = self.standing.spent(shard), self.standing.largest(shard)
         kept = [each[shard, -1] for each in self.parameters]
@@ -306,7 +308,7 @@ class CertifiedShards:
                     )
 
     def _train(self, shard: int, first: int) -> None:
-        """Train a shard from a stage on; its standing says that nothing is pending."""
+        """Train a shard from a stage on; afterwards nothing is pending."""
         slices = self.settings.sharding.slices
         usable = self.standing.usable(shard)
         for stage in range(first, slices):
@@ -316,7 +318,7 @@ class CertifiedShards:
             after = self._stage(before, members, usable) if len(members) else before
             for place, (values, box) in enumerate(zip(after.parameters, after.box, strict=True)):
                 self.parameters[place][shard, stage + 1] = values
-                # Budgets without a box hold the parameters alone; nothing is asked of them.
+                # Budgets without a box hold the parameters alone and are never used.
                 self.lower[place][shard, stage + 1] = values
                 self.upper[place][shard, stage + 1] = values
                 self.lower[place][shard, stage + 1, :usable] = box.lower[:usable]

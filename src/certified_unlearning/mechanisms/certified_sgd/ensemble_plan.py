@@ -1,6 +1,6 @@
-"""The constants of an ensemble of certified networks, for one's own records: fixed before anything is learned.
+"""The constants of an ensemble of certified networks, for a user's own records: fixed before anything is learned.
 
-Nothing in them depends on the records but their number at the start. They are part of the training that every answer is
+They depend on the records only through their number at the start. They are part of the training that every answer is
 compared with, so no request changes them.
 """
 
@@ -21,17 +21,17 @@ from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_BOX, 
 from certified_unlearning.vocabulary import NetworkLoss
 
 USUAL_SHARDS = 5
-"""Shards, where nobody says how many."""
+"""Default number of shards."""
 USUAL_SLICES = 2
-"""Slices of a shard, where nobody says how many."""
+"""Default number of slices of a shard."""
 USUAL_BUDGETS = (1, 2, 4, 8)
-"""Budgets, where nobody says which."""
+"""Default budgets."""
 USUAL_EPOCHS = 5
-"""Updates of a stage, where nobody says how many."""
+"""Default number of updates of a stage."""
 USUAL_STEP_SIZE = 4.0
-"""For rows of norm 1 and clipped gradients, where nobody says it."""
+"""Default step size, for rows of norm 1 and clipped gradients."""
 USUAL_BOUND = 0.1
-"""What entries of a gradient are clipped to, where nobody says it."""
+"""Default bound that entries of a gradient are clipped to."""
 _KEY_BITS = 62
 
 
@@ -41,16 +41,16 @@ class EnsemblePlan(BaseModel):
     Attributes:
         mechanism: ``certified-ensemble``.
         n: Number of records at the start.
-        features: Columns of a row.
+        features: Number of columns of a row.
         classes: Number of classes, at least 2.
-        shards: ``S``.
-        slices: ``R`` of each shard.
+        shards: Number of shards ``S``.
+        slices: Number of slices of each shard, ``R``.
         budgets: ``k`` of each box, in rising order.
-        hidden: Units of each hidden layer of a shard's network.
-        epochs: Updates of each stage, each of which reads all records of the stage.
-        step_size: ``alpha``.
-        bound: What entries of a record's gradient are clipped to.
-        key: Draws slices and starts; it says nothing of the records.
+        hidden: Number of units of each hidden layer of a shard's network.
+        epochs: Number of updates of each stage, each of which reads all records of the stage.
+        step_size: Step size ``alpha``.
+        bound: Bound that entries of a record's gradient are clipped to.
+        key: Key that draws slices and starts; it does not depend on the records.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,7 +83,7 @@ class EnsemblePlan(BaseModel):
         step_size: float | None = None,
         bound: float | None = None,
     ) -> Self:
-        """Return the plan, with the usual value of what is None, and a key from the operating system's entropy.
+        """Return the plan, with default values for None, and a key from the operating system's entropy.
 
         Arguments are the attributes.
         """
@@ -121,8 +121,8 @@ class EnsemblePlan(BaseModel):
 
     @property
     def work(self) -> Work:
-        """What learning takes: a shard learns its first slice, then the first two, and so on."""
-        # Boxes take some ten products instead of two.
+        """The work of learning: a shard learns its first slice, then the first two, and so on."""
+        # Boxes take about ten products instead of two.
         stages, width = (self.slices + 1) / 2, sum(self.hidden) or 1
         passes = 5 * self.epochs * stages * len(self.budgets) * width
         return Work(self.epochs * self.shards * self.slices * SECONDS_OF_A_BOX, passes)
@@ -134,17 +134,17 @@ class EnsemblePlan(BaseModel):
 
     @property
     def settings(self) -> CertifiedEnsemble:
-        """The constants as the mechanism takes them."""
+        """The constants in the mechanism's form."""
         descent = Descent(self.loss, self.step_size, clipping="clamp", bound=self.bound)
         network = dense_network(self.features, self.hidden, self.classes)
         return CertifiedEnsemble(network, descent, self.sharding, self.epochs)
 
     @property
     def generator(self) -> torch.Generator:
-        """What draws slices and starts, at its beginning."""
+        """The generator of slices and starts, at its beginning."""
         return torch.Generator().manual_seed(self.key)
 
 
 def loss_of(classes: int) -> NetworkLoss:
-    """Return the loss for so many classes."""
+    """Return the loss for a number of classes."""
     return "binary-cross-entropy" if classes == 2 else "cross-entropy"

@@ -1,4 +1,4 @@
-"""A trained network with its boxes: which of its predictions no neighbour would change."""
+"""A trained network with its boxes, and which of its predictions no neighbour would change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.vocabulary import Differences
 
 ROWS_AT_ONCE = 4096
-"""Records whose predictions are certified together."""
+"""Number of records whose predictions are certified together."""
 LINES = "last/"
-"""What names of the lines of the last update begin with."""
+"""Prefix of the names of lines of the last update."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Learned:
         bounding: How bounds are computed.
         parameters: Each of shape ``(1, ...)``.
         box: Each of shape ``(budgets, ...)``; nested.
-        budgets: Of each box, in rising order.
+        budgets: Budget of each box, in ascending order.
         smallest_batch: Records of the smallest batch.
-        last: Lines of the last update, which no box knows; None where there are none.
+        last: Lines of the last update, which boxes lack; None if there are none.
     """
 
     network: Network
@@ -55,17 +55,17 @@ class Learned:
         budgets: Sequence[int],
         smallest_batch: int,
     ) -> Self:
-        """Return what `tensors` gave.
+        """Return the network from the result of `tensors`.
 
         Args:
             tensors: As from a file.
             network: The layers.
-            bounding: How bounds are computed: with lines of the last update only where it says so and they are there.
-            budgets: Of each box.
+            bounding: How bounds are computed: with lines of the last update only if it says so and they exist.
+            budgets: Budget of each box.
             smallest_batch: Records of the smallest batch.
 
         Raises:
-            DataError: Something is missing, is no bound, or does not belong together.
+            DataError: Something is missing, is not a bound, or does not fit together.
         """
         places = range(len(network.shapes))
         needed = [f"{name}/{place}" for name in ("parameters", "lower", "upper") for place in places]
@@ -94,7 +94,7 @@ class Learned:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """Parameters, boxes, and lines if there are any, by names for a file."""
+        """Parameters, boxes, and any lines, by name for a file."""
         found: dict[str, Tensor] = {}
         for place, (values, box) in enumerate(zip(self.parameters, self.box, strict=True)):
             found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
@@ -104,7 +104,7 @@ class Learned:
 
     @property
     def differences(self) -> Differences:
-        """How differences of logits are bounded: as ``bounding`` says, if there are lines of the last update."""
+        """How differences of logits are bounded: as in ``bounding``, if there are lines of the last update."""
         differences = self.bounding.differences
         return "relaxed" if differences == "updated" and self.last is None else differences
 
@@ -129,31 +129,31 @@ class Learned:
     def certified(self, rows: Tensor) -> Tensor:
         """Return which predictions no neighbour of a budget changes, shape ``(budgets, records)``.
 
-        They are those of all parameters of its box, or of those that the lines of the last update leave. What is
-        certified for a budget is so for all smaller ones, which have fewer neighbours.
+        They are those of all parameters of its box, or of those that satisfy the lines of the last update. What is
+        certified for a budget is certified for all smaller ones, which have fewer neighbours.
         """
         if not len(rows):
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
         found = []
         for piece in _pieces(rows):
             one = certify(self.network, self.box, piece[None], self.bounding, last=self._lines)
-            # The box and the lines hold the parameters, so that what all of them predict is what these predict.
+            # The box and the lines contain the parameters, so a common prediction is their prediction.
             found.append(one.certified & (one.classes == self.classes(piece)))
         sure = torch.cat(found, dim=1)
         if not self.draws_lines:
-            return sure  # Bounds of a larger box are no narrower.
+            return sure  # Bounds of a larger box are not narrower.
         return sure.flip(0).long().cummax(dim=0).values.flip(0).bool()
 
     def certified_at(self, rows: Tensor, k: int) -> Tensor:
         """Return which predictions are certified for ``k`` changes, by the box of the next budget that covers it.
 
         Raises:
-            ParameterError: No budget does.
+            ParameterError: No budget covers it.
         """
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return which predictions a box certifies, by its place among the budgets; with lines, it or a larger one."""
+        """Return the predictions that a box, or with lines a larger one too, certifies, by its place among budgets."""
         end = len(self.budgets) if self.draws_lines else run + 1
         box = tuple(Interval(each.lower[run:end], each.upper[run:end]) for each in self.box)
         last = None if self.last is None else self.last.of_runs(slice(run, end))
@@ -163,7 +163,7 @@ class Learned:
         """Return the place of the smallest budget that covers ``k``.
 
         Raises:
-            ParameterError: None does.
+            ParameterError: No budget covers it.
         """
         for run, budget in enumerate(self.budgets):
             if k <= budget:
@@ -184,7 +184,7 @@ class Learned:
         return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
-        """Return for each budget between which shares of the labels all its neighbours' predictions are right."""
+        """Return for each budget bounds on the share of right predictions of all its neighbours."""
         sure = self.certified(rows) & (self.classes(rows) == labels)
         may = torch.cat(
             [possible(self.network, self.box, piece[None], self.bounding, last=self._lines) for piece in _pieces(rows)],

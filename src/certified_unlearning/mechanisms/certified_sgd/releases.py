@@ -1,20 +1,28 @@
-"""Labels of a certified network with differential privacy: from their radii, by the rules that make radii valid.
+"""Labels of a certified network with differential privacy: from their radii, under the rules that make radii valid.
 
-That a label is certified is no privacy: a neighbour's may not be, and who answers certified inputs only publishes which
-ones are. Here every input is answered by chance, by a law that its radius chooses (`accounting.private.stable_labels`).
+Certification of a label is not privacy: a neighbour's may not be certified, and answering only certified inputs
+publishes which ones are. Here every input is answered at random, by a law that depends on its radius
+(`accounting.private.stable_labels`).
 """
 
+import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from torch import Tensor
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count
-from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, label_law
-from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.accounting.private.releases import sigma_for
+from certified_unlearning.accounting.private.stable_labels import (
+    LabelRule,
+    composed_labels,
+    label_law,
+    mean_share_sensitivity,
+)
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 from certified_unlearning.vocabulary import Changes, Relation
@@ -23,7 +31,7 @@ SERVES: dict[Changes, tuple[Relation, ...]] = {
     "additions and removals": ("replace-one", "add-remove"),
     "additions or removals": ("add-remove",),
 }
-"""For which relations boxes of k changes hold those of a neighbour's k - 1: to replace a record is to change two."""
+"""Relations for which boxes of k changes hold those of a neighbour's k - 1: replacing a record changes two."""
 
 NOT_PROMISED = (
     "nothing about parameters, boxes, radii, probabilities, or which labels are certified: they must stay secret",
@@ -40,13 +48,13 @@ class LabelRelease:
 
     Attributes:
         rule: ``cauchy``, ``laplace`` or ``stable``.
-        relation: When data sets are neighbours.
-        epsilon: Of one label.
-        delta: Of one label.
-        queries: How many labels may be published.
-        answered: How many were.
-        assumptions: What the guarantee rests on.
-        not_promised: What nobody should read into it.
+        relation: Neighbouring relation of data sets.
+        epsilon: Epsilon of one label.
+        delta: Delta of one label.
+        queries: Number of labels that may be published.
+        answered: Number of published labels.
+        assumptions: The assumptions of the guarantee.
+        not_promised: What is not promised.
     """
 
     not_promised = NOT_PROMISED
@@ -62,25 +70,25 @@ class LabelRelease:
         relation: Relation = "replace-one",
         queries: int = 1,
     ) -> None:
-        """Check that the network's radii may be published from.
+        """Check that the network's radii can be used for publishing.
 
         Args:
             settings: How the network was trained.
             learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
             rule: How labels are made private; ``cauchy`` and ``laplace`` for two classes.
-            epsilon: Of one label.
-            delta: Of one label; 0 for ``cauchy``.
-            relation: When data sets are neighbours.
-            queries: How many labels may be published, chosen beforehand.
+            epsilon: Epsilon of one label.
+            delta: Delta of one label; 0 for ``cauchy``.
+            relation: Neighbouring relation of data sets.
+            queries: Number of labels that may be published, chosen beforehand.
 
         Raises:
-            AssumptionError: Radii are none of this relation.
+            AssumptionError: The radii are not valid for this relation.
         """
         require_count(least=1, queries=queries)
         _require_radii(settings, learned, relation)
         if rule != "stable" and learned.network.affine[-1].outputs > 2:
             raise ParameterError(f"rule must be stable for more than two classes, got {rule!r}")
-        # By lines that depend on the box neighbours' radii may differ by more than one.
+        # With lines that depend on the box, neighbours' radii may differ by more than one.
         self._learned = replace(learned, bounding=replace(learned.bounding, differences="joint"))
         self._law = label_law(rule, epsilon=epsilon, delta=delta, largest=learned.budgets[-1])
         self.rule, self.relation = rule, relation
@@ -96,13 +104,13 @@ class LabelRelease:
     def labels(self, rows: Tensor) -> list[int | None]:
         """Publish the label of each record, None where the test of stability withholds it; each counts as a query.
 
-        Every call draws anew, from the operating system's random numbers: nobody can repeat them.
+        Every call draws anew from the operating system's random numbers, which cannot be repeated.
 
         Args:
             rows: As the network takes them, shape ``(records, ...)``; not chosen by the records it learned from.
 
         Raises:
-            ParameterError: They are more than the queries that are left.
+            ParameterError: There are more records than queries left.
         """
         left = self.queries - self.answered
         if len(rows) > left:
@@ -122,8 +130,94 @@ class LabelRelease:
         return None if self.rule == "stable" else 1 - label
 
 
+@dataclass(frozen=True)
+class ShareRelease:
+    """The mean certified share of some inputs, published once with Gaussian noise.
+
+    Attributes:
+        share: Noisy: the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k`` changes of
+            every batch; within 0 and 1.
+        sigma: Standard deviation of the noise.
+        sensitivity: How far one record moves the share without noise.
+        largest: ``K``.
+        inputs: How many there are.
+        own: Whether they are the records themselves.
+        relation: When data sets are neighbours.
+        epsilon: Of this one number.
+        delta: Of this one number.
+        assumptions: What the guarantee rests on.
+        not_promised: What nobody should read into it.
+    """
+
+    share: float
+    sigma: float
+    sensitivity: float
+    largest: int
+    inputs: int
+    own: bool
+    relation: Relation
+    epsilon: float
+    delta: float
+    assumptions: tuple[Assumption, ...]
+    not_promised: tuple[str, ...] = NOT_PROMISED
+
+
+def share_release(
+    settings: CertifiedSgd,
+    learned: Learned,
+    rows: Tensor,
+    *,
+    own: bool,
+    epsilon: float,
+    delta: float,
+    relation: Relation = "replace-one",
+) -> ShareRelease:
+    """Publish the mean certified share of inputs, (epsilon, delta)-differentially private for one record of one batch.
+
+    Every call draws anew and costs epsilon and delta again. Noise comes from the operating system's random numbers.
+
+    Args:
+        settings: How the network was trained.
+        learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
+        rows: The inputs, as the network takes them.
+        own: Whether these are the records that it learned from; then ``relation`` must be ``replace-one``, as their
+            number is published. Otherwise they must not depend on the records.
+        epsilon: Above 0.
+        delta: Strictly between 0 and 1.
+        relation: When data sets are neighbours.
+
+    Raises:
+        AssumptionError: Radii are none of this relation, or the number of inputs would differ between neighbours.
+        DataError: There is no input.
+    """
+    _require_radii(settings, learned, relation)
+    if own and relation != "replace-one":
+        raise AssumptionError(
+            f"the share of the records' own predictions needs replace-one, got {relation}: a neighbour has another "
+            "number of them"
+        )
+    if not len(rows):
+        raise DataError("rows must hold at least one input, got none")
+    largest = learned.budgets[-1]
+    sensitivity = mean_share_sensitivity(largest, inputs=len(rows), own=own)
+    sigma = sigma_for(sensitivity, epsilon=epsilon, delta=delta)
+    radii = _radii(replace(learned, bounding=replace(learned.bounding, differences="joint")), rows)
+    noisy = sum(radii) / (len(rows) * largest) + secrets.SystemRandom().gauss(0, sigma)
+    # Digits that noise leaves nothing of could tell how floats were added.
+    digits = max(0, 2 - math.floor(math.log10(sigma)))
+    drawn = Assumption(
+        statement="noise is Gaussian as real numbers are",
+        status="assumed",
+        by="it is drawn in float64 from the operating system's random numbers, and the sum rounded to a hundredth of "
+        "its deviation",
+    )
+    share = min(1.0, max(0.0, round(noisy, digits)))
+    assumptions = (*assumptions_of(relation), drawn)
+    return ShareRelease(share, sigma, sensitivity, largest, len(rows), own, relation, epsilon, delta, assumptions)
+
+
 def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
-    """Return what private labels rest on."""
+    """Return the assumptions of private labels."""
     return (
         Assumption(
             statement="a box was trained for every k up to the largest, over additions and removals of records",
@@ -154,7 +248,7 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
     """Check that certified radii move by at most one between neighbours.
 
     Raises:
-        AssumptionError: They may move by more.
+        AssumptionError: Radii may change by more.
     """
     changes = settings.neighbourhood.changes
     if relation not in SERVES.get(changes, ()):

@@ -1,4 +1,4 @@
-"""Where records lie in an ensemble of shards, and which shards are trained again when: by numbers alone, without torch.
+"""Places of records in an ensemble of shards, and when shards are trained again: by numbers alone, without PyTorch.
 
 Sources: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021), for shards and slices; Wicker et al., *Certificates of
 Differential Privacy and Unlearning for Gradient-Based Training*, for shards that answer while a budget lasts.
@@ -11,18 +11,20 @@ from certified_unlearning.accounting.core.checks import require_count, require_c
 from certified_unlearning.errors import ParameterError
 
 Places = Sequence[tuple[int, int]]
-"""In which slices removed records lie, as the number ``shard x slices + slice``, and how many in each."""
+"""Slices of removed records, as numbers ``shard x slices + slice``, and the number of records in each."""
 
 
 @dataclass(frozen=True)
 class Sharding:
-    """How many shards and slices there are, and what a shard may lose before it is trained again.
+    """Numbers of shards and slices, and how many records a shard may lose before it is trained again.
 
     Attributes:
         n: Number of records at the start.
-        shards: ``S``.
-        slices: ``R`` of each shard. Stage ``r`` learns from slices 0 to ``r``, from where the stage before ended.
-        budgets: ``k`` of the boxes, in rising order: a shard answers until more than the largest have left it.
+        shards: Number of shards ``S``.
+        slices: Number of slices of each shard, ``R``. Stage ``r`` learns from slices 0 to ``r``, starting from the end
+            of the previous stage.
+        budgets: ``k`` of the boxes, in ascending order: a shard answers until more than the largest number of records
+            have left it.
     """
 
     n: int
@@ -46,7 +48,7 @@ class Sharding:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Records of each slice at the start."""
+        """Number of records of each slice at the start."""
         whole, rest = divmod(self.n, self.shards * self.slices)
         sizes = [whole] * (self.shards * self.slices)
         for position in range(rest):
@@ -56,17 +58,17 @@ class Sharding:
 
 @dataclass
 class ShardState:
-    """What has left every slice, and what of it the shard was not trained without yet.
+    """The records that have left every slice, and those of them that the shard was not yet trained without.
 
-    It depends on where removed records lay and on nothing that they said.
+    It depends on the places of removed records, not on their values.
 
     Attributes:
-        sharding: How records lie.
-        left: Records of each slice that are there.
-        pending: Records of each slice that have left since its shard was trained.
-        trainings: How often a shard was trained again.
-        stages: How many stages that took.
-        gradients: How many gradients of records that took, in one pass of each stage.
+        sharding: Places of the records.
+        left: Number of present records of each slice.
+        pending: Number of records of each slice that have left since its shard was trained.
+        trainings: Number of times a shard was trained again.
+        stages: Number of stages that this took.
+        gradients: Number of gradients of records that this took, in one pass of each stage.
     """
 
     sharding: Sharding
@@ -84,7 +86,7 @@ class ShardState:
         """Note that records leave.
 
         Raises:
-            ParameterError: A slice has fewer.
+            ParameterError: A slice has fewer records.
         """
         for place, count in places:
             if not 0 <= place < len(self.left) or not 0 < count <= self.left[place]:
@@ -93,11 +95,11 @@ class ShardState:
             self.pending[place] += count
 
     def spent(self, shard: int) -> int:
-        """Return how many records have left a shard since it was trained."""
+        """Return the number of records that have left a shard since it was trained."""
         return sum(self.pending[self._of(shard)])
 
     def usable(self, shard: int) -> int:
-        """Return how many budgets had boxes when the shard was trained: those below its smallest batch.
+        """Return the number of budgets with boxes when the shard was trained: those below its smallest batch.
 
         A stage learns from all records of its slices at once; the smallest batch is that of the first slice that had
         any. More removals would leave a batch empty, which has no mean to bound.
@@ -113,16 +115,16 @@ class ShardState:
 
     @property
     def offline(self) -> list[int]:
-        """Shards whose budget is spent: their votes are not known until they are trained again."""
+        """Shards whose budget is spent: their votes are unknown until they are trained again."""
         return [shard for shard in range(self.sharding.shards) if self.spent(shard) > self.largest(shard)]
 
     def first_stage(self, shard: int) -> int | None:
-        """Return the first stage that has to be trained again; None for none."""
+        """Return the first stage that must be trained again; None if there is none."""
         pending = self.pending[self._of(shard)]
         return next((stage for stage, count in enumerate(pending) if count), None)
 
     def retrain(self, shards: Iterable[int]) -> None:
-        """Note that shards are trained again, from the first slice on that has lost a record."""
+        """Note that shards are trained again, from the first slice that has lost a record."""
         for shard in shards:
             first = self.first_stage(shard)
             if first is None:
@@ -138,7 +140,7 @@ class ShardState:
 
 
 def replayed(sharding: Sharding, history: Sequence[Places]) -> ShardState:
-    """Return where an ensemble stands after requests, each of which had the shards trained again that it spent.
+    """Return the state of an ensemble after requests, each of which retrained the shards whose budget it spent.
 
     Raises:
         ParameterError: More records left a slice than it had.

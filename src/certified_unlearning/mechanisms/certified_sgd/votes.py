@@ -1,4 +1,4 @@
-"""The label of an ensemble some of whose votes are not known: given only where none of them could change it."""
+"""The label of an ensemble with unknown votes: given only where none of them could change it."""
 
 from dataclasses import dataclass
 
@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 NO_ANSWER = -1
-"""Stands for the label where votes that are not known could change it."""
+"""Replaces the label where unknown votes could change it."""
 
 
 @dataclass(frozen=True)
 class Votes:
-    """What an ensemble says of some records.
+    """The answers of an ensemble for some records.
 
     Attributes:
-        labels: Shape ``(records,)``: the class with most votes, the first one of several; `NO_ANSWER` where votes that
-            are not known could make another class that.
-        abstaining: Shape ``(records,)``: how many shards' votes are not known.
+        labels: Shape ``(records,)``: the class with most votes, the first one in a tie; `NO_ANSWER` where unknown votes
+            could change it.
+        abstaining: Shape ``(records,)``: number of shards with unknown votes.
     """
 
     labels: Tensor
@@ -26,16 +26,16 @@ class Votes:
 def decided(possible: Tensor) -> Votes:
     """Return the labels that every assignment of votes gives.
 
-    Another class wins under some assignment if it wins where every shard that may vote for it does: so few cases decide
-    for all assignments, and no label is withheld without need.
+    Another class wins under some assignment if it wins when every shard that may vote for it does. So few cases decide
+    for all assignments, and no label is withheld unnecessarily.
 
     Args:
-        possible: Shape ``(shards, records, classes)``: which classes a shard may vote for; one, where it is known.
+        possible: Shape ``(shards, records, classes)``: which classes a shard may vote for; a single one if known.
     """
     known = possible.sum(dim=-1) == 1
     sure = (possible & known[..., None]).sum(dim=0)
     may = (possible & ~known[..., None]).sum(dim=0)
-    # Of class i's known votes over the most that class j can have; of two with as many the first one wins.
+    # Class i's known votes minus the most that class j can have; in a tie the first one wins.
     lead = sure[:, :, None] - (sure + may)[:, None, :]
     classes = torch.arange(possible.shape[-1], device=possible.device)
     wins = (lead > 0) | ((lead == 0) & (classes[:, None] < classes)) | (classes[:, None] == classes)

@@ -1,4 +1,4 @@
-"""Euclidean balls around the origin, the sets of models, and what methods that start at the origin share."""
+"""Euclidean balls around the origin, which are the sets of models, and the base of methods that start at the origin."""
 
 from typing import Generic, TypeVar
 
@@ -11,7 +11,7 @@ Settings = TypeVar("Settings")
 
 
 class FromOrigin(Generic[Settings]):
-    """A method that starts at the origin, and sees records by the gradients of their losses alone."""
+    """A method that starts at the origin, and reads records only through the gradients of their losses."""
 
     def __init__(self, gradients: RecordGradients, settings: Settings) -> None:
         """Take the records' gradients and the settings."""
@@ -20,7 +20,7 @@ class FromOrigin(Generic[Settings]):
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
+        """Number of parameters, ``d``."""
         return self.gradients.dimension
 
     def start(self) -> Tensor:
@@ -29,7 +29,7 @@ class FromOrigin(Generic[Settings]):
 
 
 def project(points: Tensor, radius: float | None) -> Tensor:
-    """Return the nearest points of the ball, shape ``(..., d)``; the points themselves where there is none."""
+    """Return the nearest points of the ball, shape ``(..., d)``; the points themselves if there is no ball."""
     if radius is None:
         return points
     norms = torch.linalg.vector_norm(points, dim=-1, keepdim=True)

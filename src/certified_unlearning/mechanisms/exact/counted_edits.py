@@ -1,8 +1,8 @@
-"""Approximate unlearning by counting: a private model stands for some edits, then it is computed anew.
+"""Approximate unlearning by counting: a private model stays in use over some edits, then it is computed anew.
 
-This is what exact unlearning is compared with. It takes any private learner and looks at no record that is edited
-(Ullah, dissertation, Johns Hopkins University, 2024, Algorithm 25 and Theorem 50). The guarantee is one of the model
-that is published at a time, for requests chosen without looking at models; it is none of several models together.
+This is a comparison for exact unlearning. It works with any private learner and reads no edited record (Ullah,
+dissertation, Johns Hopkins University, 2024, Algorithm 25 and Theorem 50). The guarantee covers the model published at
+a time, for requests chosen without looking at models; it does not cover several models together.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ one of any records that one deletion or insertion makes of these."""
 
 @dataclass
 class CountedEdits:
-    """A published model, and how many edits it has stood for.
+    """A published model, and the number of edits it has been used for.
 
     Attributes:
-        budget: What is guaranteed.
+        budget: The guarantee.
         learner: The private learner.
-        alive: The records that there are.
+        alive: The present records.
         model: The published model.
-        edits: Edits since it was computed; never as many as `GroupBudget.edits`.
+        edits: Number of edits since it was computed; always below `GroupBudget.edits`.
     """
 
     budget: GroupBudget
@@ -43,10 +43,10 @@ class CountedEdits:
         return cls(budget, learner, Alive(ids), learner(ids, budget.learner_epsilon, budget.learner_delta))
 
     def edit(self, removed: Sequence[int], inserted: Sequence[int]) -> bool:
-        """Forget some records and take in others; each of them counts as one edit.
+        """Delete some records and insert others; each of them counts as one edit.
 
         Args:
-            removed: Ids of records that are there.
+            removed: Ids of present records.
             inserted: Ids that were never used, ascending.
 
         Returns:

@@ -1,12 +1,13 @@
 """Mini-batch descent that forgets exactly: the engine that noisy, quantized and plain descent share.
 
-An edit looks at the iterations whose batch it changes, in their order. Each keeps its direction if a test says so; at
-the first one that does not, the direction changes, and what follows is run again on the edited records. Source: Ullah
-(dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C, Algorithms 9, 10 and 19 to 24, corrected.
+An edit examines the iterations whose batch it changes, in order. Each keeps its direction if a test allows it; at the
+first one that does not, the direction changes, and the following iterations are run again on the edited records.
+Source: Ullah (dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C, Algorithms 9, 10 and 19 to 24,
+corrected.
 
 Exact means: for requests that were chosen without looking at models, states and randomness, and up to rounding
-(`ExactDescent.refresh`), the whole trajectory has the law of one learned on the edited records alone. It takes sums
-over single records' gradients; it takes no convexity and no bound on gradients.
+(`ExactDescent.refresh`), the whole trajectory has the law of one learned on the edited records alone. This needs sums
+over single records' gradients; it needs no convexity and no bound on gradients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +28,14 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 
 class ExactDescent(Generic[SettingsT]):
-    """Learns, and edits what it learned, for many trials at once.
+    """Learns and edits trajectories, for many trials at once.
 
     Attributes:
         settings: The constants.
         records: The records; rows may be added to them, and an id is a row's position.
         from_batches: Whether an edit computes changed gradients from all members of their batches, ``m`` gradients of
-            records each, instead of updating them by the difference. Then no row of a removed record is read, which
-            may be gone already, and the last bits of a gradient do not tell that it changed.
+            records each, instead of updating them by the difference. Then no row of a removed record is read, which may
+            already be erased, and the last bits of a gradient do not reveal that it changed.
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
@@ -48,11 +49,11 @@ class ExactDescent(Generic[SettingsT]):
 
         Args:
             ids: The records, shape ``(n,)``.
-            draws: Fresh; the trajectory lies on their device.
-            trials: Independent runs.
+            draws: Fresh randomness; the trajectory is on its device.
+            trials: Number of independent runs.
 
         Raises:
-            ParameterError: An id is no row or stands twice, or ``trials`` is not at least 1.
+            ParameterError: An id is not a row or a duplicate, or ``trials`` is not at least 1.
             AssumptionError: There are not more records than a batch has members.
         """
         require_count(least=1, trials=trials)
@@ -64,29 +65,29 @@ class ExactDescent(Generic[SettingsT]):
         return state
 
     def delete(self, state: Trajectory[SettingsT], record: int, draws: Draws) -> Work:
-        """Forget a record, in every trial; see `edit`."""
+        """Delete a record, in every trial; see `edit`."""
         return self.edit(state, [record], [], draws)
 
     def insert(self, state: Trajectory[SettingsT], record: int, draws: Draws) -> Work:
-        """Take in a record, in every trial; see `edit`."""
+        """Insert a record, in every trial; see `edit`."""
         return self.edit(state, [], [record], draws)
 
     def edit(self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
-        """Forget some records and take in others, in one request, in every trial.
+        """Delete some records and insert others, in one request, in every trial.
 
         Args:
             state: Changed in place.
-            removed: Ids of records that are there.
-            inserted: Ids that were never used, ascending; their rows stand in the records already.
-            draws: Fresh: no number of them was used before.
+            removed: Ids of present records.
+            inserted: Ids that were never used, ascending; their rows are already in the records.
+            draws: Fresh randomness, never used before.
 
         Returns:
-            What it cost. It tells when a record was used: no trajectory says so after the edit, and nobody should keep
-            it who keeps a trajectory.
+            The work of the edit. It reveals when a record was used, which no trajectory does after the edit, so do not
+            keep it together with a trajectory.
 
         Raises:
             ParameterError: An id does not fit.
-            AssumptionError: Too few records would be left, or the trajectory was learned with other constants.
+            AssumptionError: Too few records would remain, or the trajectory was learned with other constants.
         """
         leaving, entering = self._edit_alive(state, removed, inserted, draws.device)
         changes = edited_batches(state.batches, state.alive, leaving, entering, draws)
@@ -96,17 +97,16 @@ class ExactDescent(Generic[SettingsT]):
         return work
 
     def check(self, state: Trajectory[SettingsT], *, tolerance: float = TOLERANCE) -> None:
-        """Compute every iteration of a trajectory from its predecessor, and compare.
+        """Recompute every iteration of a trajectory from its predecessor, and compare.
 
         Args:
-            state: As it is between edits.
-            tolerance: How far numbers may be off, relative to the largest of their iteration and to 1: gradients are
-                updated by differences, so rounding adds up over edits.
+            state: The state between edits.
+            tolerance: Tolerated error, relative to the largest number of the iteration and to 1: gradients are updated
+                by differences, so rounding adds up over edits.
 
         Raises:
-            AssumptionError: It was learned with other constants, or there are too few records.
-            DataError: A batch has a record twice or one that is not there, or an iteration is not what follows from
-                the one before.
+            AssumptionError: The trajectory was learned with other constants, or there are too few records.
+            DataError: A batch has a duplicate or absent record, or an iteration does not follow from the previous one.
         """
         require_same_settings(state.settings, self.settings)
         require_more_than_a_batch(len(state.alive), self.settings.batch_size)
@@ -121,18 +121,18 @@ class ExactDescent(Generic[SettingsT]):
             require_close(f"weights after iteration {step + 1}", state.weights[:, step + 1], moved, tolerance)
 
     def refresh(self, state: Trajectory[SettingsT]) -> None:
-        """Compute all gradients of a trajectory anew, for ``T m`` gradients of records a trial.
+        """Recompute all gradients of a trajectory, for ``T m`` gradients of records per trial.
 
-        An edit updates a gradient by the difference that it makes, for two gradients of records (unless
-        `from_batches`). So the last bits of an updated one tell that it was updated, and rounding adds up; afterwards
-        neither is so. No iterate changes.
+        An edit updates a gradient by its difference, which costs two gradients of records (unless `from_batches`). So
+        the last bits of an updated one reveal the update, and rounding adds up; `refresh` removes both. No iterate
+        changes.
         """
         require_same_settings(state.settings, self.settings)
         for step in range(self.settings.steps):
             state.gradients[:, step] = self._computed(state, step)[1]
 
     def restored(self, tensors: Mapping[str, Tensor]) -> Trajectory[SettingsT]:
-        """Return the trajectory whose `Trajectory.least_tensors` these are, for ``T m`` gradients of records a trial.
+        """Return the trajectory with these `Trajectory.least_tensors`, for ``T m`` gradients of records per trial.
 
         Its iterates and gradients follow from batches, kept randomness and the records, up to rounding.
         """
@@ -149,7 +149,7 @@ class ExactDescent(Generic[SettingsT]):
         return state
 
     def _computed(self, state: Trajectory[SettingsT], step: int) -> tuple[Tensor, Tensor]:
-        """Return where every trial takes the gradient of an iteration, and that gradient, from its batch."""
+        """Return the point and the gradient of an iteration in every trial, from its batch."""
         trials = torch.arange(state.trials, device=state.batches.device)
         points = state.points(trials, torch.full_like(trials, step))
         return points, self.records.sums(points, state.batches[:, step]) / self.settings.batch_size
@@ -157,17 +157,16 @@ class ExactDescent(Generic[SettingsT]):
     def _edit_alive(
         self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], device: torch.device
     ) -> tuple[Tensor, Tensor]:
-        """Edit the ids, or refuse the request before anything has changed; return them as tensors."""
+        """Edit the ids, or refuse the request before any change; return them as tensors."""
         require_same_settings(state.settings, self.settings)
         require_rows(self.records, max(inserted, default=-1) + 1)
         return edit_ids(state.alive, removed, inserted, self.settings.batch_size, device)
 
     def _examine(self, state: Trajectory[SettingsT], changes: BatchChanges, draws: Draws, work: Work) -> Tensor:
-        """Test the changed iterations of every trial in their order, up to the first rejection.
+        """Test the changed iterations of every trial in order, up to the first rejection.
 
         Returns:
-            The iteration from which each trial must be run again, shape ``(trials,)``; ``T`` also where nothing was
-            rejected.
+            The iteration from which each trial must be run again, shape ``(trials,)``; ``T`` if nothing was rejected.
         """
         settings = self.settings
         starts = torch.full((state.trials,), settings.steps, device=state.batches.device)
@@ -208,7 +207,7 @@ class ExactDescent(Generic[SettingsT]):
         self._run(state, starts, draws)
 
     def _run(self, state: Trajectory[SettingsT], starts: Tensor, draws: Draws) -> None:
-        """Run iterations with fresh batches and fresh noise: every trial from its own start, side by side."""
+        """Run iterations with fresh batches and noise, every trial from its own start, side by side."""
         settings = self.settings
         rows = (starts < settings.steps).nonzero()[:, 0]
         if not len(rows):
@@ -235,7 +234,7 @@ def edit_ids(
 
     Raises:
         ParameterError: An id does not fit.
-        AssumptionError: Not more records than a batch has members would be left.
+        AssumptionError: At most as many records as a batch has members would remain.
     """
     require_more_than_a_batch(len(alive) - len(removed) + len(inserted), batch_size)
     leaving, entering = (torch.tensor(ids, dtype=torch.int64, device=device) for ids in (removed, inserted))
@@ -252,7 +251,7 @@ def require_same_settings(learned_with: Descent, given: Descent) -> None:
 
 
 def require_more_than_a_batch(n: int, batch_size: int) -> None:
-    """Raise `AssumptionError` unless a batch leaves a record out: one that a deletion can replace a member by."""
+    """Raise `AssumptionError` unless a batch leaves out a record, by which a deletion can replace a member."""
     if batch_size > n - 1:
         raise AssumptionError(
             f"batch_size must be at most the number of records less one, also after a request: got {batch_size} of {n}"
@@ -260,13 +259,13 @@ def require_more_than_a_batch(n: int, batch_size: int) -> None:
 
 
 def require_rows(records: RecordGradients, rows: int) -> None:
-    """Raise `ParameterError` unless there are so many rows."""
+    """Raise `ParameterError` unless there are enough rows."""
     if rows > len(records):
         raise ParameterError(f"an id must be the position of one of the {len(records)} rows, got {rows - 1}")
 
 
 def check_batches(batches: Tensor, alive: Alive) -> None:
-    """Raise `DataError` unless every batch has different records, ascending, that are there."""
+    """Raise `DataError` unless every batch has different, present records, in ascending order."""
     if bool((batches.diff(dim=-1) <= 0).any()):
         raise DataError("members of a batch must ascend and be all different")
     if bool((alive.positions(batches) < 0).any()):

@@ -1,9 +1,9 @@
-"""What a deletion costs on average, given what was learned: far less noisy than deleting records and counting.
+"""The mean cost of a deletion, given what was learned: far less noisy than deleting records and counting.
 
-The record that is deleted is uniform over those that are there. Along a learned trajectory each iteration that used it
-keeps its direction with a probability that follows from the change of its gradient and the noise that is kept, so
-probabilities, iterations and gradients are averages over all records, not over those deleted. What is left to chance is
-the trajectory, and which record comes in the place of another.
+The deleted record is uniform over the present ones. Along a learned trajectory each iteration that used it keeps its
+direction with a probability that follows from the change of its gradient and the stored noise. So probabilities,
+iterations and gradients are averages over all records, not over deleted ones. Only the trajectory and the replacing
+records are random.
 """
 
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 
 _SURE = 1 - 2.0**-52
-"""A probability of 1 is taken for this one, whose complement has a logarithm."""
+"""Replaces a probability of 1, because its complement has a logarithm."""
 
 
 @dataclass(frozen=True)
 class ExpectedWork:
-    """Averages of `work.Work` over which record is deleted; each of shape ``(trials,)``.
+    """Averages of `work.Work` over the deleted record; each of shape ``(trials,)``.
 
     Attributes:
-        gradients: Gradients of single records' losses, tests included.
-        rejection_tests: Iterations that are tested.
-        recompute_probability: That part of the run is computed again.
-        iterations_run_again: How many are.
+        gradients: Number of gradients of single records' losses, including tests.
+        rejection_tests: Number of iterations that are tested.
+        recompute_probability: Probability that a part of the run is computed again.
+        iterations_run_again: Number of iterations that are run again.
     """
 
     gradients: Tensor
@@ -38,21 +38,21 @@ class ExpectedWork:
 
 
 def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws: Draws) -> ExpectedWork:
-    """Return what deleting a record costs on average.
+    """Return the mean cost of deleting a record.
 
     Args:
-        descent: What learned.
-        state: What it learned; not changed.
-        draws: For the records that come in the place of the one that leaves.
+        descent: The learner.
+        state: Its state; not changed.
+        draws: Draws the records that replace the one that leaves.
     """
     settings, (trials, steps, members) = state.settings, state.batches.shape
-    # Where an iteration draws its batch only, the first use is run again, and nothing is tested.
+    # If an iteration draws only its batch, the first use is run again, and nothing is tested.
     used_whole = not settings.keeps_randomness
     rejections = state.weights.new_ones(trials, steps, members)
     if not used_whole:
         for step in range(steps):
             rejections[:, step] = _rejections(descent, state, step, draws)
-    # Uses of one record one after the other, in the order of iterations.
+    # Uses of each record, in the order of iterations.
     order = state.batches.flatten(1).argsort(dim=1, stable=True)
     records = state.batches.flatten(1).gather(1, order)
     rejected = rejections.flatten(1).gather(1, order)
@@ -74,7 +74,7 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
 
 
 def _rejections(descent: ExactDescent[Any], state: Trajectory[Any], step: int, draws: Draws) -> Tensor:
-    """Return how likely an iteration changes its direction when each member leaves it; shape ``(trials, m)``."""
+    """Return the probability that an iteration changes its direction when each member leaves; shape ``(trials, m)``."""
     trials, _, members = state.batches.shape
     rows = torch.arange(trials, device=draws.device)
     points = state.points(rows, torch.full_like(rows, step)).repeat_interleave(members, dim=0)

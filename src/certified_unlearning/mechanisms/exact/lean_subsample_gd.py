@@ -1,6 +1,6 @@
-"""Plain mini-batch descent that keeps its batches and its model, but no iterates: ``O(T m + d)`` numbers a trial.
+"""Plain mini-batch descent that keeps its batches and its model, but no iterates: ``O(T m + d)`` numbers per trial.
 
-What follows from the batches is computed from them when it is needed (Algorithms 19 and 20, space-saving).
+Values that follow from the batches are computed from them when needed (Algorithms 19 and 20, space-saving).
 """
 
 from collections.abc import Mapping
@@ -29,11 +29,11 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass
 class LeanTrajectory:
-    """What is kept: of the same law after an edit as after learning on the edited records.
+    """The stored state: after an edit it has the law of learning on the edited records.
 
     Attributes:
         settings: The constants that it was learned with.
-        alive: The records that there are.
+        alive: The present records.
         batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending.
         weights: The models, shape ``(trials, d)``: means of all ``T + 1`` iterates.
     """
@@ -45,7 +45,7 @@ class LeanTrajectory:
 
     @property
     def trials(self) -> int:
-        """How many independent runs stand side by side."""
+        """Number of independent runs, side by side."""
         return len(self.batches)
 
     def model(self) -> Tensor:
@@ -53,7 +53,7 @@ class LeanTrajectory:
         return self.weights.clone()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything but the settings, by name; the ids ascend, so that their order tells nothing."""
+        """Return everything except the settings, by name; ids are ascending, so that their order reveals nothing."""
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -63,13 +63,13 @@ class LeanTrajectory:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SubsampleGd) -> Self:
-        """Return the state whose `tensors` these are."""
+        """Return the state with these `tensors`."""
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         return cls(settings, alive, tensors["batches"].clone(), tensors["weights"].clone())
 
 
 class LeanSubsampleDescent:
-    """Learns, and edits what it learned.
+    """Learns and edits trajectories.
 
     Attributes:
         settings: The constants.
@@ -91,18 +91,18 @@ class LeanSubsampleDescent:
         return LeanTrajectory(self.settings, alive, batches, self._model(batches))
 
     def delete(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Forget a record: where a batch had it, learn anew. Raises as `ExactDescent.edit`."""
+        """Delete a record: if a batch had it, learn anew. Raises the errors of `ExactDescent.edit`."""
         self._edit_ids(state, [record], [], draws)
         used = (first_uses(state.batches, record) < self.settings.steps).nonzero()[:, 0]
         fresh = self._fresh_batches(state.alive, len(used), draws, iterations=self.settings.steps)
         return self._learn_again(state, used, fresh)
 
     def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Take in a record: up to the first batch that it joins, batches stay. Raises as `ExactDescent.edit`."""
+        """Insert a record: batches before the first that it joins stay. Raises the errors of `ExactDescent.edit`."""
         removed, inserted = self._edit_ids(state, [], [record], draws)
         changes = edited_batches(state.batches, state.alive, removed, inserted, draws)
         trials, counts = torch.unique_consecutive(changes.trials, return_counts=True)
-        joined = counts.cumsum(0) - counts  # Where the changes of a trial begin: the first batch that it joins.
+        joined = counts.cumsum(0) - counts  # The start of a trial's changes: the first batch that it joins.
         steps = changes.steps[joined]
         batches = state.batches[trials]
         batches[torch.arange(len(trials), device=steps.device), steps] = changes.members[joined]
@@ -113,7 +113,7 @@ class LeanSubsampleDescent:
         return self._learn_again(state, trials, batches)
 
     def check(self, state: LeanTrajectory, *, tolerance: float = 1e-9) -> None:
-        """Compute the models from the batches, and compare; see `ExactDescent.check`."""
+        """Recompute the models from the batches, and compare; see `ExactDescent.check`."""
         require_same_settings(state.settings, self.settings)
         require_more_than_a_batch(len(state.alive), self.settings.batch_size)
         check_batches(state.batches, state.alive)
@@ -131,7 +131,7 @@ class LeanSubsampleDescent:
         return draws.subsets(alive.ids, self.settings.batch_size, trials, iterations).sort(dim=-1).values
 
     def _learn_again(self, state: LeanTrajectory, trials: Tensor, batches: Tensor) -> Work:
-        """Give some trials other batches, and the models that follow from them."""
+        """Set new batches of some trials, and the models that follow from them."""
         state.batches[trials] = batches
         state.weights[trials] = self._model(batches)
         work = Work.none(state.trials)
@@ -142,7 +142,7 @@ class LeanSubsampleDescent:
         return work
 
     def _model(self, batches: Tensor) -> Tensor:
-        """Return the means of the iterates that follow from batches, the start at 0 among them."""
+        """Return the means of the iterates that follow from batches, including the start at 0."""
         weights = torch.zeros(len(batches), self.records.dimension, dtype=torch.float64, device=batches.device)
         total = weights
         for step in range(self.settings.steps):

@@ -1,12 +1,12 @@
 """Stable means: of a random part of the records, or of all of them with noise.
 
-Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12: the two ways of being
-stable in their simplest form, which lower bounds are reduced to. An edit leaves value and state in the law of a fresh
-mean of the edited records, for requests that were chosen without looking at values or states. How large the part is, or
-how much noise there is, stays as it was learned with, however many records come and go.
+Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12: the two kinds of
+stability in their simplest form, which lower bounds reduce to. An edit leaves value and state in the law of a fresh
+mean of the edited records, for requests that were chosen without looking at values or states. The size of the part, or
+the noise, stays what it was in learning, however many records are inserted and deleted.
 
-With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the
-unit ball, an edit changes the value with probability ``rho`` at most.
+With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the unit
+ball, an edit changes the value with probability at most ``rho``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,13 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass
 class MeanState:
-    """What is published, and what later edits need, for many trials.
+    """The published values, and what later edits need, for many trials.
 
     Attributes:
-        alive: The records that there are.
-        values: Shape ``(trials, d)``: what is published.
-        members: Shape ``(trials, m)``, int64, ascending: whose mean it is; ``m`` is 0 where it is that of all.
-        mean: Shape ``(d,)``: of all records, without noise; zeros where a part is taken.
+        alive: The present records.
+        values: Shape ``(trials, d)``: the published values.
+        members: Shape ``(trials, m)``, int64, ascending: the members of the mean; ``m`` is 0 for the mean of all.
+        mean: Shape ``(d,)``: the mean of all records, without noise; zeros if a part is used.
     """
 
     alive: Alive
@@ -44,11 +44,11 @@ class MeanState:
 
     @property
     def trials(self) -> int:
-        """How many independent means stand side by side."""
+        """Number of independent means, side by side."""
         return len(self.values)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything by name; the ids ascend, so that their order tells nothing."""
+        """Return everything by name; ids are ascending, so that their order reveals nothing."""
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -59,7 +59,7 @@ class MeanState:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "MeanState":
-        """Return the state whose `tensors` these are."""
+        """Return the state with these `tensors`."""
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         return cls(alive, *(tensors[name].clone() for name in ("values", "members", "mean")))
 
@@ -74,8 +74,8 @@ class SubsampledMean:
         """Take the records and ``m``.
 
         Args:
-            rows: Shape ``(N, d)``, float64: all that there will ever be; an id is a position.
-            size: ``m``, below the number of records, always.
+            rows: Shape ``(N, d)``, float64: all present and future records; an id is a position.
+            size: Size ``m``, always below the number of records.
 
         Raises:
             ParameterError: Rows have another shape, or ``m`` is below 1.
@@ -89,8 +89,8 @@ class SubsampledMean:
         """Publish means of some records.
 
         Raises:
-            ParameterError: An id is no row or stands twice, or ``trials`` is not at least 1.
-            AssumptionError: There are not more records than a part has members.
+            ParameterError: An id is not a row or a duplicate, or ``trials`` is not at least 1. AssumptionError: There
+                are not more records than a part has members.
         """
         alive = _alive(self.rows, ids, draws, trials)
         require_more_than_a_batch(len(alive), self.size)
@@ -98,23 +98,23 @@ class SubsampledMean:
         return MeanState(alive, self.rows[members].mean(dim=1), members, torch.zeros_like(self.rows[0]))
 
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Forget a record, in every trial; ``gradients`` counts rows that were read.
+        """Delete a record, in every trial; ``gradients`` counts rows that were read.
 
         Raises:
-            ParameterError: It is not there.
-            AssumptionError: Too few records would be left.
+            ParameterError: The record is absent.
+            AssumptionError: Too few records would remain.
         """
         return self._edit(state, [record], [], draws)
 
     def insert(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Take in a record, in every trial; see `delete`. Its id was never used."""
+        """Insert a record, in every trial; see `delete`. Its id must never have been used."""
         return self._edit(state, [], [record], draws)
 
     def check(self, state: MeanState) -> None:
-        """Compute the means from their members, and compare.
+        """Recompute the means from their members, and compare.
 
         Raises:
-            DataError: A part has a record twice or one that is not there, or a value is not its mean.
+            DataError: A part has a duplicate or absent record, or a value is not its mean.
         """
         check_batches(state.members, state.alive)
         require_close("means", state.values, self.rows[state.members].mean(dim=1))
@@ -142,11 +142,11 @@ class NoisyMean:
         """Take the records and the noise.
 
         Args:
-            rows: Shape ``(N, d)``, float64: all that there will ever be; an id is a position.
+            rows: Shape ``(N, d)``, float64: all present and future records; an id is a position.
             sigma: Standard deviation of a coordinate, at least 0.
 
         Raises:
-            ParameterError: Rows have another shape, or the noise makes no sense.
+            ParameterError: Rows have another shape, or the noise is invalid.
         """
         require_non_negative(sigma=sigma)
         _require_rows(rows)
@@ -157,7 +157,7 @@ class NoisyMean:
         """Publish noisy means of some records.
 
         Raises:
-            ParameterError: There are none, an id is no row or stands twice, or ``trials`` is not at least 1.
+            ParameterError: There are none, an id is not a row or is a duplicate, or ``trials`` is not at least 1.
         """
         alive = _alive(self.rows, ids, draws, trials)
         mean = self.rows[alive.ids].mean(dim=0)
@@ -165,24 +165,24 @@ class NoisyMean:
         return MeanState(alive, values, torch.zeros(trials, 0, dtype=torch.int64, device=draws.device), mean)
 
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Forget a record, in every trial; ``recomputations`` counts values that were reflected.
+        """Delete a record, in every trial; ``recomputations`` counts values that were reflected.
 
         Raises:
-            ParameterError: It is not there, or the only one.
+            ParameterError: The record is absent, or the only one.
         """
         if len(state.alive) == 1 and bool((state.alive.ids == record).all()):
             raise ParameterError(f"record {record} is the only one left: there is no mean without it")
         return self._edit(state, [record], [], draws)
 
     def insert(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Take in a record, in every trial; see `delete`. Its id was never used."""
+        """Insert a record, in every trial; see `delete`. Its id must never have been used."""
         return self._edit(state, [], [record], draws)
 
     def check(self, state: MeanState) -> None:
-        """Compute the mean anew, and compare.
+        """Recompute the mean, and compare.
 
         Raises:
-            DataError: It is another, or a value is no number.
+            DataError: The mean differs, or a value is not a number.
         """
         require_close("coordinates of the mean", state.mean, self.rows[state.alive.ids].mean(dim=0))
         if not bool(state.values.isfinite().all()):

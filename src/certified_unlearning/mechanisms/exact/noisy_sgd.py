@@ -1,8 +1,8 @@
 """Noisy mini-batch descent, plain (Algorithms 21 and 22) or accelerated (Algorithms 9 and 10).
 
 An iteration descends along its noisy gradient ``xi ~ N(g, sigma^2 I)``. An edit that moves ``g`` keeps ``xi`` or
-reflects it, by `reflection_step`. What is kept is ``xi`` itself: the noise is ``xi - g`` of the *new* gradient, which
-Algorithm 10 as printed forgets.
+reflects it, by `reflection_step`. ``xi`` itself is kept: the noise is ``xi - g`` with the *new* gradient, which
+Algorithm 10 as printed omits.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class NoisySgd(Descent):
 
     Attributes:
         sigma: Standard deviation of the noise of a coordinate of a mean gradient, at least 0.
-        accelerated: Take gradients at ``w_t + (t - 1)/(t + 2) (w_t - w_{t-1})``, and the last iterate as the model;
-            otherwise at ``w_t``, and the mean of all iterates.
+        accelerated: Whether gradients are taken at ``w_t + (t - 1)/(t + 2) (w_t - w_{t-1})``, and the model is the last
+            iterate; otherwise they are taken at ``w_t``, and the model is the mean of all iterates.
     """
 
     sigma: float
@@ -46,7 +46,7 @@ class NoisySgd(Descent):
         return reflection_step(randomness, old, new, self.sigma, draws.uniform(len(randomness)))
 
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return how likely noisy gradients are reflected: surely, where they have no noise and gradients change."""
+        """Return the probability that noisy gradients are reflected: 1 if they have no noise and gradients change."""
         if self.sigma == 0:
             return (change != 0).any(dim=1).to(change.dtype)
         log_ratio = ((randomness - old - change / 2) * change).sum(dim=1) / self.sigma**2

@@ -1,6 +1,6 @@
-"""The constants of a descent that forgets exactly, for one's own records: fixed before anything is learned.
+"""The constants of a descent that forgets exactly, for a user's own records: fixed before anything is learned.
 
-Nothing in them depends on the records but their number at the start. They are part of the run that every later state is
+They depend on the records only through their number at the start. They are part of the run that every later state is
 compared with, so no request changes them.
 """
 
@@ -22,13 +22,13 @@ from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.vocabulary import ExactMechanism
 
 USUAL_STEPS = 256
-"""Steps, where nobody says how many."""
+"""Default number of steps."""
 USUAL_SIGMA = 0.01
 """Standard deviation of the noise of a mean gradient's coordinate."""
 USUAL_QUANTUM = 0.05
 """Spacing of the grid that mean gradients are rounded to."""
 _USUAL_BATCH = 8
-"""Members of a batch, where nobody says how many and a quarter of the records is not fewer."""
+"""Default number of members of a batch, unless a quarter of the records is fewer."""
 
 
 class ExactPlan(BaseModel):
@@ -36,16 +36,16 @@ class ExactPlan(BaseModel):
 
     Attributes:
         n: Number of records at the start.
-        features: Columns of a row.
+        features: Number of columns of a row.
         classes: Number of classes, at least 2.
         mechanism: How steps are made stable.
-        strong_convexity: ``lambda``, of the regulariser in every record's loss.
-        steps: ``T``.
-        batch_size: ``m``: there are always more records than that.
-        step_size: ``eta``.
-        radius: Of the ball that models are projected on; None for none.
-        sigma: Standard deviation of a gradient's noise, of noisy-sgd and accelerated-noisy-sgd; else None.
-        quantum: Spacing of the grid, of quantized-sgd; else None.
+        strong_convexity: Strong convexity ``lambda`` of the regulariser in every record's loss.
+        steps: Number of steps ``T``.
+        batch_size: Batch size ``m``, always below the number of records.
+        step_size: Step size ``eta``.
+        radius: Radius of the ball that models are projected onto; None for none.
+        sigma: Standard deviation of a gradient's noise, for noisy-sgd and accelerated-noisy-sgd; else None.
+        quantum: Spacing of the grid, for quantized-sgd; else None.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,20 +78,20 @@ class ExactPlan(BaseModel):
         sigma: float | None = None,
         quantum: float | None = None,
     ) -> Self:
-        """Return the plan, with the usual value of what is None.
+        """Return the plan, with default values for None.
 
         Args:
             n: Number of records.
-            features: Columns of a row.
+            features: Number of columns of a row.
             classes: Number of classes, at least 2.
             mechanism: How steps are made stable.
-            strong_convexity: ``lambda``, at least 0.
-            steps: ``T``. None: `USUAL_STEPS`.
-            batch_size: ``m``. ``auto``: see `usual_batch`.
-            step_size: ``eta``. None: see `usual_step_size`.
-            radius: None: nothing is projected.
-            sigma: Of noisy mechanisms only. None: `USUAL_SIGMA`.
-            quantum: Of quantized-sgd only. None: `USUAL_QUANTUM`.
+            strong_convexity: Strong convexity ``lambda``, at least 0.
+            steps: Number of steps ``T``. None: `USUAL_STEPS`.
+            batch_size: Batch size ``m``. ``auto``: see `usual_batch`.
+            step_size: Step size ``eta``. None: see `usual_step_size`.
+            radius: Radius of the ball of models. None: nothing is projected.
+            sigma: Noise, for noisy mechanisms only. None: `USUAL_SIGMA`.
+            quantum: Spacing of the grid, for quantized-sgd only. None: `USUAL_QUANTUM`.
 
         Raises:
             AssumptionError: ``batch_size`` is not below the number of records.
@@ -127,7 +127,7 @@ class ExactPlan(BaseModel):
 
     @property
     def settings(self) -> Descent:
-        """The constants as the mechanism takes them."""
+        """The constants in the mechanism's form."""
         return descent_of(
             self.mechanism,
             steps=self.steps,
@@ -140,7 +140,7 @@ class ExactPlan(BaseModel):
 
     @property
     def work(self) -> Work:
-        """What learning takes."""
+        """The work of learning."""
         return Work(self.steps * SECONDS_OF_A_STEP, self.steps * self.batch_size / self.n)
 
     @property
@@ -150,20 +150,20 @@ class ExactPlan(BaseModel):
 
     @property
     def dimension(self) -> int:
-        """``d``, the number of weights."""
+        """Number of weights, ``d``."""
         return self.features * scores_per_record(self.classes)
 
 
 def usual_batch(n: int) -> int:
-    """Return the members of a batch of ``n`` records where nobody says how many: 8, or a quarter of them if fewer."""
+    """Return the default size of a batch from ``n`` records: 8, or a quarter of them if fewer."""
     return max(1, min(_USUAL_BATCH, n // 4))
 
 
 def usual_step_size(mechanism: ExactMechanism) -> float:
-    """Return the size of steps where nobody says it, for rows of norm at most 1 and small batches.
+    """Return the default size of steps, for rows of norm at most 1 and small batches.
 
-    The mean of iterates forgives long steps, which test accuracy gains by. Of accelerated descent the last iterate is
-    the model, and extrapolation adds up what batches differ by: its steps are short.
+    The mean of iterates tolerates long steps, which improve test accuracy. In accelerated descent the last iterate is
+    the model, and extrapolation adds up the differences of batches, so its steps are short.
     """
     return 0.05 if mechanism == "accelerated-noisy-sgd" else 8.0
 
@@ -182,9 +182,9 @@ def descent_of(mechanism: ExactMechanism, *, sigma: Any, quantum: Any, **constan
 
     Args:
         mechanism: Its name.
-        sigma: Taken by noisy mechanisms, nothing to the others.
-        quantum: Taken by quantized-sgd, nothing to the others.
-        constants: What `Descent` takes.
+        sigma: Used by noisy mechanisms, ignored by the others.
+        quantum: Used by quantized-sgd, ignored by the others.
+        constants: Arguments of `Descent`.
     """
     own = {name: value for name, value in (("sigma", sigma), ("quantum", quantum)) if name in _OWN[mechanism]}
     return _SETTINGS[mechanism](**constants, **own)
@@ -206,4 +206,4 @@ _OWN: Mapping[ExactMechanism, tuple[str, ...]] = {
     "quantized-sgd": ("quantum",),
     "subsample-gd": (),
 }
-"""The constants that a mechanism has besides those of every descent."""
+"""Constructors of mechanisms, with the constants besides those of every descent."""

@@ -1,7 +1,7 @@
-"""SISA: a model for each shard of the data, learned slice by slice; an edit learns one shard again from its slice on.
+"""SISA: one model per shard of the data, learned slice by slice; an edit learns one shard again from its slice on.
 
-Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record goes to a slice of a shard that is drawn for it
-alone, uniformly, so that an edit leaves the others' places in the law of a fresh run: unlearning is exact, for model,
+Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record goes to a slice of a shard that is drawn uniformly
+for it alone, so an edit leaves the others' places in the law of a fresh run: unlearning is exact, for model,
 checkpoints and places.
 """
 
@@ -23,12 +23,12 @@ class Sisa:
     """How shards are learned; fixed for all edits.
 
     Attributes:
-        shards: ``S``.
-        slices: ``R``, checkpoints of a shard. Stage ``r`` learns from the first ``r`` slices.
-        steps: Steps of mini-batch SGD in the last stage. Stage ``r`` takes ``r / R`` of them, rounded up, so that all
-            stages pass equally often over their records.
-        batch_size: ``m``: records of a step, drawn with replacement.
-        step_size: ``eta``.
+        shards: Number of shards ``S``.
+        slices: Number ``R`` of slices, with checkpoints, of a shard. Stage ``r`` learns from the first ``r`` slices.
+        steps: Number of steps of mini-batch SGD in the last stage. Stage ``r`` takes ``r / R`` of them, rounded up, so
+            that all stages pass equally often over their records.
+        batch_size: Number ``m`` of records of a step, drawn with replacement.
+        step_size: Step size ``eta``.
     """
 
     shards: int
@@ -50,9 +50,9 @@ class Sisa:
 
         Args:
             records: The data set.
-            alive: Shape ``(n,)``, int64: the records that are there.
+            alive: Shape ``(n,)``, int64: the present records.
             draws: Fresh randomness.
-            trials: Independent runs.
+            trials: Number of independent runs.
         """
         places = draws.integers(self.shards * self.slices, trials, len(alive))
         checkpoints = torch.zeros(
@@ -73,11 +73,11 @@ class Shards:
     Attributes:
         settings: How they are learned.
         records: The data set.
-        alive: Shape ``(n,)``: the records that are there.
-        places: Shape ``(trials, n)``: of each of them, its shard times ``slices`` plus its slice.
+        alive: Shape ``(n,)``: the present records.
+        places: Shape ``(trials, n)``: each record's shard times ``slices`` plus its slice.
         checkpoints: Shape ``(trials, shards, slices + 1, d)``: each shard's weights before its first stage, where all
             are 0, and after each.
-        learned: What learning cost.
+        learned: Cost of learning.
     """
 
     settings: Sisa
@@ -89,14 +89,14 @@ class Shards:
 
     @property
     def model(self) -> Tensor:
-        """Shape ``(trials, d)``: the mean of the shards' weights; a linear model's scores are the mean of theirs."""
+        """Shape ``(trials, d)``: the mean of the shards' weights; the scores of a linear model are also their mean."""
         return self.checkpoints[:, :, -1].mean(dim=1)
 
     def delete(self, record: int, draws: Draws) -> Work:
         """Remove a record, and learn its shard again from its slice on.
 
         Raises:
-            ParameterError: It is not there.
+            ParameterError: The record is absent.
         """
         there = self.alive == record
         if not bool(there.any()):
@@ -109,7 +109,7 @@ class Shards:
         """Add a record that the data set holds, and learn its shard again from its slice on.
 
         Raises:
-            ParameterError: It is there already.
+            ParameterError: The record is already present.
         """
         if bool((self.alive == record).any()):
             raise ParameterError(f"record {record} is there already")
@@ -128,8 +128,8 @@ class Shards:
         """Learn some shards again, side by side.
 
         Args:
-            trial: Shape ``(k,)``: of which trials.
-            shard: Shape ``(k,)``: which.
+            trial: Shape ``(k,)``: the trials.
+            shard: Shape ``(k,)``: the shards.
             first: Shape ``(k,)``: the first stage of each, counted from 0.
             draws: Fresh randomness.
         """
@@ -147,7 +147,7 @@ class Shards:
             for _ in range(steps):
                 drawn = draws.uniform(len(running), settings.batch_size)
                 batch = members[running[:, None], (drawn * size).long()]
-                # A slice without records teaches nothing.
+                # A slice without records has no effect.
                 gradient = self.records.sums(weights, batch) * (size > 0)
                 weights = weights - settings.step_size / settings.batch_size * gradient
             self.checkpoints[trial[running], shard[running], stage + 1] = weights
@@ -162,5 +162,5 @@ class Shards:
 
     @classmethod
     def from_tensors(cls, settings: Sisa, records: RecordGradients, tensors: dict[str, Tensor]) -> Self:
-        """Return the state that `tensors` gave; what learning cost is not kept."""
+        """Return the state from the result of `tensors`; the cost of learning is not kept."""
         return cls(settings, records, **tensors, learned=Work.none(len(tensors["places"])))

@@ -1,8 +1,7 @@
 """Plain mini-batch descent, random in its batches only (Algorithms 19 and 20).
 
-A deletion asks which batch had the record first, and runs again from there; the batches before have the right law as
-they are. An insertion joins batches as often as a batch would have had it. `LeanSubsampleGd` keeps batches and models
-only.
+A deletion finds the first batch with the record, and runs again from there; earlier batches already have the right law.
+An insertion joins batches as often as a batch would have contained it. `LeanSubsampleGd` keeps batches and models only.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ class SubsampleGd(Descent):
 
     @property
     def keeps_randomness(self) -> bool:
-        """No: an iteration draws its batch only."""
+        """False: an iteration draws its batch only."""
         return False
 
     def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
@@ -35,19 +34,19 @@ class SubsampleGd(Descent):
         return gradients
 
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Reject: a batch that changes changes what follows."""
+        """Reject: a changed batch changes what follows."""
         return randomness, torch.zeros(len(old), dtype=torch.bool, device=old.device)
 
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return 1: a batch that changes changes what follows."""
+        """Return 1: a changed batch changes what follows."""
         return old.new_ones(len(old))
 
 
 class SubsampleDescent(ExactDescent[SubsampleGd]):
-    """Learns, and edits what it learned, keeping all iterates."""
+    """Learns and edits trajectories, keeping all iterates."""
 
     def delete(self, state: Trajectory[SubsampleGd], record: int, draws: Draws) -> Work:
-        """Forget a record: run again from the first iteration that used it, that one included."""
+        """Delete a record: run again from the first iteration that used it, inclusive."""
         self._edit_alive(state, [record], [], draws.device)
         work = Work.none(state.trials)
         starts = first_uses(state.batches, record)

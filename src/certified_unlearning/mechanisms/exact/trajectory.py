@@ -1,8 +1,8 @@
-"""What a descent keeps so that it can forget: every iteration of every trial.
+"""The state that a descent keeps so that it can forget: every iteration of every trial.
 
-A trajectory tells who was used when, and holds gradients without noise: keep it as secret as the records. Exactness is
-a statement on one trajectory, not on two: of an edited one, keep no older copy, and nothing of what the edit drew or
-cost.
+A trajectory reveals when each record was used, and holds gradients without noise: keep it as secret as the records.
+Exactness is a statement on one trajectory, not on two: after an edit, keep no older copy, and nothing of the edit's
+draws or cost.
 """
 
 from abc import ABC, abstractmethod
@@ -22,12 +22,13 @@ from certified_unlearning.mechanisms.exact.balls import project
 
 @dataclass(frozen=True, kw_only=True)
 class Descent(ABC):
-    """The constants of a projected mini-batch descent from 0: part of what is imitated, so no edit changes them.
+    """The constants of a projected mini-batch descent from 0; no edit changes them, because its law depends on them.
 
     Attributes:
-        steps: Iterations, ``T``.
-        batch_size: ``m``: a batch is a uniform subset without replacement. Below the number of records, always.
-        step_size: ``eta``.
+        steps: Number of iterations, ``T``.
+        batch_size: Batch size ``m``, always below the number of records; a batch is a uniform subset without
+            replacement.
+        step_size: Step size ``eta``.
         radius: Models are projected onto the ball of this radius at 0; None for no projection.
     """
 
@@ -54,15 +55,15 @@ class Descent(ABC):
 
     @abstractmethod
     def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
-        """Draw what iterations keep of their randomness besides the batch; shapes ``(k, d)``."""
+        """Draw the randomness that iterations keep besides the batch; shapes ``(k, d)``."""
 
     @abstractmethod
     def directions(self, gradients: Tensor, randomness: Tensor) -> Tensor:
-        """Return what iterations descend along: a function of the batches' gradients and the kept randomness."""
+        """Return the directions of iterations: a function of the batches' gradients and the kept randomness."""
 
     @abstractmethod
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Turn randomness kept under old gradients into such under new ones.
+        """Turn randomness kept under old gradients into randomness under new ones.
 
         Args:
             randomness: Shape ``(k, d)``.
@@ -71,12 +72,12 @@ class Descent(ABC):
             draws: Fresh.
 
         Returns:
-            The randomness, and where the directions did not change (a rejection is where they did), shape ``(k,)``.
+            The randomness, and where the directions did not change (a change is a rejection), shape ``(k,)``.
         """
 
     @abstractmethod
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return how likely directions change where gradients do, given the randomness that is kept; shape ``(k,)``."""
+        """Return the probability that directions change if gradients do, given the kept randomness; shape ``(k,)``."""
 
     def moved(self, points: Tensor, directions: Tensor) -> Tensor:
         """Return the projected points one step further; shapes ``(k, d)``."""
@@ -88,12 +89,12 @@ SettingsT = TypeVar("SettingsT", bound=Descent)
 
 @dataclass
 class Trajectory(Generic[SettingsT]):
-    """The state of learning: of the same law after an edit as after learning on the edited records.
+    """The state of learning: after an edit it has the law of learning on the edited records.
 
     Attributes:
         settings: The constants that it was learned with.
-        alive: The records that there are.
-        batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending, so that their order tells nothing.
+        alive: The present records.
+        batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending, so that their order reveals nothing.
         weights: Shape ``(trials, T + 1, d)``: the iterates, the start first.
         gradients: Shape ``(trials, T, d)``: mean gradients of the batches.
         randomness: Shape ``(trials, T, d)``, or ``(trials, T, 0)`` where only batches are drawn. Noisy descent keeps
@@ -109,10 +110,10 @@ class Trajectory(Generic[SettingsT]):
 
     @classmethod
     def start(cls, settings: SettingsT, alive: Alive, trials: int, dimension: int, device: torch.device) -> Self:
-        """Return a trajectory that stands at 0; its iterations are yet to be run.
+        """Return a trajectory at 0, whose iterations are not yet run.
 
         Raises:
-            ParameterError: It does not fit in memory.
+            ParameterError: The trajectory does not fit in memory.
         """
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -136,7 +137,7 @@ class Trajectory(Generic[SettingsT]):
 
     @property
     def trials(self) -> int:
-        """How many independent runs stand side by side."""
+        """Number of independent runs, side by side."""
         return len(self.batches)
 
     def model(self) -> Tensor:
@@ -144,7 +145,7 @@ class Trajectory(Generic[SettingsT]):
         return self.weights[:, -1].clone() if self.settings.accelerated else self.weights.mean(dim=1)
 
     def points(self, trials: Tensor, steps: Tensor) -> Tensor:
-        """Return where gradients are taken, shape ``(k, d)``, for ``k`` pairs of a trial and an iteration from 0."""
+        """Return the points of gradients, shape ``(k, d)``, for ``k`` pairs of a trial and an iteration from 0."""
         weights = self.weights[trials, steps]
         if not self.settings.accelerated:
             return weights
@@ -152,7 +153,7 @@ class Trajectory(Generic[SettingsT]):
         return weights + (steps.double() / (steps + 3))[:, None] * (weights - before)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything but the settings, by name; the ids ascend, so that their order tells nothing."""
+        """Return everything except the settings, by name; ids are ascending, so that their order reveals nothing."""
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -163,13 +164,13 @@ class Trajectory(Generic[SettingsT]):
         }
 
     def least_tensors(self) -> dict[str, Tensor]:
-        """Return what does not follow from the rest and the records, a third of all: see `ExactDescent.restored`."""
+        """Return the third of the state that does not follow from the rest and records; see `ExactDescent.restored`."""
         stored = self.tensors()
         return {name: stored[name] for name in ("alive", "next_id", "batches", "randomness")}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SettingsT) -> Self:
-        """Return the trajectory whose `tensors` these are; `ExactDescent.check` looks whether they fit the records."""
+        """Return the trajectory with these `tensors`; `ExactDescent.check` checks whether they fit the records."""
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         names = ("batches", "weights", "gradients", "randomness")
         return cls(settings, alive, **{name: tensors[name].clone() for name in names})

@@ -1,4 +1,4 @@
-"""What learning or an edit cost, counted."""
+"""Counts of the cost of learning or an edit."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,10 +12,10 @@ class Work:
     """Counts of one operation, or of many, for each trial; all of shape ``(trials,)``, int64.
 
     Attributes:
-        gradients: Gradients of single records' losses.
-        rejection_tests: Values that were tested whether they may stay.
-        recomputations: Edits after which part of the run was computed again.
-        iterations_run_again: Iterations that were computed again.
+        gradients: Number of gradients of single records' losses.
+        rejection_tests: Number of values that were tested.
+        recomputations: Number of edits after which a part of the run was computed again.
+        iterations_run_again: Number of iterations that were computed again.
     """
 
     gradients: Tensor
@@ -25,11 +25,11 @@ class Work:
 
     @classmethod
     def none(cls, trials: int) -> Self:
-        """Return counts of nothing done."""
+        """Return counts of zero."""
         return cls(*(torch.zeros(trials, dtype=torch.int64) for _ in range(4)))
 
     def __iadd__(self, other: "Work") -> Self:
-        """Count what another operation cost, too."""
+        """Add the counts of another operation."""
         self.gradients += other.gradients
         self.rejection_tests += other.rejection_tests
         self.recomputations += other.recomputations

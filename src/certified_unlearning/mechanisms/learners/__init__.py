@@ -1,1 +1,1 @@
-"""Learners: models of one's own, planned once, learned once, then any number of removals not known in advance."""
+"""Learners: a user's own models, planned once and learned once, with any number of removals not known in advance."""

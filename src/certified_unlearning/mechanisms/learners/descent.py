@@ -1,4 +1,4 @@
-"""Descent-to-Delete of one's own records: gradient descent without noise, Gaussian noise on what is published.
+"""Descent-to-Delete for a user's own records: gradient descent without noise, Gaussian noise on published weights.
 
 Source: Neel, Roth, Sharifi-Malvajerdi, Descent-to-Delete (ALT 2021). The counterpart of `learner` for a single model
 whose requests are not known in advance.
@@ -45,17 +45,18 @@ DescentVariant = Literal["secret-state", "published-state"]
 DescentAccountant = Literal["shifted", "conditional", "as published"]
 _Adjacency = Literal["zero-out", "replace"]
 CONVERGENCE = 1e-8
-"""What learning leaves of the distance between the start and the optimum, where no theorem says for how long."""
+"""Factor that learning leaves of the distance between start and optimum, if no theorem prescribes its length."""
 
 
 class DescentLearner(LinearLearner):
-    """A `LinearLearner` with step size ``2 / (L + m)`` and noise of deviation ``sigma`` on what is published.
+    """A `LinearLearner` with step size ``2 / (L + m)`` and noise of standard deviation ``sigma`` on published weights.
 
     Attributes:
-        steps: ``I`` of the published theorems; 0 with ``shifted``, which plans every removal by itself.
-        radius: Of the ball that every step projects on, which the published theorems need; None for no projection.
-        variant: ``secret-state`` keeps the noiseless weights and goes on from them (Theorem 9 there, N.1 of Langevin
-            unlearning); ``published-state`` keeps what it published (Theorem 28, N.2).
+        steps: ``I`` of the published theorems; 0 with ``shifted``, which plans every removal separately.
+        radius: Radius of the ball that every step projects onto, which the published theorems need; None for no
+            projection.
+        variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 there, N.1 of Langevin
+            unlearning); ``published-state`` keeps the published weights (Theorem 28, N.2).
         accountant: ``shifted``; ``conditional``, for published state, which compares with retraining noised once,
             where ``shifted`` compares with a model that is published and continued at the same times; or the theorems
             ``as published``: one record at a time.
@@ -92,21 +93,21 @@ class DescentLearner(LinearLearner):
 
         Args:
             n: Number of records.
-            features: Columns of a row.
+            features: Number of columns of a row.
             classes: Number of classes.
             regularisation: ``lambda / n``.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             variant: ``secret-state`` or ``published-state``.
             sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps remove
                 ``records`` records in the first request.
-            steps: Steps of that request. None, with no ``sigma`` either: as many as let what was learned fade by a
-                factor ``e``.
-            records: How many records ``steps`` steps shall be able to remove at once; 1 for ``as published``.
+            steps: Number of steps of that request. None, without ``sigma``: as many as it takes for what was learned to
+                fade by a factor ``e``.
+            records: Number of records that ``steps`` steps must be able to remove at once; 1 for ``as published``.
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
-            adjacency: What a model is compared with.
-            dtype: Of weights and rows.
-            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            adjacency: Adjacency of the comparator's data.
+            dtype: Type of weights and rows.
+            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: Both ``sigma`` and ``steps`` are given.
@@ -114,7 +115,7 @@ class DescentLearner(LinearLearner):
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)
         require_count(least=1, n=n, features=features, records=records)
-        epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
+        epsilon = float(epsilon)  # Parameter searches give NumPy numbers, which are not JSON and may be short.
         if sigma is not None:
             sigma = required_sigma(sigma)
         target_delta = required_delta(delta, n)
@@ -146,7 +147,7 @@ class DescentLearner(LinearLearner):
         )
         if steps is not None:
             require_count(least=1, steps=steps)
-        # NumPy's whole numbers, as parameter searches give them, become Python's.
+        # NumPy integers, as from parameter searches, become Python integers.
         records, steps = int(records), None if steps is None else int(steps)
         if variant == "published-state" and accountant == "as published" and (sigma, steps) != (None, None):
             raise ParameterError("Theorem N.2 prescribes both sigma and steps: leave them out")
@@ -165,7 +166,7 @@ class DescentLearner(LinearLearner):
         learner = learner._computed_finely_enough(floor_of, least, may_rise=may_rise)
         problem = learner.problem
         if sigma is None:
-            # Many steps need so little noise that rounding would take it; more than they need is as private.
+            # Many steps need so little noise that rounding would exceed it; more noise is also private.
             sigma = learner._least_sigma(problem, steps, records)
             if may_rise:
                 sigma = max(sigma, descent_floor(problem).least_sigma(epsilon, learner.delta))
@@ -194,9 +195,9 @@ class DescentLearner(LinearLearner):
         """Return the least steps that remove ``records`` more records, given what was removed before.
 
         Args:
-            history: The removals before.
-            records: How many records are removed.
-            places: Not used: every step reads all records.
+            history: The earlier removals.
+            records: Number of removed records.
+            places: Not used, because every step reads all records.
 
         Raises:
             ParameterError: More records are removed than there are, or several at once by the published theorems.
@@ -235,7 +236,7 @@ class DescentLearner(LinearLearner):
         def is_enough(steps: int) -> bool:
             return self._mu(problem, [*history, Removal(records, steps)]) <= target
 
-        # Each step takes away a share step_size * m of what the request leaves.
+        # Each step removes a share step_size * m of the request's effect.
         excess = self._mu(problem, [*history, Removal(records, 1)]) / target
         estimate = math.log(max(excess, 1.0)) / -math.log1p(-problem.step_size * problem.strong_convexity)
         return Removal(records, least_whole(estimate, is_enough, minimum=1))
@@ -246,10 +247,10 @@ class DescentLearner(LinearLearner):
         Args:
             rows: Shape ``(n, features)``, of norm at most 1.
             labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
-            progress: Told of the work done, in steps.
+            progress: Receives the work done, in steps.
 
         Returns:
-            Noiseless weights, shape ``(1, d)``: of one trial, for all are equal.
+            Noiseless weights of one trial, shape ``(1, d)``, because all are equal.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
         return self._steps(start, rows, labels, [], progress)
@@ -268,9 +269,9 @@ class DescentLearner(LinearLearner):
         Args:
             weights: The noiseless weights with secret state, else the published ones, shape ``(trials, d)``.
             rows: The rows after all removals.
-            labels: Theirs.
+            labels: Their labels.
             history: All removals so far, this one last.
-            progress: Told of the work done, in steps of all trials.
+            progress: Receives the work done, in steps of all trials.
         """
         return self._steps(weights, rows, labels, history, progress)
 
@@ -287,15 +288,16 @@ class DescentLearner(LinearLearner):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw what is published; see `LinearLearner.laws`.
+        """Draw published weights; see `LinearLearner.laws`.
 
-        The comparator is what the accountant's is: with secret state it learns as long in all and is noised once; with
-        published state it is published and continued at the same times, or, ``conditional``, learns and is noised once.
+        The comparator is the accountant's: with secret state it learns for the same total number of steps and is noised
+        once; with published state it is published and continued at the same times, or, with ``conditional``, learns and
+        is noised once.
         """
         fed_back = self.variant == "published-state"
 
         def published(rows: tuple[Tensor, Tensor], keys: Sequence[int]) -> tuple[Tensor, Tensor]:
-            """Return the state that a removal goes on from, and what is published of it."""
+            """Return the state that a removal continues from, and its published form."""
             state = self.learn(*rows)
             weights = self.publish(state, [], keys)
             return weights if fed_back else state, weights
@@ -325,7 +327,7 @@ class DescentLearner(LinearLearner):
         ).mu
 
     def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
-        """Return the least noise with which the first request needs so many steps, or what Theorem N.2 prescribes."""
+        """Return the least noise with which the first request needs these steps, or that of Theorem N.2."""
         epsilon, delta = self.epsilon, self.delta
         if self.accountant == "conditional":
             assert steps is not None
@@ -344,7 +346,7 @@ class DescentLearner(LinearLearner):
         return self._published_state_plan(problem).sigma
 
     def _converging(self, sigma: float) -> "DescentLearner":
-        """Return the learner with so many learning steps that what they leave is small, for that noise too."""
+        """Return the learner with enough learning steps that the remaining distance is small, also for that noise."""
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)
@@ -355,7 +357,7 @@ class DescentLearner(LinearLearner):
     def _least_conditional_sigma(self, problem: Problem, steps: int, records: int) -> float:
         sigma = 0.0
         while True:
-            # More noise makes for more rounding: a little, so this ends soon.
+            # More noise causes slightly more rounding, so this ends soon.
             given = conditions_of(problem, sigma=sigma, dimension=self.dimension, learning_steps=self.learning_steps)
             needed = least_conditional_sigma(
                 problem, steps=steps, records=records, epsilon=self.epsilon, delta=self.delta, **given
@@ -366,10 +368,10 @@ class DescentLearner(LinearLearner):
 
     @property
     def _fadings(self) -> float:
-        """How often what was learned shall fade by a factor ``e`` where nobody says how many steps a request takes."""
+        """How often what was learned fades by a factor ``e``, by default, in the steps of a request."""
         if self.accountant != "conditional":
             return 1.0
-        # The noise that is fed back has to fade first.
+        # The noise that is fed back must fade first.
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)
         return 1 + math.log(max(1.0, fed_back_noise(self.dimension, self.delta) / target))
 
@@ -412,6 +414,6 @@ class DescentLearner(LinearLearner):
 
 
 def require_records_one_by_one(records: int) -> None:
-    """Raise `ParameterError` unless a request is for one record, of which alone the published theorems speak."""
+    """Raise `ParameterError` unless a request is for one record, as the published theorems require."""
     if records != 1:
         raise ParameterError(f"the published theorems speak of one record a request, got records = {records}")

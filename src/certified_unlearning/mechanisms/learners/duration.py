@@ -1,4 +1,4 @@
-"""How long a plan learns: an estimate, before it does."""
+"""An estimate of how long a plan will learn."""
 
 import time
 from typing import Any, NamedTuple, Protocol
@@ -8,23 +8,23 @@ import numpy as np
 from certified_unlearning.accounting.core.losses import scores_per_record
 
 SECONDS_OF_A_NOISY_STEP = 5e-5
-"""What a step takes however few records it reads; measured: 2e-5 on a quiet machine, 2e-4 on a very busy one."""
+"""Seconds of a step with few records; measured: 2e-5 on a quiet machine, 2e-4 on a very busy one."""
 SECONDS_OF_A_STEP = 1e-4
 SECONDS_OF_A_BOX = 5e-3
-"""The same of a step with bounds for all parameters."""
+"""The same for a step with bounds for all parameters."""
 _ROWS_TIMED = 1 << 15
 _NUMBERS_TIMED = 1 << 24
 _SLOWEST = 1e8
-"""How many numbers of the rows a pass reads in a second, at the very least."""
+"""Least number of entries of rows that a pass reads in a second."""
 
 
 class Work(NamedTuple):
-    """What learning takes.
+    """The work of learning.
 
     Attributes:
-        seconds: Of its steps without their records.
-        passes: How often it reads all records.
-        dtype: Of the rows as they are read.
+        seconds: Duration of its steps, without reading records.
+        passes: Number of passes over all records.
+        dtype: Type of the rows as read.
     """
 
     seconds: float
@@ -33,7 +33,7 @@ class Work(NamedTuple):
 
 
 class Planned(Protocol):
-    """A plan of which is known what learning takes.
+    """A plan with known work of learning.
 
     Attributes:
         n: Number of records.
@@ -47,37 +47,37 @@ class Planned(Protocol):
 
     @property
     def work(self) -> Work:
-        """What learning takes."""
+        """The work of learning."""
 
 
 class Stepwise(Planned, Protocol):
-    """A plan of steps; ``learning_steps`` says how many learning takes."""
+    """A plan of steps; ``learning_steps`` is the number of learning steps."""
 
     learning_steps: int
 
 
 def seconds_to_learn(rows: Any, learner: Planned) -> float:
-    """Return about how long a plan learns on the processor: right to a factor of four or so on a quiet machine.
+    """Return an estimate of how long a plan learns on the processor, within a factor of about four on a quiet machine.
 
     Args:
-        rows: The rows that it learns from, of which some are timed; their values do not matter.
+        rows: The rows that it learns from, some of which are timed; their values do not matter.
         learner: The plan.
     """
     return learner.work.seconds + learner.work.passes * _seconds_of_a_pass(rows, learner)
 
 
 def is_quick(learner: Planned, seconds: float) -> bool:
-    """Return whether a plan surely learns in so many seconds, without a look at the rows."""
+    """Return whether a plan certainly learns in a number of seconds, without reading the rows."""
     numbers = learner.n * learner.features * scores_per_record(learner.classes)
     return learner.work.seconds + learner.work.passes * numbers / _SLOWEST < seconds
 
 
 def _seconds_of_a_pass(rows: Any, learner: Planned) -> float:
-    """Return about how long the scores and the gradient of all rows take."""
+    """Return an estimate of the time for the scores and the gradient of all rows."""
     dtype = np.dtype(learner.work.dtype)
     is_dense = isinstance(rows, np.ndarray)
     count = min(_ROWS_TIMED, max(1, _NUMBERS_TIMED // rows.shape[1])) if is_dense else _ROWS_TIMED
-    some = rows[:count].astype(dtype)  # A copy, also of rows in a file.
+    some = rows[:count].astype(dtype)  # A copy, also for rows in a file.
     weights = np.ones((rows.shape[1], scores_per_record(learner.classes)), dtype)
     least = float("inf")
     for _ in range(3):

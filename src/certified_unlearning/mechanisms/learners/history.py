@@ -1,4 +1,4 @@
-"""What a learner has removed so far, and what follows from it."""
+"""The removals of a learner so far, and what follows from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from certified_unlearning.mechanisms.run import Request
 
 
 class Removal(NamedTuple):
-    """One answered request: how many records it removed, by how many steps, and where in a cycle they lay."""
+    """One answered request: the number of records and of steps, and the records' places in a cycle."""
 
     records: int
     steps: int
@@ -20,7 +20,7 @@ class Removal(NamedTuple):
 
     @classmethod
     def read(cls, records: int, steps: int, places: Sequence[Sequence[int]] | None = None) -> "Removal":
-        """Return a removal as JSON has it, where lists stand for tuples."""
+        """Return a removal from JSON, where tuples are lists."""
         return cls(records, steps, None if places is None else tuple((batch, count) for batch, count in places))
 
     def __repr__(self) -> str:
@@ -30,19 +30,20 @@ class Removal(NamedTuple):
 
 @dataclass
 class History(Sequence[Removal]):
-    """What one learner's model was asked to remove so far, in order, and what follows from it.
+    """The removals from one learner's model so far, in order, and what follows from them.
 
-    A value that whoever has the model keeps: `after` returns another, to which what follows from this one goes along.
+    A history is a value, kept with the model: `after` returns another one, which carries over what follows from this
+    one.
 
     Attributes:
-        learner: Whose it is.
-        removals: In order.
-        requests: As a run has them.
-        records: How many records each removed.
-        steps: By how many steps.
-        places: Where in a cycle they lay; None where that is not told of all.
-        texts: Records, steps and, of those that tell them, places as canonical JSON: what names a run.
-        stream: What they came to, once it was asked for.
+        learner: The learner.
+        removals: The removals, in order.
+        requests: The requests, as in a run.
+        records: Number of records that each removed.
+        steps: Number of steps of each.
+        places: Places of the records in a cycle; None if not known for all.
+        texts: Records, steps and, where known, places as canonical JSON, which names a run.
+        stream: Their effect, once requested.
     """
 
     learner: object
@@ -56,7 +57,7 @@ class History(Sequence[Removal]):
 
     @classmethod
     def of(cls, learner: object, removals: Sequence[Removal]) -> "History":
-        """Return removals with what follows from them: as they are where they are a history of this learner already."""
+        """Return removals with what follows from them; a history of this learner is returned unchanged."""
         if isinstance(removals, History) and removals.learner is learner:
             return removals
         return cls(learner).after(*removals)
@@ -77,7 +78,7 @@ class History(Sequence[Removal]):
         """Return the history with more removals.
 
         Raises:
-            TypeError: Something is no whole number.
+            TypeError: A value is not a whole number.
         """
         removals = [_plain(removal) for removal in new]
         removed, stream = self.requests[-1].records_removed if self.requests else 0, self.stream
@@ -89,7 +90,7 @@ class History(Sequence[Removal]):
             )
             requests.append(request)
             stream = stream and stream.after(**removal._asdict())
-        # The very objects: schedules that are compared with each other are compared at once.
+        # The same objects, which makes comparison of schedules immediate.
         told = [request.places for request in requests if request.places is not None]
         earlier = self.places if self.removals else ()
         all_places = None if earlier is None or len(told) < len(removals) else (*earlier, *told)

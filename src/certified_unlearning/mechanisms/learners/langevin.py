@@ -1,4 +1,4 @@
-"""Langevin unlearning of one's own records.
+"""Langevin unlearning for a user's own records.
 
 Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024).
 """
@@ -33,11 +33,11 @@ from certified_unlearning.vocabulary import Adjacency, Delta, DType
 class LangevinLearner(NoisyLearner):
     """A `NoisyLearner` with step size ``1 / L``.
 
-    ``n`` is the normaliser, unless the adjacency is ``remove``: then it is the number of records left. Learning that
-    stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, nothing with ``shifted``.
+    ``n`` is the normaliser, unless the adjacency is ``remove``: then it is the number of remaining records. Learning
+    that stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, and nothing with ``shifted``.
 
     Attributes:
-        accountant: Which analysis.
+        accountant: Name of the accountant.
     """
 
     accountant: str
@@ -77,23 +77,23 @@ class LangevinLearner(NoisyLearner):
 
         Args:
             n: Number of records.
-            features: Columns of a row.
+            features: Number of columns of a row.
             classes: Number of classes; 1 for ridge regression.
             regularisation: ``lambda / n``.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records and which rounding
-                does not swallow.
-            steps: Steps that a removal of ``records`` records shall take, at least 1. None, with no ``sigma`` either:
+                does not exceed.
+            steps: Number of steps of a removal of ``records`` records, at least 1. None, without ``sigma``:
                 ``1 / (step_size strong_convexity)``, the steps in which what was learned fades by a factor ``e``.
-            records: How many records ``steps`` steps shall be able to remove at once. Whatever it is, any number can
-                be removed later: by more steps.
-            accountant: Which analysis.
-            adjacency: What a model is compared with.
-            learning_steps: ``T``. None: the least number after which the distance to the stationary law is certified
-                to be negligible.
-            dtype: Of weights and rows.
-            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            records: Number of records that ``steps`` steps must be able to remove at once. Any number can be removed
+                later, by more steps.
+            accountant: Name of the accountant.
+            adjacency: Adjacency of the comparator's data.
+            learning_steps: Number of learning steps ``T``. None: the least number after which the distance to the
+                stationary law is certified to be negligible.
+            dtype: Type of weights and rows.
+            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
             target_range: The public range that the targets of ridge regression were clipped to; None for classes.
 
         Raises:
@@ -102,7 +102,7 @@ class LangevinLearner(NoisyLearner):
             InfeasibleError: The target cannot be met.
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)
-        epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
+        epsilon = float(epsilon)  # Parameter searches give NumPy numbers, which are not JSON and may be short.
         require_count(least=1, n=n, features=features, records=records)
         require_count(least=1, classes=classes)
         if (classes == 1) != (target_range is not None):
@@ -139,7 +139,7 @@ class LangevinLearner(NoisyLearner):
                 "target_range": target_range,
             }
         )
-        # NumPy's whole numbers, as parameter searches give them, become Python's.
+        # NumPy integers, as from parameter searches, become Python integers.
         records, steps = int(records), None if steps is None else int(steps)
 
         def least_sigma(problem: Problem) -> float:
@@ -158,7 +158,7 @@ class LangevinLearner(NoisyLearner):
         learner = learner._computed_finely_enough(floor_of, least, may_rise=sigma is None)
         problem = learner.problem
         if sigma is None:
-            # Many steps need so little noise that rounding would take it; more than they need is as private.
+            # Many steps need so little noise that rounding would exceed it; more noise is also private.
             sigma = max(least_sigma(problem), floor_of(problem).least_sigma(epsilon, learner.delta))
         planned_steps = learned_steps(
             problem, sigma=sigma, dimension=learner.dimension, start=START, epsilon=epsilon, delta=learner.delta
@@ -170,9 +170,9 @@ class LangevinLearner(NoisyLearner):
         return learner
 
     def _require_payable(self, history: Sequence[Removal]) -> None:
-        """Raise `AssumptionError` if so much would be added to delta that no certificate can be written.
+        """Raise `AssumptionError` if the addition to delta would be too large for a certificate.
 
-        Called before anything is removed: then it is too late.
+        This must be called before anything is removed; afterwards it is too late.
         """
         added_to_delta(
             self.problem,
@@ -189,9 +189,9 @@ class LangevinLearner(NoisyLearner):
         """Return the least steps, at least 1, that remove ``records`` more records, given what was removed before.
 
         Args:
-            history: The removals before.
-            records: How many records are removed.
-            places: Not used: every step reads all records.
+            history: The earlier removals.
+            records: Number of removed records.
+            places: Not used, because every step reads all records.
 
         Raises:
             ParameterError: More records are removed than there are.

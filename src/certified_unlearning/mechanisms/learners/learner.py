@@ -1,7 +1,7 @@
-"""Learners: one's own model, planned once, learned once, then any number of removals that are not known in advance.
+"""Learners: a user's own model, planned once, learned once, then any number of removals not known in advance.
 
-A learner is what is fixed before the first step; `LinearLearner.run` gives the `Run` that it has become. Its phases are
-those of its mechanism's module, which sweeps of a plan pass through too.
+A learner is what is fixed before the first step; `LinearLearner.run` returns the resulting `Run`. Its phases are those
+of its mechanism's module, which sweeps of a plan use, too.
 """
 
 from abc import abstractmethod
@@ -43,28 +43,27 @@ ARITHMETICS: tuple[DType, ...] = get_args(DType)
 
 
 class LinearLearner(BaseModel):
-    """What learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1 share.
+    """Base of learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1.
 
     Their constants hold for all such rows: ``L = 1/4 + lambda``, ``M = 1``, or ``L = 1/2 + lambda``, ``M = sqrt(2)``.
-    One class stands for ridge regression, where a learner takes it: its targets lie in [-1, 1], every step projects on
-    a ball of radius ``R``, and ``L = 1 + lambda``, ``M = R + 1`` (`accounting.core.losses.ridge_constants`).
+    One class means ridge regression, if a learner supports it: targets lie in [-1, 1], every step projects onto a ball
+    of radius ``R``, and ``L = 1 + lambda``, ``M = R + 1`` (`accounting.core.losses.ridge_constants`).
 
     Attributes:
         n: Number of records at the start.
-        features: Columns of a row.
+        features: Number of columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression.
         regularisation: ``lambda / n``, above 0; `accounting.core.losses.regularisation_of` gives it for scikit-learn's
             ``C``.
-        epsilon: The target after every removal.
-        delta: Of the target.
+        epsilon: Target epsilon after every removal.
+        delta: Target delta.
         sigma: Noise scale.
-        learning_steps: ``T``.
-        adjacency: What a model is compared with: retraining on data where a removed record's loss is 0
-            (``zero-out``), or where another record stands in its place (``replace``), or on the mean of the others
-            (``remove``).
-        dtype: Of weights and rows.
-        class_weights: What the losses of records of each class are multiplied by, between 0 and 1, those of two in the
-            order -1, +1; None for 1. All constants stay bounds.
+        learning_steps: Number of learning steps ``T``.
+        adjacency: The data of the comparator: a removed record's loss is 0 (``zero-out``), another record takes its
+            place (``replace``), or the mean is over the others (``remove``).
+        dtype: Type of weights and rows.
+        class_weights: Factors between 0 and 1 on the losses of records of each class, for two classes in the order -1,
+            +1; None for 1. All constants stay bounds.
         target_range: The public range that the targets of ridge regression were clipped to; None for classes.
     """
 
@@ -90,12 +89,12 @@ class LinearLearner(BaseModel):
 
     @property
     def dimension(self) -> int:
-        """``d``, the number of weights."""
+        """Number of weights, ``d``."""
         return self.features * scores_per_record(self.classes)
 
     @property
     def work(self) -> Work:
-        """What learning takes."""
+        """The work of learning."""
         rows_of_a_step = self.n if self.cycle is None else self.cycle.batch_size
         passes = 2 * self.learning_steps * rows_of_a_step / self.n
         return Work(self.learning_steps * SECONDS_OF_A_NOISY_STEP, passes, self.dtype)
@@ -121,16 +120,16 @@ class LinearLearner(BaseModel):
     @property
     @abstractmethod
     def _accountant(self) -> str:
-        """What a certificate calls the analysis."""
+        """Name of the analysis in certificates."""
 
     @property
     def _variant(self) -> str:
-        """What a certificate calls the form of the mechanism."""
+        """Name of the mechanism's variant in certificates."""
         return "least-steps"
 
     @property
     def problem(self) -> Problem:
-        """`exact_problem` as it is computed in ``dtype``: what the accountants take."""
+        """`exact_problem` as computed in ``dtype``, for the accountants."""
         return as_computed(
             self.exact_problem,
             dimension=self.dimension,
@@ -143,35 +142,35 @@ class LinearLearner(BaseModel):
 
     @property
     def all_published_is_known(self) -> bool:
-        """Whether epsilon is known for who kept every published model."""
+        """Whether an epsilon is known for all published models together."""
         return False
 
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
-        """Return the content key of what was run up to the last removal of ``history``."""
-        # `files.content_key` of a list of these, put together from parts: it is asked for with each request.
+        """Return the content key of the run up to the last removal of ``history``."""
+        # `files.content_key` of a list of these, assembled from parts because each request needs it.
         stated = canonical(self.model_dump(mode="json"))
         return key_of(f"[{','.join([stated, *self.history(history).texts, canonical(data_digest)])}]")
 
     @property
     def _ball(self) -> float | None:
-        """The radius of the ball that every step projects on; None for no projection."""
+        """The radius of the ball that every step projects onto; None for no projection."""
         return ridge_radius(self.exact_problem.strong_convexity) if self.classes == 1 else None
 
     @property
     def _projects(self) -> bool:
-        """Whether every step projects on a ball."""
+        """Whether every step projects onto a ball."""
         return self._ball is not None
 
     def _computed_finely_enough(self, floor_of: FloorOf, sigma: float, *, may_rise: bool) -> Self:
-        """Return the learner in its type, or in a finer one where rounding would take too much of epsilon.
+        """Return the learner in its type, or in a finer one if rounding would cost too much of epsilon.
 
         Args:
-            floor_of: What rounding costs.
-            sigma: The noise scale, or the least that does without rounding.
-            may_rise: Whether a larger one may be taken.
+            floor_of: The cost of rounding.
+            sigma: The noise scale, or the least one that suffices without rounding.
+            may_rise: Whether a larger one may be used.
 
         Raises:
-            AssumptionError: It would in all; the message names the noise that is enough.
+            AssumptionError: It would in all types; the message names a sufficient noise.
         """
         finer = [dtype for dtype in ARITHMETICS if ARITHMETICS.index(dtype) >= ARITHMETICS.index(self.dtype)]
         candidates = {dtype: self.model_copy(update={"dtype": dtype}) for dtype in finer}
@@ -186,19 +185,19 @@ class LinearLearner(BaseModel):
         return candidates[cast(DType, chosen)]
 
     def history(self, removals: Sequence[Removal] = ()) -> History:
-        """Return removals with what follows from them: as they are where they are a history of this learner already."""
+        """Return removals with what follows from them; a history of this learner is returned unchanged."""
         return History.of(self, removals)
 
     def schedule(self, history: Sequence[Removal]) -> Schedule | None:
-        """Return the noisy steps of learning and of the removals so far; None where steps have no noise."""
+        """Return the noisy steps of learning and of the removals so far; None if steps have no noise."""
         return None
 
     def stream(self, history: Sequence[Removal]) -> Stream | None:
-        """Return what the removals so far came to; None where no learner keeps it from one request to the next."""
+        """Return the effect of the removals so far; None if the learner does not keep it between requests."""
         return None
 
     def places_of(self, positions: ArrayLike) -> Places | None:
-        """Return in which mini-batches rows are, by their positions as they were learned; None where there are none."""
+        """Return the mini-batches of rows, by their positions in learning; None if there are no mini-batches."""
         return None
 
     @abstractmethod
@@ -211,29 +210,29 @@ class LinearLearner(BaseModel):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw what models publish: learned, these after their first removal, and what that is compared with.
+        """Draw published models: learned ones, these after their first removal, and the comparator.
 
         Args:
             whole: All rows and labels.
-            left: Those after the removal, as of `unlearn`.
+            left: Rows and labels after the removal, as for `unlearn`.
             removal: Its records and steps.
             learning: The address of the noise of each model that learns.
-            removing: The same of its removal.
-            comparing: The same of each model that it is compared with.
+            removing: The same for its removal.
+            comparing: The same for each comparator model.
 
         Returns:
             Weights, each of shape ``(trials, d)``.
         """
 
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
-        """Return what was run up to the last removal of ``history``: what `certificate.of` states something about.
+        """Return the run up to the last removal of ``history``, for `certificate.of`.
 
         Args:
             history: All removals so far; with none nothing is guaranteed (epsilon = 0).
-            dataset: The data set's name, none of the built-in ones.
-            features: ``declared`` where rows were made from a table by its declaration, ``given`` where as they are.
-            data_digest: Of the training data, keyed if a removed record shall not be guessed from it; None where it
-                is not told.
+            dataset: The data set's name, not one of the built-in ones.
+            features: ``declared`` if rows were made from a table by its declaration, ``given`` if used unchanged.
+            data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
+                not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(
@@ -270,11 +269,11 @@ class LinearLearner(BaseModel):
             cycle=self.cycle,
             requests=(),
         )
-        # Requests were checked one by one, as they came: not all of them anew with each.
+        # Requests were checked one by one on arrival, so they are not all checked again with each.
         return begun.model_copy(update={"records_per_request": known.records, "requests": known.requests})
 
     def _batch(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> OwnBatch:
-        """Return what was run so far as the mechanisms' phases take it."""
+        """Return the run so far in the form for the mechanisms' phases."""
         return OwnBatch((self.run(history, dataset="own", features="given", data_digest=None),), trials, keys)
 
     def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> descent.Objective:
@@ -302,7 +301,7 @@ class LinearLearner(BaseModel):
         normaliser: int,
         progress: Progress | None,
     ) -> Tensor:
-        """Return all trials' weights after the steps of a phase on these rows, which are what is left already."""
+        """Return all trials' weights after the steps of a phase on these rows, which are already the remaining ones."""
         problem = self.exact_problem
         steps = replace(phase, removed=0, publication_sigma=(), publication_keys=(), feeds_back=False)
         rows_of_a_step = rows.shape[0] if self.cycle is None else self.cycle.batch_size
@@ -318,21 +317,21 @@ class LinearLearner(BaseModel):
 
 
 class NoisyLearner(LinearLearner):
-    """A `LinearLearner` whose every step has noise of deviation ``sqrt(2 step_size) sigma``, and no secret state."""
+    """A `LinearLearner` with noise of deviation ``sqrt(2 step_size) sigma`` in every step and no secret state."""
 
     mechanism: ClassVar[str] = "langevin"
-    """What the ledger calls it, with mini-batches or without."""
+    """Its name in the ledger, with or without mini-batches."""
     _dynamics: ClassVar[Any]
-    """The mechanism's module: where trials start, and the phases that they pass through."""
+    """The mechanism's module: the start of trials, and their phases."""
 
     @property
     def strong_convexity(self) -> float:
-        """Of the regulariser, in the mean loss of a step's records."""
+        """Strong convexity of the regulariser, in the mean loss of a step's records."""
         return self.exact_problem.strong_convexity
 
     @property
     def all_published_is_known(self) -> bool:
-        """Whether epsilon is known for who kept every published model."""
+        """Whether an epsilon is known for all published models together."""
         return True
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
@@ -356,8 +355,8 @@ class NoisyLearner(LinearLearner):
             rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
             labels: Shape ``(n,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more; targets from -1 to 1 for
                 ridge regression.
-            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
-            progress: Told of the work done, in steps of all trials.
+            keys: The address of each trial's noise. With it, the noise can be subtracted.
+            progress: Receives the work done, in steps of all trials.
 
         Returns:
             Weights, shape ``(trials, d)``; for softmax class after class.
@@ -380,16 +379,16 @@ class NoisyLearner(LinearLearner):
         *,
         progress: Progress | None = None,
     ) -> Tensor:
-        """Carry out the last removal of ``history``: go on with noisy gradient descent on the data without its records.
+        """Carry out the last removal of ``history`` by continuing noisy descent on the data without its records.
 
         Args:
             weights: Shape ``(trials, d)``; not changed.
             rows: The rows after all removals. A removed record is left out, except with adjacency ``replace``, where
-                another stands in its place; with ``zero-out`` it may also be a row of zeros.
-            labels: Theirs.
+                another takes its place; with ``zero-out`` it may also be a row of zeros.
+            labels: Their labels.
             history: All removals so far, this one last.
             keys: The address of each trial's noise, never the same as for learning or another removal.
-            progress: Told of the work done, in steps of all trials.
+            progress: Receives the work done, in steps of all trials.
 
         Returns:
             New weights, shape ``(trials, d)``.
@@ -408,7 +407,7 @@ class NoisyLearner(LinearLearner):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw models; the comparator's begin at the same start and take as many steps in all; see `LinearLearner`."""
+        """Draw models; the comparator's have the same start and total number of steps; see `LinearLearner`."""
         learned = self.learn(*whole, learning)
         unlearned = self.unlearn(learned, *left, [removal], removing)
         begun = self.model_copy(update={"learning_steps": 0})
@@ -418,7 +417,7 @@ class NoisyLearner(LinearLearner):
 
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:
-    """Raise `ParameterError` where both are given: one of them is planned."""
+    """Raise `ParameterError` if both are given, because one of them is planned."""
     if sigma is not None and steps is not None:
         raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
 

@@ -1,4 +1,4 @@
-"""Mini-batch Langevin unlearning of one's own records."""
+"""Mini-batch Langevin unlearning for a user's own records."""
 
 import math
 from collections import Counter
@@ -38,51 +38,51 @@ from certified_unlearning.mechanisms.learners.learner import NoisyLearner, requi
 from certified_unlearning.vocabulary import Delta, DType
 
 SCORE_NOISE = 0.05
-"""Standard deviation that the noise gives the score of a row of norm 1 at most, where nobody says how much."""
+"""Default for the largest standard deviation of the noise in the score of a row of norm 1."""
 NOISE_OF_LONGEST = 5e-4
-"""It is at most this share of ``1 / m``, which no weights of logistic regression are longer than: the stronger the
+"""It is at most this share of ``1 / m``, which bounds the norm of logistic regression's weights: the stronger the
 regulariser, the smaller are all scores."""
 BATCHES_LEARNED = 5.0
-"""Learning is at least so long that what it started from has faded by ``exp(-5)``."""
+"""Learning is long enough for the start to fade by ``exp(-5)``."""
 ROWS_PER_FADING = 50
-"""Rows of a batch for each step in which what was learned fades by a factor ``e``: then the gradient's own noise is as
-small however weak the regulariser is."""
+"""Rows of a batch for each step in which what was learned fades by a factor ``e``: then the gradient's own noise is
+equally small however weak the regulariser is."""
 ROWS_FOR_LONGEST = 160_000
-"""Rows of a batch for each unit of ``m``: then that noise is as small a part of ``1 / m`` however strong it is.
+"""Rows of a batch for each unit of ``m``: then that noise is an equally small part of ``1 / m`` however strong it is.
 
 Both are for the longest steps that contract most, ``2 / (L + m)``.
 """
 ROWS_OF_SHORT_STEPS = 0.43
-"""With steps half as long, this share of the rows: there are twice as many steps, and yet fewer rows to read. What all
-rows have in common, long steps overshoot: there the noise is a fourth or less. Where the regulariser is so strong that
-the second number decides, fewer rows cost too much: of MNIST with ``C n = 20`` 0.013 from one order to another.
+"""With steps half as long, this share of the rows: there are twice as many steps, but fewer rows to read. Long steps
+overshoot what all rows have in common: with shorter ones its noise is a fourth or less. If the regulariser is so strong
+that the second number decides, fewer rows cost too much: on MNIST with ``C n = 20`` 0.013 from one order to another.
 
 With these numbers noise and gradients together were measured to cost 0.0035 of accuracy or less, in the mean over the
 order in which records are dealt, for 30 000 records of 20 features and 11 982 of 784, with ``C n`` from 20 to 1280.
 """
 LEAST_BATCH = 1000
-"""Smaller batches of narrow rows are read as slowly: the time of a step is not that of its rows."""
+"""Smaller batches of narrow rows are not faster, because rows do not dominate the time of a step."""
 LEAST_NUMBERS = 1 << 17
-"""Nor is it, of wide rows, where a batch holds fewer numbers than these."""
+"""The same holds for wide rows if a batch holds fewer entries than this."""
 LEAST_BATCHES = 4
-"""With fewer batches there is nothing to gain."""
+"""With fewer batches there is no gain."""
 
 _Adjacency = Literal["zero-out", "replace"]
 
 
 class MiniBatches(NamedTuple):
-    """How large mini-batches are, and how long a step is: which share of ``2 / (L + m)``."""
+    """The size of mini-batches, and the step size as a share of ``2 / (L + m)``."""
 
     batch_size: int
     step_share: float
 
 
 def mini_batches_for(n: int, *, features: int, C: float, classes: int, intercept: bool) -> MiniBatches | None:
-    """Return mini-batches for ``n`` rows and scikit-learn's ``C``; None where every step should use all records.
+    """Return mini-batches for ``n`` rows and scikit-learn's ``C``; None if every step should use all records.
 
     Args:
         n: Number of rows.
-        features: Columns of a row, the intercept's included.
+        features: Number of columns of a row, including the intercept's.
         C: Inverse strength of the regulariser.
         classes: Number of classes, at least 2.
         intercept: Whether the rows' last column is an intercept's.
@@ -98,22 +98,23 @@ def mini_batches_for(n: int, *, features: int, C: float, classes: int, intercept
 
 
 class MiniBatchLearner(NoisyLearner):
-    """A `NoisyLearner` with one mini-batch a step, and a step size of ``2 / (L + m)`` or a share of it.
+    """A `NoisyLearner` with one mini-batch per step, and a step size of ``2 / (L + m)`` or a share of it.
 
-    Rows are given in dealt order, those of two classes signed, as `engine.minibatch.CyclicObjective` takes them; in the
-    place of a removed one stands a row of zeros, or another. A request reads its batches and nothing else.
+    Rows are given in dealt order, signed for two classes, as for `engine.minibatch.CyclicObjective`; a removed row is
+    replaced by zeros or another row. A request reads only its batches.
 
     Attributes:
-        batch_size: ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` over the number of rows with them.
+        batch_size: Batch size ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` over the number of rows
+            including them.
         adjacency: ``zero-out`` or ``replace``.
-        step_share: Which share of ``2 / (L + m)`` the step size is, above 0 and at most 1.
+        step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
     """
 
     batch_size: int
     adjacency: _Adjacency
     step_share: float = Field(default=1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
     accountant: ClassVar[str] = "shifted"
-    """What `plan_learner` calls its analysis."""
+    """Name of its analysis in `plan_learner`."""
     _dynamics: ClassVar[Any] = minibatch_langevin
     _mechanism: ClassVar[str] = minibatch_langevin.MINIBATCH_LANGEVIN.name
 
@@ -141,21 +142,22 @@ class MiniBatchLearner(NoisyLearner):
 
         Args:
             n: Number of records.
-            features: Columns of a row.
+            features: Number of columns of a row.
             classes: Number of classes.
             regularisation: ``lambda / n``.
-            epsilon: The target, above 0.
+            epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             batch_size: ``b``.
-            step_share: Which share of ``2 / (L + m)`` the step size is, above 0 and at most 1.
-            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records wherever they lie;
-                without ``steps``, what gives scores as much noise as `SCORE_NOISE` and `NOISE_OF_LONGEST` allow.
-            steps: Steps that a removal of ``records`` records shall take at most, at least 1.
-            records: How many records ``steps`` steps shall be able to remove at once.
-            adjacency: What a model is compared with.
-            learning_steps: ``T``. None: whole epochs, as many as let the start fade.
-            dtype: Of weights and rows.
-            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
+            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records at any places;
+                without ``steps``, the noise that `SCORE_NOISE` and `NOISE_OF_LONGEST` allow in scores.
+            steps: Largest number of steps of a removal of ``records`` records, at least 1.
+            records: Number of records that ``steps`` steps must be able to remove at once.
+            adjacency: Adjacency of the comparator's data.
+            learning_steps: Number of learning steps ``T``. None: whole epochs, as many as it takes for the start to
+                fade.
+            dtype: Type of weights and rows.
+            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: Both ``sigma`` and ``steps`` are given.
@@ -235,7 +237,7 @@ class MiniBatchLearner(NoisyLearner):
         )
 
     def places_of(self, positions: ArrayLike) -> Places:
-        """Return in which batches the rows at these positions of the dealt order are."""
+        """Return the batches of the rows at these positions of the dealt order."""
         return tuple(sorted(Counter((np.ravel(positions) // self.batch_size).tolist()).items()))
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
@@ -243,7 +245,7 @@ class MiniBatchLearner(NoisyLearner):
         return self.stream(history).schedule
 
     def stream(self, history: Sequence[Removal]) -> Stream:
-        """Return what the removals so far came to, which their history keeps for the next one."""
+        """Return the effect of the removals so far, which their history keeps for the next one."""
         known = self.history(history)
         if known.stream is None:
             schedule = super().schedule(known)
@@ -254,9 +256,9 @@ class MiniBatchLearner(NoisyLearner):
         """Return the least steps, at least 1, that remove more records, given what was removed before.
 
         Args:
-            history: The removals before.
-            records: How many records are removed.
-            places: Where they lie; None for the worst places.
+            history: The earlier removals.
+            records: Number of removed records.
+            places: Places of the records; None for the worst places.
 
         Raises:
             ParameterError: More records are removed than there are.
@@ -300,12 +302,12 @@ class MiniBatchLearner(NoisyLearner):
     ) -> NDArray[Any]:
         """Carry out the last removal of ``history`` from one model on the CPU; see `NoisyLearner.unlearn`.
 
-        Compiled steps are taken by themselves: the rest of a phase of many trials takes longer than they do.
+        Compiled steps run directly, because the overhead of a phase of many trials would take longer.
 
         Args:
             weights: Shape ``(1, d)``; not changed.
-            rows: All of them, in memory, as `unlearn` takes them.
-            labels: Theirs.
+            rows: All rows, in memory, as for `unlearn`.
+            labels: Their labels.
             history: All removals so far, this one last.
             key: The address of the noise.
             progress: Told of the work done, in steps.
@@ -377,7 +379,7 @@ class MiniBatchLearner(NoisyLearner):
         return planning.least_sigma(problem, schedule, epsilon=self.epsilon, delta=self.delta)
 
     def _require_payable(self, problem: Problem, steps: int) -> None:
-        """Raise `AssumptionError` if so many steps would add so much to delta that no certificate can be written."""
+        """Raise `AssumptionError` if the steps' addition to delta would be too large for a certificate."""
         added = failure_delta(problem, steps=steps, epsilon=self.epsilon)
         if added > self.delta:
             raise AssumptionError(
@@ -398,16 +400,16 @@ def plan_learner(
     """Plan a learner with all records in every step, or with mini-batches.
 
     Args:
-        batch_size: Records of a mini-batch; None for all records in every step; ``"auto"`` for mini-batches where there
-            are enough records for `mini_batches_for` to give some, and where accountant and adjacency allow it.
+        batch_size: Number of records of a mini-batch; None: all records in every step; ``"auto"``: mini-batches if
+            there are enough records for `mini_batches_for`, and accountant and adjacency allow it.
         C: Inverse strength of the regulariser, as in scikit-learn.
         intercept: Whether the rows' last column is an intercept's.
-        accountant: Which analysis.
-        adjacency: What a model is compared with.
-        asked: What else `LangevinLearner.plan` and `MiniBatchLearner.plan` take.
+        accountant: Name of the accountant.
+        adjacency: Adjacency of the comparator's data.
+        asked: Other arguments of `LangevinLearner.plan` and `MiniBatchLearner.plan`.
 
     Raises:
-        ParameterError: Mini-batches are asked for and cannot be had.
+        ParameterError: Mini-batches are requested but not possible.
         AssumptionError: The noise would drown in rounding.
         InfeasibleError: The target cannot be met.
     """
@@ -430,7 +432,7 @@ def plan_learner(
 
 
 def learner_of(stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:
-    """Return what `plan_learner` planned, as a file states it."""
+    """Return the learner planned by `plan_learner`, from a file."""
     learner: type[LangevinLearner] | type[MiniBatchLearner]
     learner = MiniBatchLearner if "batch_size" in stated else LangevinLearner
     return learner.model_validate(stated)

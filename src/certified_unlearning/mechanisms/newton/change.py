@@ -1,4 +1,4 @@
-"""How much of a Hessian removed records take, relative to it: `accounting.residual.distance` calls it ``Theta``.
+"""How much removed records change a Hessian, relative to it: `accounting.residual.distance` calls it ``Theta``.
 
 ``B_0 - B`` is a sum ``R'R`` over removed rows, ``R`` of rows ``sqrt(s'(a.w_B) / n) a``. Relative to any Hessian that it
 is taken out of, its largest eigenvalue is at most ``|R R'| / (|R R'| + m)``, whatever the data; and that of ``R B^-1
@@ -15,9 +15,9 @@ from certified_unlearning.accounting.residual.distance import share_of
 from certified_unlearning.mechanisms.newton.state import REFINEMENTS, Array, Curvature
 
 LARGEST_GRAM = 256
-"""Records up to which products of all pairs are worth their time."""
+"""Number of records up to which products of all pairs are worthwhile."""
 LARGEST_SOLUTION = 256
-"""Columns up to which a solution is worth its time."""
+"""Number of columns up to which a solution is worthwhile."""
 ENOUGH = 0.01
 """A change that needs no better bound."""
 
@@ -25,18 +25,18 @@ ENOUGH = 0.01
 def change_of(
     roots: Array, curvature: Curvature, *, part_error: float, product_error: float, strong_convexity: float, exact: bool
 ) -> float:
-    """Return a bound on how much of a Hessian some records take.
+    """Return a bound on how much some records change a Hessian.
 
     Args:
         roots: ``R``, evaluated; shape ``(records, d)``.
-        curvature: The Hessian, these records still in it.
-        part_error: How far ``R'R`` may be from what the records' part is.
-        product_error: How far the evaluated matrix times a vector of norm 1 may be off.
+        curvature: The Hessian that still includes these records.
+        part_error: Largest distance of ``R'R`` from the records' exact part.
+        product_error: Error of the evaluated matrix times a vector of norm 1.
         strong_convexity: ``m``.
-        exact: Whether the matrix is the Hessian, but for rounding; otherwise no solution is made with it.
+        exact: Whether the matrix is the Hessian, up to rounding; otherwise it is not used for a solution.
     """
     records, features = roots.shape
-    # Of a product and of the norm of what comes out: all its numbers may be added in any order.
+    # The rounding of a product and of the norm of the result, whose numbers may be added in any order.
     rounded = rounding.gamma(records * max(records, features) + features + 16)
     size = float(np.sum(roots * roots)) * (1 + rounded)
     part = size

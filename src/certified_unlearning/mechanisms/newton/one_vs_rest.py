@@ -1,14 +1,14 @@
 """Each class against the rest: a model of two classes for each, removals from all of them at once, released as one.
 
-The objective is the sum over classes of the logistic losses against the rest, so it falls apart into one for each class
-with weights of its own. All of them are published together, with independent noise: one Gaussian vector, whose mean is
-off by the root of the sum of the classes' squared shifts (`accounting.residual.release.together`). This is what the
-budget is for; each class gets of it what it needs.
+The objective is the sum over classes of the logistic losses against the rest, so it separates into one for each class
+with its own weights. All of them are published together, with independent noise: one Gaussian vector, whose mean is
+shifted by the root of the sum of the classes' squared shifts (`accounting.residual.release.together`). The budget
+bounds this; each class gets the share that it needs.
 
-A removed record leaves all models: the one of its class as a positive record, the others as a negative one. What the
-removed rows contribute is computed for all classes in one product. Where the budget would be exceeded, a pass reads the
-rows once for all classes whose share of it is not small, and where this does not help, and by counts, all are learned
-anew. Where no Hessian is made, every request refits all classes.
+A removed record leaves all models: the one of its class as a positive record, the others as a negative one. The
+contribution of the removed rows is computed for all classes in one product. If the budget would be exceeded, a pass
+reads the rows once for all classes whose share of it is not small. If this does not help, or as planned by counts, all
+are learned anew. If no Hessian is made, every request refits all classes.
 """
 
 import math
@@ -33,7 +33,7 @@ class ClassModels(NamedTuple):
     """The models of all classes, each against the rest: all of them are secret.
 
     Attributes:
-        of_class: By the class' number. Without Newton steps these are `Fitted` weights.
+        of_class: The models by the class' number; `Fitted` weights without Newton steps.
     """
 
     of_class: Sequence[Any]
@@ -60,11 +60,11 @@ class OneVsRest:
     plan: RefitPlan
 
     def fit(self, rows: Any, numbers: NDArray[np.int64]) -> ClassModels:
-        """Fit all classes from nothing.
+        """Fit all classes from scratch.
 
         Args:
             rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
-            numbers: Of the records' classes, shape ``(n,)``.
+            numbers: Numbers of the records' classes, shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -87,13 +87,14 @@ class OneVsRest:
         """Return the models without some records, and whether data were read for it.
 
         Args:
-            models: The models. They stay as they are, but their curvatures become the new models' unless data are read.
-            gone: Rows of the removed records, shape ``(S, d)``; float32 numbers are taken as they are. Not looked at
-                where every request reads.
-            gone_numbers: Of their classes.
-            rows: All rows, those of all removed records zero by now; looked at only if data are read.
-            numbers: Of all records' classes.
-            since_read: Records removed since data were read, without these.
+            models: The models. They are not changed, except that their curvatures become the new models' unless data
+                are read.
+            gone: Rows of the removed records, shape ``(S, d)``; float32 is not converted. Not used if every request
+                reads.
+            gone_numbers: Numbers of their classes.
+            rows: All rows, with those of all removed records already zero; used only if data are read.
+            numbers: Numbers of all records' classes.
+            since_read: Number of records removed since data were read, without these.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -108,7 +109,7 @@ class OneVsRest:
             if release.together(after) <= plan.budget:
                 return models, "none"
             if plan.by_passes:
-                # What the request would take of a budget that nothing was taken of.
+                # The request's share of an unused budget.
                 of_request = math.dist(before, after)
                 corrected = self._corrected(models, after, rows, numbers, of_request=of_request)
                 if corrected is not None:
@@ -131,7 +132,8 @@ class OneVsRest:
         roots = root_curvatures(gone, gone_numbers, at, plan.class_weights)
         return ClassModels(
             [
-                # Curved rows one class at a time: those of all take as often as much memory as what was removed.
+                # Curved rows one class at a time, because those of all classes would multiply the memory of the removed
+                # rows.
                 each.after(model, Removed(of_class, root[:, None] * gone))
                 for each, model, of_class, root in zip(self._classes, models.of_class, ghat, roots, strict=True)
             ]
@@ -146,16 +148,16 @@ class OneVsRest:
         *,
         of_request: float,
     ) -> ClassModels | None:
-        """Return the models after passes, as long as each halves what is certified; None if none is enough.
+        """Return the models after passes, as long as each halves the certified bound; None if none suffices.
 
-        As `NewtonRemoval` does with one model; a pass leaves out the classes whose bounds are small enough already.
+        This is like `NewtonRemoval` with one model; a pass leaves out classes whose bounds are already small enough.
 
         Args:
             models: The models after the steps of a request.
-            certified: What is certified of each of them.
+            certified: The certified bound of each of them.
             rows: All rows, zero where removed.
-            numbers: Of all records' classes.
-            of_request: What those steps added to what is certified.
+            numbers: Numbers of all records' classes.
+            of_request: The addition of those steps to the certified bound.
         """
         plan, of_class, before = self.plan, list(models.of_class), math.inf
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget

@@ -1,9 +1,9 @@
-"""What public rows guarantee of the curvature, evaluated from the rows and rounded down (`accounting.residual.public`).
+"""The curvature that public rows guarantee, evaluated from the rows and rounded down (`accounting.residual.public`).
 
-A least eigenvalue is certified by a factor: where Cholesky's algorithm comes to its end for a symmetric matrix ``A`` in
-floating point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace (Rump, Verification
-of Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by a little less than its least eigenvalue as
-evaluated, which is a guess only, and factored. Twice that is counted, for libraries that multiply by reciprocals.
+A least eigenvalue is certified by a factor: if Cholesky's algorithm completes for a symmetric matrix ``A`` in floating
+point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace (Rump, Verification of
+Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by slightly less than its evaluated least
+eigenvalue, which is only a guess, and factored. Twice the bound is counted, for libraries that multiply by reciprocals.
 """
 
 import numpy as np
@@ -18,11 +18,12 @@ from certified_unlearning.mechanisms.newton.state import Array, factor_of, solve
 from certified_unlearning.mechanisms.refit_plan import takes_newton_steps
 
 WORTH = 0.1
-"""What public rows must be able to add to ``m``, relative to it; less is not looked for, for that takes many passes."""
+"""Least addition of public rows to ``m``, relative to it; smaller ones are not sought, because this takes many
+passes."""
 SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
-"""Of the least eigenvalue as evaluated: the shifts that are tried."""
+"""Shifts that are tried, as shares of the evaluated least eigenvalue."""
 ENOUGH = 1e-3
-"""The gradient at ``w_0``, as a share of what private records can add to it."""
+"""The gradient at ``w_0``, as a share of the largest contribution of private records."""
 _ROUNDS = 60
 
 
@@ -35,17 +36,17 @@ def public_curvature(
     classes: int,
     class_weights: tuple[float, ...] | None = None,
 ) -> float:
-    """Return what public rows guarantee: ``k`` of ridge regression, ``k_1`` of two classes; 0 where it is not worth it.
+    """Return the guaranteed curvature: ``k`` for ridge regression, ``k_1`` for two classes; 0 if not worthwhile.
 
-    It is 0 for more classes and for rows of which no Hessian is made, too.
+    It is also 0 for more classes and for rows without a Hessian.
 
     Args:
         rows: Public rows, shape ``(p, d)``, of norm at most 1 (to 1e-6).
         labels: Their labels, or targets from -1 to 1.
         n: Number of all rows.
         strong_convexity: ``m``.
-        classes: At least 2; 1 for ridge regression.
-        class_weights: What the losses of each class are multiplied by, at most 1.
+        classes: Number of classes, at least 2; 1 for ridge regression.
+        class_weights: Factors, at most 1, on the losses of each class.
     """
     records, features = rows.shape
     share = (n - records) / n * rounding.OUTWARD
@@ -62,7 +63,7 @@ def public_curvature(
         return best < WORTH * strong_convexity
 
     most = public.most_curvature(records, n=n, features=features, classes=classes)
-    wide = issparse(rows) and features > rounding.NARROW  # Whose sums have other lengths than is counted here.
+    wide = issparse(rows) and features > rounding.NARROW  # Their sums have other lengths than counted here.
     if not takes_newton_steps(classes, features, sparse=wide) or records < features or hopeless(most):
         return 0.0
     sizes = {"n": n, "features": features, "strong_convexity": strong_convexity, "classes": classes}
@@ -77,7 +78,7 @@ def public_curvature(
     # Curvature is largest at the origin.
     if hopeless(max(0.0, _guess(_whole(hessian)) - strong_convexity)):
         return 0.0
-    # Where Newton's method does not get near the minimiser, the bounds are valid, too: they hold from any weights.
+    # If Newton's method does not come near the minimiser, the bounds are still valid: they hold from any weights.
     for _ in range(_ROUNDS):
         if np.linalg.norm(gradient) <= ENOUGH * share:
             break
@@ -95,14 +96,14 @@ def public_curvature(
 
 
 def least_eigenvalue(matrix: Array) -> float:
-    """Return a number that no eigenvalue of a positive semidefinite matrix is below; 0 where none is certified.
+    """Return a lower bound on the eigenvalues of a positive semidefinite matrix; 0 if none is certified.
 
     Args:
-        matrix: Symmetric, of which the lower half is looked at; shape ``(d, d)``.
+        matrix: Symmetric, shape ``(d, d)``; only the lower half is used.
     """
     whole = _whole(matrix)
     size, trace, guess = len(whole), float(np.trace(whole)), _guess(whole)
-    # Of the factor, and of the shift, which rounds the diagonal.
+    # The errors of the factor, and of the shift, which rounds the diagonal.
     off = (2 * rounding.gamma(size + 2) + 2 * rounding.UNIT) * trace + 8 * size**2 * rounding.LEAST
     for share in SHARES:
         shift = share * guess - 2 * off
@@ -119,15 +120,15 @@ def least_eigenvalue(matrix: Array) -> float:
 
 
 def _beside(eigenvalue: float, strong_convexity: float) -> float:
-    """Return what is left of an eigenvalue's bound without the regulariser, rounded down."""
+    """Return an eigenvalue's bound without the regulariser, rounded down."""
     return max(0.0, eigenvalue / rounding.OUTWARD - strong_convexity * rounding.OUTWARD) / rounding.OUTWARD
 
 
 def _whole(lower: Array) -> Array:
-    """Return a symmetric matrix of which the lower half is set."""
+    """Return the full symmetric matrix from its lower half."""
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def _guess(matrix: Array) -> float:
-    """Return the least eigenvalue as evaluated."""
+    """Return the evaluated least eigenvalue."""
     return float(eigvalsh(matrix, subset_by_index=[0, 0], check_finite=False)[0])

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from certified_unlearning.mechanisms.newton.state import Array
 
 FAR = 0.5
-"""A first matrix is scaled where the one that is right along the last step is less than this share of it."""
+"""A first matrix is scaled if the correct one along the last step is less than this share of it."""
 
 
 @dataclass
 class Secants:
-    """An approximation of an inverse Hessian, from another one and from steps that were taken.
+    """An approximation of an inverse Hessian, from another one and from earlier steps.
 
     Attributes:
         first: Multiplies by the first matrix: an inverse Hessian's, or one like it.
-        scaled: Whether the first matrix is made right along the last step where it is far too large there (`FAR`).
+        scaled: Whether the first matrix is corrected along the last step if it is far too large there (`FAR`).
         pairs: Steps, changes of the gradient along them, and their products' inverses.
     """
 
@@ -24,13 +24,13 @@ class Secants:
     pairs: list[tuple[Array, Array, float]] = field(default_factory=list)
 
     def add(self, step: Array, change: Array) -> None:
-        """Learn from a step and the gradient's change along it, if the loss is seen to curve there."""
+        """Add a step and the gradient's change along it, if the loss has visible curvature there."""
         product = float(step @ change)
         if product > 0:
             self.pairs.append((step, change, 1 / product))
 
     def solved(self, gradient: Array) -> Array:
-        """Return about the inverse Hessian times a gradient (Nocedal and Wright, Numerical Optimization, 7.4)."""
+        """Return the approximate inverse Hessian times a gradient (Nocedal and Wright, Numerical Optimization, 7.4)."""
         right, shares = gradient, []
         for step, change, inverse in reversed(self.pairs):
             shares.append(inverse * float(step @ right))

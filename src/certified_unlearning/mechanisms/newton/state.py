@@ -1,4 +1,4 @@
-"""What Newton removal keeps from one request to the next, all of it secret, and how equations with it are solved."""
+"""The state of Newton removal between requests, all of it secret, and the solution of equations with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from certified_unlearning.vocabulary import Reading
 
 Array = NDArray[np.float64]
 REFINEMENTS = 8
-"""Most rounds of a solution."""
+"""Largest number of rounds of a solution."""
 
 
 @dataclass
@@ -23,12 +23,12 @@ class Curvature:
     """A Hessian, made when data were read.
 
     Attributes:
-        at: ``w_B``, where it was made; shape ``(d,)``.
+        at: Weights ``w_B`` where it was made; shape ``(d,)``.
         matrix: Its lower half, shape ``(d, d)`` in Fortran's order; downdated in place.
         factor: Cholesky's lower factor of the matrix when it was made.
-        error: How far the matrix may be from the Hessian over the remaining rows, by rounding.
-        not_downdated: ``S_B``.
-        usable: False while it is being changed, and if that was interrupted: then data are to be read.
+        error: Largest distance of the matrix from the Hessian over the remaining rows, by rounding.
+        not_downdated: Number of records ``S_B``.
+        usable: False while it is being changed, and if that was interrupted: data must then be read.
     """
 
     at: Array
@@ -40,10 +40,10 @@ class Curvature:
 
 
 class Removed(NamedTuple):
-    """What some records contribute to a model.
+    """The contribution of some records to a model.
 
     Attributes:
-        gradient: ``ghat``: what the gradient changes by when they leave, shape ``(d,)``.
+        gradient: Change ``ghat`` of the gradient when they leave, shape ``(d,)``.
         curved: Rows whose squares, over ``n``, are their part of the Hessian, shape ``(records, d)``.
     """
 
@@ -57,7 +57,7 @@ class Model(NamedTuple):
     Attributes:
         weights: ``w``, without noise.
         left: Bounds on the gradient there.
-        curvature: What the next request starts from.
+        curvature: Starting information of the next request.
     """
 
     weights: Array
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 
 def left_of(header: Mapping[str, Any], *, strong_convexity: float) -> Left:
-    """Return what a stored header says that is left of the gradient; plans without passes store its norm alone."""
+    """Return the bounds on the gradient from a stored header; plans without passes store its norm alone."""
     if "left" in header:
         return Left(**header["left"])
     return Left.of_residual(header["residual"], strong_convexity=strong_convexity)
@@ -99,7 +99,7 @@ def factor_of(hessian: Array) -> Array:
 
 
 def solve(factor: Array, right: Array) -> Array:
-    """Return about ``B^-1 right``, by ``B``'s factor."""
+    """Return an approximation of ``B^-1 right``, by ``B``'s factor."""
     # LAPACK's routine for both takes three times as long with one right-hand side.
     return np.asarray(dtrsv(factor, dtrsv(factor, right, lower=1), lower=1, trans=1))
 
@@ -109,7 +109,7 @@ def solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array,
     step = np.zeros_like(gradient)
     left = gradient
     for _ in range(REFINEMENTS):
-        # The factor is that of the matrix before downdates: the remainder shrinks by what they changed it.
+        # The factor is that of the matrix before downdates, whose change determines how fast the remainder shrinks.
         step = step - solve(curvature.factor, left)
         image = dsymv(1.0, curvature.matrix, step, lower=1)
         left = gradient + image

@@ -1,4 +1,4 @@
-"""Whether records are those that a plan was made for."""
+"""Checks that records are those that a plan was made for."""
 
 from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import DisjointPlan
@@ -24,7 +24,7 @@ def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
 
 
 def require_count_of(plan: DisjointPlan, records: BoundedRecords) -> None:
-    """Raise `ParameterError` unless there are as many records as the parts of a plan read and leave over."""
+    """Raise `ParameterError` unless the number of records is what the parts of a plan read and leave over."""
     due = plan.learned + plan.left_over
     if len(records) != due:
         raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")

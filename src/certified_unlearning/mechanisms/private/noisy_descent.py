@@ -1,7 +1,7 @@
 """Noisy gradient descent (Algorithm 1), and the same on rows of few random columns (Algorithm 2), for many trials.
 
 Source: Ullah (2024). Every step takes all records, adds noise to their mean gradient and projects; the mean of all
-iterates is published. `accounting.private.learners.NoisyDescent` says how private that is.
+iterates is published. `accounting.private.learners.NoisyDescent` has its privacy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ def learn(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -> T
     """Return the mean of the iterates of each trial.
 
     Args:
-        plan: What was planned, for as many records with the same bounds.
-        records: What is learned from.
-        keys: The address of each trial's noise; whoever knows one can subtract it.
+        plan: The plan, for this number of records with the same bounds.
+        records: The records to learn from.
+        keys: The address of each trial's noise, with which it can be subtracted.
 
     Returns:
         Shape ``(trials, features)``, float64.
@@ -45,10 +45,10 @@ def iterates(
     Publishing them all is as private as publishing their mean.
 
     Args:
-        plan: As of `learn`.
-        records: As of `learn`.
-        keys: As of `learn`.
-        pull: Where the plan has a regulariser, what its gradient ``regulariser w - pull`` subtracts: public.
+        plan: As for `learn`.
+        records: As for `learn`.
+        keys: As for `learn`.
+        pull: If the plan has a regulariser, the public term that its gradient ``regulariser w - pull`` subtracts.
 
     Raises:
         ParameterError: The plan is for other records, or only one of pull and regulariser is given.
@@ -65,7 +65,7 @@ def iterates(
         gradients = records.mean_gradients(weights)
         gradients.add_(noise[:, 0, step % BLOCK_STEPS], alpha=plan.sigma)
         if pull is not None:
-            # With its noise in it, what depends on records is public already.
+            # With noise included, everything that depends on records is already public.
             gradients.add_(weights, alpha=plan.regulariser).sub_(pull)
         weights.sub_(gradients, alpha=plan.step_size)
         project(weights, plan.problem.radius)
@@ -73,10 +73,10 @@ def iterates(
 
 
 def embedded(matrix: Tensor, rows: Tensor) -> Tensor:
-    """Return rows in few columns, whose bound is to be enforced anew: `LinearProblem.embedded` says which.
+    """Return rows in few columns, whose bound must be enforced again; see `LinearProblem.embedded`.
 
     Args:
-        matrix: Shape ``(k, features)``, drawn before any record was looked at.
-        rows: Shape ``(n, features)``, with the bound of the rows as they are.
+        matrix: Shape ``(k, features)``, drawn before any record was read.
+        rows: Shape ``(n, features)``, with the bound of the original rows.
     """
     return torch.as_tensor(rows, dtype=torch.float64) @ matrix.T

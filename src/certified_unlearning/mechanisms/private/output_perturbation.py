@@ -1,8 +1,9 @@
 """Output perturbation (Algorithm 3): a regularised minimiser in a ball, computed to a certified distance, with noise.
 
-Source: Ullah (2024). How near computed weights are is certified by one projected step of size ``s = 1 / (L + lambda)``:
-it contracts distances by ``1 - s lambda``, and the minimiser is its fixed point, so weights that it moves by ``a`` are
-within ``a / (s lambda)`` of it. That holds on the ball's boundary as well. Nothing rests on how they were found.
+Source: Ullah (2024). The distance of computed weights from the minimiser is certified by one projected step of size
+``s = 1 / (L + lambda)``: it contracts distances by ``1 - s lambda``, and the minimiser is its fixed point, so weights
+that it moves by ``a`` are within ``a / (s lambda)`` of it. This also holds on the ball's boundary. It does not matter
+how the weights were found.
 """
 
 import math
@@ -23,19 +24,19 @@ MOST_STEPS = 200_000
 
 
 def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the minimiser with the noise of each trial, not projected; arguments as of `noisy_descent.learn`.
+    """Return the minimiser with the noise of each trial, not projected; arguments as for `noisy_descent.learn`.
 
     Raises:
-        InfeasibleError: The solver did not get as near to the minimiser as the plan counts on.
+        InfeasibleError: The solver did not get as near to the minimiser as the plan assumes.
     """
     weights = minimiser(plan, records).repeat(len(keys), 1)
     return torch.add(weights, normal_rows(keys, weights), alpha=plan.sigma)
 
 
 def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
-    """Return the minimiser within the plan's `inexactness`, shape ``(1, features)``: a secret.
+    """Return the minimiser within the plan's `inexactness`, shape ``(1, features)``; it is secret.
 
-    By accelerated projected descent (Nesterov), begun again where it overshoots. Errors are those of `learn`.
+    This uses accelerated projected descent (Nesterov), restarted where it overshoots. Errors are those of `learn`.
     """
     require_fitting(plan.problem, records)
     strength, smoothness = plan.strong_convexity, plan.problem.smoothness + plan.strong_convexity
@@ -47,11 +48,12 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
         there = _step(plan, records, ahead, smoothness)
         moved = there - ahead
         near = _distance(plan, moved) <= plan.inexactness
-        # Certified from within the ball, where gradients' rounding is bounded; what is ahead may lie outside.
+        # Certified from within the ball, where the rounding of gradients is bounded; extrapolated points may lie
+        # outside.
         if near and _distance(plan, _step(plan, records, there, smoothness) - there) <= plan.inexactness:
             return there
         velocity = there - weights
-        # Against the momentum: it has gone past the minimum along its way.
+        # The step is against the momentum, which has overshot the minimum.
         overshot = float((moved * velocity).sum()) < 0
         weights, ahead = there, there if overshot else there + momentum * velocity
     raise InfeasibleError(
@@ -61,7 +63,7 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
 
 
 def _distance(plan: OutputPerturbation, moved: Tensor) -> float:
-    """Return how far weights may be from the minimiser that a projected step moves by so much; rounded up."""
+    """Return the largest distance from the minimiser of weights that a step moves by this much; rounded up."""
     problem, length = plan.problem, norm_above(float(torch.linalg.vector_norm(moved)), moved.shape[1])
     smoothness = problem.smoothness + plan.strong_convexity
     rounded = (problem.features + 16) * UNIT * (problem.longest_weights + problem.gradient_bound / smoothness)

@@ -1,6 +1,6 @@
-"""Phased descent (Algorithms 16 and 17): one pass in which each record is met once, for many trials.
+"""Phased descent (Algorithms 16 and 17): one pass that reads each record once, for many trials.
 
-Source: Ullah (2024). `accounting.private.phased` says how private it is, and that steps must not be too long.
+Source: Ullah (2024). `accounting.private.phased` has its privacy, and the condition that steps must not be too long.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from certified_unlearning.mechanisms.private.fitting import require_count_of, re
 
 
 def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return what the last phase publishes, of each trial, not projected; arguments as of `noisy_descent.learn`.
+    """Return the last phase's published weights, not projected; arguments as for `noisy_descent.learn`.
 
-    The order of records must not depend on what they are.
+    The order of records must not depend on their values.
     """
     require_count_of(plan, records)
     weights = records.rows.new_zeros(len(keys), records.features)
@@ -36,8 +36,8 @@ def one_pass(plan: OnePass, records: BoundedRecords, start: Tensor, keys: Sequen
     """Return the mean of a pass' iterates with noise, shape ``(trials, features)``.
 
     Args:
-        plan: Of these records.
-        records: A block, met in order.
+        plan: The plan for these records.
+        records: A block, read in order.
         start: Shape ``(trials, features)``: public weights, which are projected first.
         keys: The address of each trial's noise.
 

@@ -1,6 +1,6 @@
 """Recursive regularisation (Algorithm 7) with noisy descent on regularised losses (Algorithm 18), for many trials.
 
-Source: Ullah (2024). `accounting.private.recursive.RecursiveRegularisation` says how private it is.
+Source: Ullah (2024). `accounting.private.recursive.RecursiveRegularisation` has its privacy.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from certified_unlearning.mechanisms.private.noisy_descent import iterates
 
 
 def learn(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return what the last stage finds, of each trial; arguments as of `noisy_descent.learn`.
+    """Return the last stage's result, for each trial; arguments as for `noisy_descent.learn`.
 
-    The order of records must not depend on what they are.
+    The order of records must not depend on their values.
     """
     return found_by_stage(plan, records, keys)[-1]
 
 
 def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> list[Tensor]:
-    """Return what each stage finds; all of them together are as private as the last. Arguments as of `learn`."""
+    """Return each stage's result; all together are as private as the last. Arguments as for `learn`."""
     require_count_of(plan, records)
     size = plan.problem.n
     pull = records.rows.new_zeros(len(keys), records.features)
@@ -34,13 +34,13 @@ def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys:
         chunk = records.part(number * size, (number + 1) * size)
         own = [address(str(key), "stage", number) for key in keys]
         found.append(_selected(stage, chunk, own, pull))
-        # The next regulariser is around this, twice as strong as the last.
+        # The next regulariser is around this point, twice as strong as the last.
         pull = pull + plan.strength * 2 ** (number + 1) * found[-1]
     return found
 
 
 def _selected(stage: NoisyDescent, chunk: BoundedRecords, keys: Sequence[int], pull: Tensor) -> Tensor:
-    """Return the weighted mean of a stage's iterates, later ones weighing more."""
+    """Return the weighted mean of a stage's iterates, with larger weights for later ones."""
     kept = 1 - stage.step_size * stage.regulariser
     total, weight = torch.zeros_like(pull), 0.0
     for weights in iterates(stage, chunk, keys, pull=pull):

@@ -1,7 +1,7 @@
-"""Keeping to the share of a sensitivity that the rounding of gradients may take, where weights have no ball.
+"""Enforces the share of a sensitivity that the rounding of gradients may take, if weights have no ball.
 
-How large weights are is public there, and so is how far a gradient may be off. Where two points are so near that the
-rounding of their difference would be more than its share, they are taken to be as far apart as it takes.
+The norm of weights is public there, and so is the error of a gradient. If two points are so near that the rounding of
+their difference would exceed its share, their distance is counted as large enough.
 """
 
 import torch
@@ -13,16 +13,16 @@ from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.errors import AssumptionError
 
 LENGTH_ERROR = 1e-9
-"""More than a computed distance is off by, relatively."""
+"""Upper bound on the relative error of a computed distance."""
 
 
 def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weights: Tensor) -> float:
-    """Return how far mean gradients at public weights may be from the exact ones.
+    """Return the largest distance of mean gradients at public weights from the exact ones.
 
     Args:
         problem: Bounds of the records.
         bound: Largest norm of a record's gradient.
-        records: Of a mean.
+        records: Number of records of a mean.
         weights: Shape ``(trials, features)``.
     """
     return gradient_error(
@@ -36,7 +36,7 @@ def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weig
 
 
 def require_share(error: float, bound: float, records: int) -> None:
-    """Raise `AssumptionError` where rounding is more than its share of a gradient's sensitivity: of public numbers."""
+    """Raise `AssumptionError` if rounding exceeds its share of a gradient's sensitivity, by public numbers."""
     allowed = ROUNDING_SHARE * bound / records
     if not 2 * error <= allowed:
         raise AssumptionError(
@@ -48,15 +48,15 @@ def require_share(error: float, bound: float, records: int) -> None:
 def counted_distances(
     problem: LinearProblem, error: float, records: int, farthest: float, one: Tensor, other: Tensor
 ) -> Tensor:
-    """Return how far apart points are taken to be, shape ``(trials, 1)``; a difference has two gradients' rounding.
+    """Return the counted distances of points, shape ``(trials, 1)``; a difference has the rounding of two gradients.
 
     Args:
         problem: Bounds of the records.
-        error: Of a mean gradient.
-        records: Of a mean.
+        error: Error of a mean gradient.
+        records: Number of records of a mean.
         farthest: Distance from which on a difference is bounded by its gradients.
-        one: Shape ``(trials, features)``.
-        other: The same.
+        one: One point, shape ``(trials, features)``.
+        other: The other point, of the same shape.
     """
     apart: Tensor = torch.linalg.vector_norm(one - other, dim=1, keepdim=True) * (1 + LENGTH_ERROR)
     least = 4 * error * records / (ROUNDING_SHARE * problem.smoothness)

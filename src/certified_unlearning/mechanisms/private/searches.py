@@ -1,7 +1,7 @@
-"""Selecting a model on records of its own: search for the radius (Algorithm 4), boosting (Algorithm 15).
+"""Selection of a model on separate records: search for the radius (Algorithm 4), boosting (Algorithm 15).
 
-Source: Ullah (2024), corrected; `accounting.private.searches` says how private that is. Records are split by position,
-so their order must not depend on what they are.
+Source: Ullah (2024), corrected; `accounting.private.searches` has their privacy. Records are split by position, so
+their order must not depend on their values.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,11 +25,11 @@ ADDRESS_BITS = 128
 
 
 class LearnedWeights(NamedTuple):
-    """Models of all trials, and which candidate each one is; both may be published.
+    """Models of all trials, and the candidate that each one is; both may be published.
 
     Attributes:
         weights: Shape ``(trials, features)``.
-        selected: Shape ``(trials,)``, int64; of a search 0 stands for weights of zero. Zeros where nothing is selected.
+        selected: Shape ``(trials,)``, int64; for a search, 0 means weights of zero. Zeros if nothing is selected.
     """
 
     weights: Tensor
@@ -40,9 +40,9 @@ def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) ->
     """Learn by any plan.
 
     Args:
-        plan: What was planned, for as many records with the same bounds.
-        records: What is learned from.
-        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
+        plan: The plan, for this number of records with the same bounds.
+        records: The records to learn from.
+        keys: The address of each trial's randomness, with which its noise can be subtracted.
 
     Raises:
         ParameterError: The plan is for other records.
@@ -63,13 +63,13 @@ _LEARN: dict[str, Callable[[Any, BoundedRecords, Sequence[int]], Tensor]] = {
     NoisyDescent.name: noisy_descent.learn,
     OutputPerturbation.name: output_perturbation.learn,
 }
-"""What runs a learner, by its name."""
+"""Functions that run a learner, by its name."""
 
 
 def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
     learned = _require_records(plan.problem.n, plan.validated, records)
     training, validation = records.part(0, learned), records.part(learned, len(records))
-    # Noise of its own for every radius: two runs with the same would be one release less noisy.
+    # Separate noise for every radius: two runs with the same noise would be one release with less noise.
     runs = [
         _run(each, training, [address(str(key), "radius", number) for key in keys])
         for number, each in enumerate(plan.learners)
@@ -115,7 +115,7 @@ _BY_SELECTION: dict[str, Callable[[Any, BoundedRecords, Sequence[int]], LearnedW
     GridSearch.selection: _search,
     Boosting.selection: _boost,
 }
-"""What runs a plan, by how it selects a model."""
+"""Functions that run a plan, by how it selects a model."""
 
 
 def _picked(candidates: Tensor, selected: list[int]) -> LearnedWeights:
@@ -124,7 +124,7 @@ def _picked(candidates: Tensor, selected: list[int]) -> LearnedWeights:
 
 
 def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
-    # Whole numbers, for sums of floats would favour some candidate, and 53 bits miss what is rare.
+    # Whole numbers, because sums of floats would favour some candidates, and 53 bits miss rare events.
     numerators = [Fraction(float(each)) for each in probabilities]
     uniform = sum(numerators) * Fraction(bits(key, DRAWN_BITS), 1 << DRAWN_BITS)
     for candidate, numerator in enumerate(numerators):
@@ -135,21 +135,21 @@ def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
 
 
 def bits(key: int, count: int) -> int:
-    """Return a whole number of so many random bits of an address."""
+    """Return a whole number of random bits from an address."""
     parts = -(-count // ADDRESS_BITS)
     drawn = sum(address(str(key), "selection", part) << (ADDRESS_BITS * part) for part in range(parts))
     return drawn % (1 << count)
 
 
 def _laplace(count: int, key: int) -> Tensor:
-    """Return standard Laplace noise; of random numbers of 53 bits, which is counted where only a minimum is seen."""
+    """Return standard Laplace noise from numbers of 53 bits, which is counted where only a minimum is published."""
     uniform = Draws(address(str(key), "selection")).uniform(2, count)
     exponential = -torch.log1p(-uniform[0])
     return torch.where(uniform[1] < 0.5, -exponential, exponential)
 
 
 def _require_records(learned: int, validated: int, records: BoundedRecords) -> int:
-    """Return how many records are learned from, where there are those and as many to select on as planned."""
+    """Return the number of records to learn from, after checking the planned numbers for learning and selection."""
     if len(records) != learned + validated:
         raise ParameterError(
             f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)}"

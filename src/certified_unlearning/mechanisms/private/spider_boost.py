@@ -1,10 +1,10 @@
 """Private SpiderBoost (Algorithm 5), for losses that need not be convex, on full or Poisson batches, for many trials.
 
-Source: Ullah (2024). `accounting.private.spider.SpiderBoost` says how private it is, and `SampledSpider` how private it
-is where differences are of batches that each record enters by chance: the rounding of gradients may take a share of
-each sensitivity, and this module keeps to that. Where two points are so near that the rounding of their
-difference would be more, the noise is that of points as far apart as it takes; both are public already. How far the
-sampler's noise is from exact noise is not counted, other than in noisy descent: a certificate names it as assumed.
+Source: Ullah (2024). `accounting.private.spider.SpiderBoost` has its privacy, and `SampledSpider` that with differences
+of batches that each record enters at random. The rounding of gradients may take a share of each sensitivity, which this
+module enforces. If two points are so near that the rounding of their difference would exceed it, the noise is that of
+points far enough apart; both are already public. Unlike in noisy descent, the distance of the sampler's noise from
+exact noise is not counted: a certificate states this as an assumption.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,18 +21,18 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[int], Sequence[Tensor]]
-"""Returns the positions of the records in a step's batch, of each trial."""
+"""Returns the positions of the records in a step's batch, for each trial."""
 Differences = Callable[[int, Tensor, Tensor], Tensor]
-"""Returns the mean difference of gradients in a step, between weights and those before."""
+"""Returns the mean difference of gradients in a step, between weights and the previous ones."""
 
 
 def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return, of each trial, one of the iterates ``w_1`` to ``w_T``, each with the same probability.
+    """Return, for each trial, one of the iterates ``w_1`` to ``w_T``, each with the same probability.
 
     Arguments are those of `noisy_descent.learn`.
 
     Raises:
-        AssumptionError: Weights became so large that rounding would take more than its share.
+        AssumptionError: Weights became so large that rounding would exceed its share.
     """
     chosen = torch.stack([Draws(address(str(key), "iterate")).integers(plan.steps, 1)[0] for key in keys]) + 1
     found = records.rows.new_empty(len(keys), records.features)
@@ -50,10 +50,10 @@ def iterates(
     Publishing them all is as private as publishing one. Errors are those of `learn`.
 
     Args:
-        plan: As of `learn`.
-        records: As of `learn`.
-        keys: As of `learn`.
-        batches: Tests choose those of a sampled plan by it; None to draw them.
+        plan: As for `learn`.
+        records: As for `learn`.
+        keys: As for `learn`.
+        batches: Chooses the batches of a sampled plan, in tests; None: they are drawn.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)
@@ -68,7 +68,7 @@ def iterates(
         reset = step % plan.period == 0
         if reset or sampled is None:
             gradients = records.mean_gradients(weights)
-        # Of all records' mean: sums over a batch have no more terms, so they are off by no more.
+        # The error of the mean over all records: sums over a batch have no more terms, so their error is no larger.
         error = max(error, mean_gradient_error(plan.problem, plan.gradient_bound, plan.problem.n, weights))
         if reset:
             require_share(error, plan.gradient_bound, plan.problem.n)
@@ -77,7 +77,7 @@ def iterates(
             require_share(2 * error, plan.gradient_bound, plan.problem.n)
             scale = counted_distances(plan.problem, error, plan.problem.n, plan.farthest, weights, previous)
             difference = gradients - before if sampled is None else sampled(step, weights, previous)
-            # In this order: what is added to the estimate is rounded with its noise.
+            # In this order, because the addition to the estimate is rounded with its noise.
             estimate = estimate + (difference + plan.sigma_difference * scale * fresh)
         previous, before = weights, gradients
         weights = weights - plan.step_size * estimate
@@ -87,7 +87,7 @@ def iterates(
 def _of_batches(
     plan: VarianceReduced, size: int, records: BoundedRecords, keys: Sequence[int], batches: Batches | None
 ) -> Differences:
-    """Return what sums the differences of a batch, and divides by its expected size."""
+    """Return a function that sums the differences of a batch and divides by its expected size."""
     share = size / plan.problem.n
     draws = [Draws(address(str(key), "batches"), device=records.rows.device) for key in keys]
 
@@ -98,7 +98,7 @@ def _of_batches(
 
     def differences(step: int, weights: Tensor, previous: Tensor) -> Tensor:
         some = members(step)
-        # No gradient is longer than the bound it is clipped to, so no difference than H times the distance.
+        # No gradient exceeds the bound that it is clipped to, so no difference exceeds H times the distance.
         here, there = (records.clipped_sums(each, some, plan.gradient_bound) for each in (weights, previous))
         return (here - there).div_(size)
 

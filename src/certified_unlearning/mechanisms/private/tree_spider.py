@@ -1,7 +1,7 @@
 """Tree-based private Spider (Algorithm 6): one pass over disjoint batches along a binary tree.
 
-Source: Ullah (2024). `accounting.private.tree_spider.TreeSpider` says how private it is; as in SpiderBoost the rounding
-of gradients is counted, the sampler's resolution is not. Trials stop at different leaves, so each runs by itself.
+Source: Ullah (2024). `accounting.private.tree_spider.TreeSpider` has its privacy. As in SpiderBoost, the rounding of
+gradients is counted, the sampler's resolution is not. Trials stop at different leaves, so each runs separately.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +20,16 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[str, int], BoundedRecords]
-"""Returns so many fresh records for a node."""
+"""Returns a number of fresh records for a node."""
 
 
 class Node(NamedTuple):
-    """A node as it is left.
+    """The final state of a node.
 
     Attributes:
         name: Bits from the root down; empty for a root.
         weights: Shape ``(1, features)``.
-        estimate: Of the gradient there, noisy.
+        estimate: Noisy estimate of the gradient there.
     """
 
     name: str
@@ -38,24 +38,24 @@ class Node(NamedTuple):
 
 
 def learn(plan: TreeSpider, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the first leaf that is nearly stationary by its noisy gradient, or any leaf with the same probability.
+    """Return the first leaf that is nearly stationary by its noisy gradient, or a uniform leaf.
 
-    Arguments are those of `noisy_descent.learn`; the order of records must not depend on what they are.
+    Arguments are those of `noisy_descent.learn`; the order of records must not depend on their values.
 
     Raises:
-        AssumptionError: Weights became so large that rounding would take more than its share.
+        AssumptionError: Weights became so large that rounding would exceed its share.
     """
     return torch.cat([_learned(plan, records, key) for key in keys])
 
 
 def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches | None = None) -> Iterator[Node]:
-    """Yield all nodes in the order of visits, root by root; nothing stops. Publishing them all is as private as one.
+    """Yield all nodes in the order of visits, root by root, without stopping; publishing all is as private as one.
 
     Args:
-        plan: As of `learn`.
-        records: As of `learn`.
+        plan: As for `learn`.
+        records: As for `learn`.
         key: The trial's address.
-        batches: Tests choose records by it; None for the next ones in order, each once.
+        batches: Chooses the records, in tests; None: the next ones in order, each once.
     """
     require_fitting(plan.problem, records)
     fresh = _in_order(records) if batches is None else batches
@@ -87,14 +87,14 @@ def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches 
 def _right_child(
     plan: TreeSpider, batch: BoundedRecords, parent: Node, name: str, weights: Tensor, noise: Tensor
 ) -> Node:
-    """Return a node whose estimate is its parent's and a noisy difference on fresh records."""
+    """Return a node whose estimate is its parent's plus a noisy difference on fresh records."""
     both = torch.cat([weights, parent.weights])
     error = mean_gradient_error(plan.problem, plan.gradient_bound, len(batch), both)
     require_share(2 * error, plan.gradient_bound, len(batch))
     there, before = batch.mean_gradients(both).split([1, 1])  # type: ignore[no-untyped-call]
     apart = counted_distances(plan.problem, error, len(batch), plan.farthest, weights, parent.weights)
     sigma = plan.node_sigma(len(name), float(apart))
-    # In this order: what is added to the estimate is rounded with its noise.
+    # In this order, because the addition to the estimate is rounded with its noise.
     return Node(name, weights, parent.estimate + ((there - before) + sigma * noise))
 
 
@@ -109,12 +109,12 @@ def _learned(plan: TreeSpider, records: BoundedRecords, key: int) -> Tensor:
 
 
 def pre_order(depth: int) -> list[str]:
-    """Return the names of all nodes below a root in the order of visits: that of their names."""
+    """Return the names of all nodes below a root in the order of visits, which is that of their names."""
     return sorted("".join(bits) for level in range(1, depth + 1) for bits in product("01", repeat=level))
 
 
 def _in_order(records: BoundedRecords) -> Batches:
-    """Return what hands records out in order, each once."""
+    """Return a function that hands out records in order, each once."""
     used = 0
 
     def fresh(name: str, count: int) -> BoundedRecords:

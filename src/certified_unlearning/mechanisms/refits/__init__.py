@@ -1,1 +1,1 @@
-"""The parts of certified refits: from nothing, or by passes over the rows."""
+"""The parts of certified refits: from scratch, or by passes over the rows."""

@@ -1,12 +1,12 @@
-"""What guides a certified refit by passes: an inverse curvature that all classes share, and steps taken before.
+"""The guide of a certified refit by passes: an inverse curvature that all classes share, and earlier steps.
 
 A record's curvature in its scores is ``diag(p) - p p'``: 0 along equal scores, and of trace ``1 - sum p^2`` in the
 other ``k - 1`` directions, ``omega = (1 - sum p^2) / (k - 1)`` each on average. With that average the Hessian of
 softmax regression is ``P = (1/n) sum omega x x' + m I`` for differences of classes, and ``m I`` for their mean: one
-``(d, d)`` factor for any number of classes. What it misses, steps that were taken before tell (L-BFGS).
+``(d, d)`` factor for any number of classes. Earlier steps supply what it misses (L-BFGS).
 
-All of it is secret, as the weights are: factor and steps were made when records were still there that were removed
-since. Nothing that is certified rests on it: wrong numbers cost passes.
+All of it is secret, like the weights: factor and steps were made with records that were removed since. No certified
+bound depends on it: wrong numbers only cost passes.
 """
 
 from collections.abc import Callable
@@ -20,22 +20,22 @@ from certified_unlearning.mechanisms.newton.secants import Secants
 from certified_unlearning.mechanisms.newton.state import Array, factor_of
 
 KEPT = 30
-"""Steps that are kept: more of them save no pass."""
+"""Number of steps that are kept: more of them save no pass."""
 FEWEST_ROWS, MOST_ROWS = 2, 12
-"""Rows a column that a curvature is made of."""
+"""Number of rows per column from which a curvature is made."""
 WORTH = 16
-"""A curvature may take as long as so many passes, more or less."""
+"""Approximate limit on the time of a curvature, in passes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """What is known where a fit ended; nothing in it is ever changed in place.
+    """What is known at the end of a fit; nothing in it is changed in place.
 
     Attributes:
         gradient: Evaluated at the weights over all remaining rows; shape ``(classes d,)``.
         factor: Cholesky's lower factor of ``P``, shape ``(d, d)``.
         steps: The last steps, shape ``(count, classes d)``.
-        changes: How the gradient changed along each of them.
+        changes: Change of the gradient along each of them.
     """
 
     gradient: Array
@@ -44,7 +44,7 @@ class Guide:
     changes: Array
 
     def secants(self, *, classes: int, strong_convexity: float) -> Secants:
-        """Return L-BFGS as it stood when the fit ended."""
+        """Return the state of L-BFGS at the end of the fit."""
         found = secants_of(self.factor, classes=classes, strong_convexity=strong_convexity)
         for step, change in zip(self.steps, self.changes, strict=True):
             found.add(step, change)
@@ -52,7 +52,7 @@ class Guide:
 
 
 def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
-    """Return what the next request starts from."""
+    """Return the guide that the next request starts from."""
     pairs, none = secants.pairs[-KEPT:], np.empty((0, len(gradient)))
     steps = np.stack([step for step, _, _ in pairs]) if pairs else none
     changes = np.stack([change for _, change, _ in pairs]) if pairs else none
@@ -60,16 +60,16 @@ def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
 
 
 def secants_of(factor: Array, *, classes: int, strong_convexity: float) -> Secants:
-    """Return L-BFGS that knows no step yet, only the factor of ``P``.
+    """Return L-BFGS without steps, with the factor of ``P`` only.
 
-    Of many classes a record often decides between a few: then ``P`` is too small, and its inverse is scaled by the last
-    step.
+    With many classes, a record is often ambiguous between a few only: then ``P`` is too small, and its inverse is
+    scaled by the last step.
     """
     return Secants(inverse(factor, classes=classes, strong_convexity=strong_convexity), scaled=True)
 
 
 def inverse(factor: Array, *, classes: int, strong_convexity: float) -> Callable[[Array], Array]:
-    """Return what multiplies gradients, shape ``(classes d,)``, by the inverse of the curvature that classes share."""
+    """Return a function that multiplies gradients, shape ``(classes d,)``, by the inverse shared curvature."""
 
     def multiplied(gradient: Array) -> Array:
         by_class = gradient.reshape(classes, -1)
@@ -83,7 +83,7 @@ def inverse(factor: Array, *, classes: int, strong_convexity: float) -> Callable
 
 
 def factor_at(objective: SoftmaxRegression64, weights: Array) -> Array:
-    """Return the factor of ``P`` at some weights, made of a sample where there are many rows.
+    """Return the factor of ``P`` at some weights, from a sample if there are many rows.
 
     Raises:
         AssumptionError: ``P`` is not positive definite in float64.
@@ -96,7 +96,7 @@ def factor_at(objective: SoftmaxRegression64, weights: Array) -> Array:
 
 
 def thinned(objective: SoftmaxRegression64, every: int) -> SoftmaxRegression64:
-    """Return the loss over every so-many-th record, rows of the same type."""
+    """Return the loss over a regular sample of the records, with rows of the same type."""
     if every == 1:
         return objective
     labels = np.ascontiguousarray(objective.labels[::every])

@@ -1,4 +1,4 @@
-"""How models without a Newton step are learned, how records leave them, and what a file keeps of them."""
+"""How models without a Newton step are learned, how records leave them, and how they are stored."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -16,20 +16,20 @@ from certified_unlearning.vocabulary import Reading
 
 Arrays = Mapping[str, NDArray[Any]]
 RECORDS_A_COLUMN = 2
-"""With fewer records a matrix that guides takes longer than what it saves."""
+"""With fewer records a guiding matrix costs more than it saves."""
 
 
 def learned(plan: RefitPlan, rows: Rows, labels: NDArray[Any]) -> Fitted:
-    """Learn from these rows, and from nothing else.
+    """Learn from these rows only.
 
     Args:
-        plan: A plan whose removals are no Newton steps.
+        plan: A plan whose removals are not Newton steps.
         rows: All rows, those of removed records zero.
-        labels: As `objective_of` takes them.
+        labels: Labels, as for `objective_of`.
 
     Raises:
         AssumptionError: float64 cannot keep to the budget.
-        InfeasibleError: The solver did not reach it.
+        InfeasibleError: The solver did not reach the budget.
     """
     objective = objective_of(plan, rows, labels)
     plan.require_representable(objective.terms)
@@ -52,15 +52,15 @@ def without(
 
     Args:
         plan: The plan.
-        fitted: The model with them; it stays as it is.
-        gone: Their rows and labels; None where these are lost.
-        rows: All rows, those of all removed records zero by now.
+        fitted: The model with them; it is not changed.
+        gone: Their rows and labels; None if these are lost.
+        rows: All rows, with those of all removed records already zero.
         labels: All labels.
-        since_read: Records removed since the model was learned anew, with these.
+        since_read: Number of records removed since the model was learned anew, including these.
 
     Raises:
         AssumptionError: float64 cannot keep to the budget.
-        InfeasibleError: The solver did not reach it.
+        InfeasibleError: The solver did not reach the budget.
     """
     if not plan.by_passes or since_read > plan.records_between_reads:
         return learned(plan, rows, labels), "scheduled"
@@ -75,14 +75,14 @@ def without(
 
 
 def packed(fitted: Fitted) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a file keeps besides the weights."""
+    """Return the arrays that a file stores besides the weights."""
     return {} if fitted.guide is None else dict(vars(fitted.guide))
 
 
 def unpacked(header: Mapping[str, Any], arrays: Arrays, weights: NDArray[np.float64]) -> Fitted:
-    """Return the model that a file keeps; those of earlier releases have no guide."""
+    """Return the model from a file; those of earlier releases have no guide."""
     if "gradient" not in arrays:
         return Fitted(weights, header["residual"])
-    # Files keep arrays as they lie in C; the factor is one of Fortran's.
+    # Files store arrays in C order; the factor needs Fortran order.
     guide = {name: arrays[name] for name in ("gradient", "steps", "changes")}
     return Fitted(weights, header["residual"], Guide(factor=np.asfortranarray(arrays["factor"]), **guide))

@@ -1,25 +1,25 @@
 """Certified refit by passes, for three classes and more: a request starts where the last one ended.
 
-State: weights ``w``, the gradient ``g`` that was evaluated there over the remaining rows, and a guide (`guide`).
-Records leave; what they contributed to ``g`` is known in time ``O(S d)``, so the gradient of what is left is known
-without any pass, and a step is taken against it. Then passes: the gradient over the remaining rows is evaluated, and a
-step taken against it, until its norm, rounding added, is within the budget. Usually one or two passes are enough.
+State: weights ``w``, the gradient ``g`` that was evaluated there over the remaining rows, and a guide (`guide`). When
+records leave, their contribution to ``g`` is computed in time ``O(S d)``, so the remaining gradient is known without a
+pass, and a step is taken against it. Then passes follow: the gradient over the remaining rows is evaluated, and a step
+taken against it, until its norm plus rounding is within the budget. Usually one or two passes suffice.
 
 *What is certified* is the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. How ``w`` was
-found does not matter: neither the guide nor the gradient that a request starts from enters the bound.
+found does not matter: neither the guide nor the gradient that a request starts from affects the bound.
 
-*Adaptive requests.* The weights and the guide depend on records that were removed before, and on the order in which
-they were. They do not depend on any noise that was published, but through the requests: each is a function of the data
-and of the requests so far. So given the past releases, and with them the requests, the next release is Gaussian about
-weights that are fixed, at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the
-possible weights these are. That is all that `accounting.residual.release` asks for: one shift of at most
-``budget / m`` a release, given the past. How many passes a request took is no part of a release; that nobody concludes
-anything from it is an assumption that certificates state.
+*Adaptive requests.* The weights and the guide depend on records that were removed before, and on their order of
+removal. They depend on published noise only through the requests: each is a function of the data and of the requests so
+far. So given the past releases, and with them the requests, the next release is Gaussian about weights that are fixed,
+at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the possible weights these are.
+This is all that `accounting.residual.release` requires: one shift of at most ``budget / m`` per release, given the
+past. The number of passes of a request is not part of a release; that nobody concludes anything from it is an
+assumption that certificates state.
 
-*The secret state* depends on removed records until the model is learned anew: passes wash nothing out, for the old
-weights may be within the budget as they are, and the guide was made with the removed records. A reading starts from
-nothing. It comes after `RefitPlan.records_between_reads` removed records as planned, and before where passes do not get
-there.
+*The secret state* depends on removed records until the model is learned anew: passes wash nothing out, because the old
+weights may already be within the budget, and the guide was made with the removed records. A reading starts from
+scratch. It comes after `RefitPlan.records_between_reads` removed records as planned, and earlier if passes do not
+converge.
 """
 
 from typing import NamedTuple
@@ -44,29 +44,29 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
 
 MOST_PASSES = 40
-"""Passes of a request after which the model is learned anew: that takes about as long."""
+"""Number of passes of a request after which the model is learned anew, which takes about as long."""
 _ROUNDS = 60
 
 
 class Point(NamedTuple):
-    """Weights and the gradient that was evaluated there, over all rows that are to be counted."""
+    """Weights and the gradient that was evaluated there, over all relevant rows."""
 
     weights: Array
     gradient: Array
 
 
 def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
-    """Fit from nothing until the certified gradient is within `SOLVER_SHARE` of the budget.
+    """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget.
 
-    L-BFGS from the shared curvature at equal probabilities, over a sample where there are many records; then over all
-    of them, from the shared curvature there.
+    This uses L-BFGS from the shared curvature at equal probabilities, over a sample if there are many records, and then
+    over all of them from the shared curvature there.
 
     Args:
         plan: The plan, of three classes or more.
         objective: `objective_of` dense rows.
 
     Raises:
-        InfeasibleError: No solver got there.
+        InfeasibleError: No solver converged.
         AssumptionError: The shared curvature is not positive definite in float64.
     """
     target, every = SOLVER_SHARE * plan.budget, sampled(*objective.rows.shape)
@@ -83,7 +83,7 @@ def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
         point = _descended(plan, objective, point, secants, target, _ROUNDS, certified=True)
         factor = factor_at(objective, point.weights)
     if residual_of(plan, objective, point) > target:
-        # A sample may be a poor guide, and secants may get nowhere. Newton's method needs neither.
+        # A sample may be a poor guide, and secants may fail to converge. Newton's method needs neither.
         found = refit(plan, objective).weights
         point, factor = Point(found, objective.gradient(found)), factor_at(objective, found)
         secants = _secants(plan, factor)
@@ -93,12 +93,12 @@ def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
 def corrected(
     plan: RefitPlan, fitted: Fitted, gone: SoftmaxRegression64 | None, objective: SoftmaxRegression64
 ) -> Fitted | None:
-    """Return the model without some records, by passes; None where `MOST_PASSES` do not get there.
+    """Return the model without some records, by passes; None if `MOST_PASSES` do not suffice.
 
     Args:
         plan: The plan.
         fitted: The model with them.
-        gone: The loss over their rows, without regulariser; None where these are lost: one more pass is taken then.
+        gone: The loss over their rows, without regulariser; None if these are lost, which takes one more pass.
         objective: The loss over all rows, zero where removed.
     """
     weights, guide = fitted.weights, fitted.guide
@@ -108,7 +108,7 @@ def corrected(
     if gone is None:
         point = Point(weights, objective.gradient(weights))
     else:
-        # Certified is only what is evaluated over the remaining rows, so this gradient is that of no `Point`.
+        # Only gradients evaluated over the remaining rows are certified, so this one does not belong to a `Point`.
         known = guide.gradient - gone.gradient(weights)
         there = weights - secants.solved(known)
         point = Point(there, objective.gradient(there))
@@ -147,16 +147,16 @@ def _descended(
     *,
     certified: bool = False,
 ) -> Point:
-    """Return weights with a gradient that is small enough, or those after so many steps.
+    """Return weights with a small enough gradient, or those after the largest number of steps.
 
     Args:
         plan: The plan.
         objective: The loss.
         point: Where to start.
-        secants: What guides; it learns from every step.
-        enough: How large the gradient's norm may be.
-        most: Steps.
-        certified: Whether rounding is added to the norm: it is that of the plan's rows, not of a sample's.
+        secants: The guide, which is updated by every step.
+        enough: Sufficient norm of the gradient.
+        most: Largest number of steps.
+        certified: Whether rounding is added to the norm; it is that of the plan's rows, not of a sample.
     """
     for _ in range(most):
         size = residual_of(plan, objective, point) if certified else float(np.linalg.norm(point.gradient))

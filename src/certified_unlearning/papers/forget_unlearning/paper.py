@@ -10,5 +10,5 @@ PAPER = Paper(
     citation="Chourasia, Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023)",
     package=_HERE,
     experiments=(DELETION, RISK),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("deletion_guarantees", "attacks")),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("adaptive", "attacks", "deletion_guarantees", "nonconvex")),
 )

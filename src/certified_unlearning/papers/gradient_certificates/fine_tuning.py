@@ -10,8 +10,8 @@ from certified_unlearning.reproduction.rows import column, columns
 ROWS = pa.schema(
     [
         column("experiment", "text", "point"),
-        column("data", "text", "constant"),
-        *columns("whole", "constant", "held_back", "parameters", "private", "public", "updates"),
+        *columns("text", "constant", "data", "new_class", "channels"),
+        *columns("whole", "constant", "n", "units", "parameters", "private", "public", "epochs", "updates"),
         column("mode", "text", "point"),
         column("gamma", "number", "point"),
         column("k", "whole", "point"),
@@ -33,7 +33,8 @@ ROWS = pa.schema(
 )
 """One row for each mode, clipping level and k: means over trials, and their standard deviations.
 
-Shares and accuracies are of test records of the new class, those called ``others`` of all others; ``_before`` is
+``n`` counts the training records of the new class; ``channels`` is empty where rows are no images. Shares and
+accuracies are of test records of the new class, those called ``others`` of all others; ``_before`` is
 before fine-tuning. ``seconds`` is of all k and trials, without pre-training.
 """
 
@@ -53,14 +54,18 @@ FINE_TUNING = Experiment(
     make=make,
     needs_data=False,
     draw="certified_unlearning.papers.gradient_certificates.figures.fine_tuning:draw",
+    setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_fine_tuning",
     caption=Caption(
         "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
-        "Is a digit odd? Convolutions and dense layers learn it without one of the digits; the dense layers are then "
-        "fine-tuned in batches with private records of that digit, which may be removed (unlearning) or removed and "
-        "added (privacy), and public records of the others, which stay. Left and middle: share of test records of the "
-        "new digit whose prediction is certified. Right: accuracy on them; dotted: before fine-tuning. Bands and bars: "
-        "one standard deviation over pre-trainings and batches. Depends on no data set of the preset.",
-        "Shares fall with k, for small levels of clipping later; accuracy on the new digit rises with the level of "
+        "Convolutions and dense layers learn without one class, such as whether a digit is odd without one of the "
+        "digits; the dense layers are then fine-tuned in batches with private records of that class, which may be "
+        "removed (unlearning) or removed and added (privacy), and public records of the others, which stay. Left and "
+        "middle: share of test records of the new class whose prediction is certified. Right: accuracy on them; "
+        "dotted: before fine-tuning. Bands and bars: one standard deviation over pre-trainings and batches. The paper "
+        "has this on retina scans (OCT-MNIST, normal or not): 7 754 of Drusen are new, convolutions of 16 and 32 "
+        "channels, 100 dense units, batches of 3 000 of which 30 % are private, 2 epochs. Depends on no data set of "
+        "the preset.",
+        "Shares fall with k, for small levels of clipping later; accuracy on the new class rises with the level of "
         "clipping, from that before fine-tuning.",
     ),
 )

@@ -16,7 +16,10 @@ PAPER = Paper(
     "Gradient-Based Training (2024)",
     package=_HERE,
     experiments=(REGIONS, BATCHES, FINE_TUNING, HEAD, SHARES, SERVICE),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("boxes", "printed_numbers", "intervals", "runs", "service")),
+    measures=tuple(
+        f"{_HERE}.measures.{name}"
+        for name in ("boxes", "attacks", "printed_numbers", "intervals", "runs", "brought", "service")
+    ),
     findings=f"{_HERE}.findings:findings",
 )
 """Wicker et al. (2024)."""

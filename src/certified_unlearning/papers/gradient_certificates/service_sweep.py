@@ -5,8 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
-from certified_unlearning.papers.gradient_certificates.names import KNOWN
-from certified_unlearning.papers.gradient_certificates.sweeps import Data, Seed, Trials
+from certified_unlearning.papers.gradient_certificates.sweeps import (
+    DATA_IN_WORDS,
+    Data,
+    Seed,
+    Trials,
+    files_of,
+    unknown_data,
+)
 from certified_unlearning.reproduction.experiment import Sweep
 
 Stream = Literal["random", "one shard", "in turn"]
@@ -15,7 +21,7 @@ Stream = Literal["random", "one shard", "in turn"]
 class Service(Sweep):
     """Streams of requests to an ensemble of shards with budgets, against plain SISA and retraining."""
 
-    data: Data = Field(description="near, far (clouds of two classes) or the name of a built-in data set")
+    data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
         description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
     )
@@ -43,10 +49,15 @@ class Service(Sweep):
     trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The features files that are read."""
+        return files_of((self.data,))
+
     def check(self) -> str | None:
         """Return what is wrong with the values together."""
-        if self.data not in KNOWN:
-            return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
+        if wrong := unknown_data("data is", self.data):
+            return wrong
         if self.budgets != sorted(self.budgets):
             return f"budgets is {self.budgets}, but must rise"
         if self.comparisons > self.requests:

@@ -1,18 +1,26 @@
 """Sweeps of the experiments on certified predictions: their sections of `params.yaml`."""
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
-from certified_unlearning.papers.gradient_certificates.names import KNOWN
+from certified_unlearning.papers.gradient_certificates.names import FILE_ENDINGS, KNOWN, is_file
 from certified_unlearning.reproduction.experiment import Sweep
 
 Mode = Literal["unlearning", "privacy"]
 _NonNegative = Annotated[float, Field(ge=0)]
 Trials = Annotated[int, Field(ge=2)]
+DATA_IN_WORDS = (
+    "near, far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
+)
+"""What ``data`` may be, for people."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
-Data = Annotated[str, Field(json_schema_extra={"enum": [*KNOWN]})]
+_FILES = {"type": "string", "pattern": rf"({'|'.join(re.escape(each) for each in FILE_ENDINGS)})$"}
+Data = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": [*KNOWN]}, _FILES]})]
+Digits = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": ["digits", "mnist-10"]}, _FILES]})]
 
 
 class Recipe(BaseModel):
@@ -37,7 +45,7 @@ class Case(Training):
     """One network on one data set, and the numbers of records whose absence or presence is certified."""
 
     name: str = Field(description="what rows, figures and claims call the case; distinct", min_length=1)
-    data: Data = Field(description="near, far (clouds of two classes) or the name of a built-in data set")
+    data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
         description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
     )
@@ -71,7 +79,7 @@ class Regions(Sweep, Training):
 class Batches(Sweep):
     """Certified shares by the size of batches: one epoch, networks of several depths, both modes."""
 
-    data: Data = Field(description="near, far (clouds of two classes) or the name of a built-in data set")
+    data: Data = Field(description=DATA_IN_WORDS)
     batch_size: Distinct[PositiveInt] = Field(description="records of a batch, distinct whole numbers, at least 1")
     depth: Distinct[Annotated[int, Field(ge=0)]] = Field(description="hidden layers, distinct whole numbers")
     units: PositiveInt = Field(description="units of a hidden layer, a whole number, at least 1")
@@ -85,20 +93,31 @@ class Batches(Sweep):
     trials: Trials = Field(description="independent starts and batches of each size, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The features files that are read."""
+        return files_of((self.data,))
+
     def check(self) -> str | None:
         """Return what is wrong with the values together."""
-        if self.data not in KNOWN:
-            return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
+        if wrong := unknown_data("data is", self.data):
+            return wrong
         return rising("batch_size", [self.k], min(self.batch_size), "unlearning")
 
 
 class FineTuning(Sweep):
     """Fine-tuning of dense layers on a class that pre-training did not see, in batches with public records."""
 
-    data: Literal["digits", "mnist-10"] = Field(description="digits (8 x 8 pixels, embedded) or mnist-10: ten digits")
-    held_back: Annotated[int, Field(ge=0, le=9)] = Field(description="the digit that pre-training does not see, 0 to 9")
+    data: Digits = Field(
+        description="digits (8 x 8 pixels, embedded), mnist-10, or a features file (.npz, .parquet) that says which "
+        "records are new"
+    )
+    held_back: Annotated[int, Field(ge=0, le=9)] = Field(
+        description="the digit that pre-training does not see, 0 to 9; of a features file: the records that are new"
+    )
     channels: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)] = Field(
-        description="channels of the two convolutions that stay as pre-training leaves them, at least 1 each"
+        description="channels of the two convolutions that stay as pre-training leaves them, at least 1 each; none are "
+        "made for a features file whose rows are no images"
     )
     kernel: PositiveInt = Field(description="side of the convolutions' kernels, a whole number, at least 1")
     stride: PositiveInt = Field(description="stride of the first convolution, a whole number, at least 1")
@@ -116,6 +135,11 @@ class FineTuning(Sweep):
     trials: Trials = Field(description="independent pre-trainings and batches, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The features files that are read."""
+        return files_of((self.data,))
+
     def check(self) -> str | None:
         """Return what is wrong with the values together."""
         return rising("k", self.k, self.private, "unlearning")
@@ -124,7 +148,9 @@ class FineTuning(Sweep):
 class Head(Sweep, Recipe):
     """A head on fixed features: certified shares and bounds of accuracy along training, both modes."""
 
-    data: Data = Field(description="the name of a built-in data set, whose features are fixed")
+    data: Data = Field(
+        description="the name of a built-in data set, whose features are fixed, or a features file (.npz, .parquet)"
+    )
     scale: PositiveFloat = Field(description="what features are multiplied by, a public number above 0")
     epochs: Distinct[PositiveInt] = Field(description="passes after which is measured, distinct whole numbers, rising")
     gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
@@ -132,10 +158,15 @@ class Head(Sweep, Recipe):
     trials: Trials = Field(description="independent starts and batches, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The features files that are read."""
+        return files_of((self.data,))
+
     def check(self) -> str | None:
         """Return what is wrong with the values together."""
-        if self.data not in KNOWN:
-            return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
+        if wrong := unknown_data("data is", self.data):
+            return wrong
         if self.epochs != sorted(self.epochs):
             return f"epochs is {self.epochs}, but must rise"
         return rising("k", self.k, self.batch_size, "unlearning")
@@ -148,17 +179,37 @@ class Shares(Sweep):
     trials: Trials = Field(description="independent starts, batches and clouds of each case, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The features files that are read."""
+        return files_of(each.data for each in self.cases)
+
     def check(self) -> str | None:
         """Return what is wrong with the values together."""
         names = [each.name for each in self.cases]
         if len({*names}) < len(names):
             return f"cases has the names {', '.join(names)}, but they must be distinct"
         for case in self.cases:
-            if case.data not in KNOWN:
-                return f"cases has the data {case.data!r}, but must name some of {', '.join(KNOWN)}"
+            if wrong := unknown_data("cases has the data", case.data):
+                return wrong
             if wrong := rising("cases", case.k, case.batch_size, case.mode):
                 return wrong
         return None
+
+
+def unknown_data(said: str, data: str) -> str | None:
+    """Return what is wrong with the name of data, in a sentence that begins so; None if nothing is."""
+    if data in KNOWN or is_file(data):
+        return None
+    return (
+        f"{said} {data!r}, but must name some of {', '.join(KNOWN)}, or a features file that ends in "
+        f"{' or '.join(FILE_ENDINGS)}"
+    )
+
+
+def files_of(data: Iterable[str]) -> tuple[str, ...]:
+    """Return the features files among names of data."""
+    return tuple(dict.fromkeys(each for each in data if is_file(each)))
 
 
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What networks learn in the experiments on certified predictions: clouds of two classes, and data sets of images."""
+"""What networks learn in these experiments: clouds of two classes, data sets of images, features files."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,9 @@ from torch import Tensor
 
 from certified_unlearning.data import mnist
 from certified_unlearning.data.sets import load
-from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.gradient_certificates.names import CLOUDS, KNOWN
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.papers.gradient_certificates import features_file
+from certified_unlearning.papers.gradient_certificates.names import CLOUDS, KNOWN, is_file
 
 CLOUD_RECORDS = 3200
 CLOUD_TESTS = 800
@@ -49,16 +50,18 @@ def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
     """Return the task of a name: clouds are drawn anew for every seed, data sets of the package are what they are.
 
     Args:
-        name: One of `KNOWN`.
+        name: One of `KNOWN`, or the path of a features file.
         seed: Of the clouds, or of a data set's split where its source has none.
         pooled: Side of the squares of pixels that images are averaged over; 1 for none.
 
     Raises:
         ParameterError: Images cannot be divided into such squares.
-        DataError: A data set's raw files are found nowhere.
+        DataError: A data set's raw files are found nowhere, or a features file cannot be used.
     """
     if name in CLOUDS:
         return clouds(name, seed=seed)
+    if is_file(name):
+        return _task_in(name, pooled)
     data = load(name, seed=seed)
     labels, test_labels = (
         # Two classes are -1 and +1 there.
@@ -92,42 +95,92 @@ def lifted(points: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Images:
-    """Images of digits.
+class NewClass:
+    """Records of classes that pre-training sees, and of a new one that it does not.
 
     Attributes:
-        images: Shape ``(records, 1, side, side)``, pixels from 0 to 1, float64.
-        digits: Shape ``(records,)``, 0 to 9.
-        test_images: As ``images``.
-        test_digits: As ``digits``.
+        rows: Shape ``(records, channels, height, width)`` of images, of which convolutions make features; or
+            ``(records, features)``. Float64.
+        labels: What is predicted, shape ``(records,)``, whole numbers from 0.
+        new: Which records are of the new class, shape ``(records,)``.
+        test_rows: As ``rows``.
+        test_labels: As ``labels``.
+        test_new: As ``new``.
+        classes: How many labels there are.
+        name: What the new class is called.
     """
 
-    images: Tensor
-    digits: Tensor
-    test_images: Tensor
-    test_digits: Tensor
+    rows: Tensor
+    labels: Tensor
+    new: Tensor
+    test_rows: Tensor
+    test_labels: Tensor
+    test_new: Tensor
+    classes: int
+    name: str
+
+    @property
+    def are_images(self) -> bool:
+        """Whether convolutions are to make features of rows."""
+        return self.rows.ndim == 4
 
 
-def images_of(name: str, *, seed: int) -> Images:
-    """Return images of ten digits.
+def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
+    """Return images of digits, of which one is new, odd against even; or what a features file says.
 
     Args:
-        name: ``mnist-10``, or ``digits`` for those that scikit-learn embeds.
-        seed: Of the split of the latter, 80 to 20.
+        name: ``mnist-10``, ``digits`` for those that scikit-learn embeds, or a features file.
+        seed: Of the split of the embedded ones, 80 to 20.
+        held_back: The new digit.
 
     Raises:
-        DataError: Raw files are found nowhere.
+        DataError: Raw files are found nowhere, or a features file cannot be used, or does not say which records are
+            new.
     """
+    if is_file(name):
+        return _new_class_in(name)
+    images, digits, test_images, test_digits = _digits(name, seed=seed)
+    return NewClass(
+        images,
+        digits % 2,
+        digits == held_back,
+        test_images,
+        test_digits % 2,
+        test_digits == held_back,
+        2,
+        str(held_back),
+    )
+
+
+def _digits(name: str, *, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return images, ``(records, 1, side, side)``, pixels from 0 to 1, and digits; those of the test after them."""
     if name == mnist.TEN_DIGITS.name:
         task = task_of(name, seed=seed)
         square = (-1, 1, mnist.PIXELS, mnist.PIXELS)
-        return Images(task.rows.reshape(square), task.labels, task.test_rows.reshape(square), task.test_labels)
+        return task.rows.reshape(square), task.labels, task.test_rows.reshape(square), task.test_labels
     found = load_digits()
     order = np.random.default_rng([seed, len(found.target)]).permutation(len(found.target))
     pixels = torch.as_tensor(found.images[order] / 16, dtype=torch.float64)[:, None]
     digits = torch.as_tensor(found.target[order].astype(np.int64))
     first = len(order) * 4 // 5
-    return Images(pixels[:first], digits[:first], pixels[first:], digits[first:])
+    return pixels[:first], digits[:first], pixels[first:], digits[first:]
+
+
+def _new_class_in(path: str) -> NewClass:
+    found = features_file.read(path)
+    if found.new is None:
+        raise DataError(f"{path} has no new: fine-tuning needs to know which records are of the new class")
+    parts = (found.rows, found.labels, found.new)
+    rows, labels, new = (torch.as_tensor(each[~found.test]) for each in parts)
+    test_rows, test_labels, test_new = (torch.as_tensor(each[found.test]) for each in parts)
+    return NewClass(rows, labels, new, test_rows, test_labels, test_new, found.classes, "the new class")
+
+
+def _task_in(path: str, pooled: int) -> Task:
+    found = features_file.read(path)
+    rows = _pooled(torch.as_tensor(found.rows).flatten(1), pooled)
+    labels, test = torch.as_tensor(found.labels), torch.as_tensor(found.test)
+    return Task(path, rows[~test], labels[~test], rows[test], labels[test], found.classes)
 
 
 def _pixels(rows: Tensor) -> Tensor:

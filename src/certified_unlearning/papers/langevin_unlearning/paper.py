@@ -1,12 +1,13 @@
 """Langevin unlearning: what is reproduced of it."""
 
 from certified_unlearning.papers.langevin_unlearning.accountants import ACCOUNTANTS
+from certified_unlearning.papers.langevin_unlearning.bounds.beyond_convexity import BEYOND_CONVEXITY
+from certified_unlearning.papers.langevin_unlearning.bounds.recuperation import RECUPERATION
 from certified_unlearning.papers.langevin_unlearning.fig3a import FIG3A
 from certified_unlearning.papers.langevin_unlearning.fig3b import FIG3B
 from certified_unlearning.papers.langevin_unlearning.fig3c import FIG3C
 from certified_unlearning.papers.langevin_unlearning.fig4 import FIG4
 from certified_unlearning.papers.langevin_unlearning.fig5a import FIG5A
-from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
 from certified_unlearning.papers.langevin_unlearning.smoothness import SMOOTHNESS
 from certified_unlearning.papers.langevin_unlearning.tables import TABLE1, TABLE2, TABLE3
 from certified_unlearning.reproduction.paper import Paper
@@ -25,13 +26,15 @@ PAPER = Paper(
         FIG4,
         FIG5A,
         RECUPERATION,
+        BEYOND_CONVEXITY,
         TABLE1,
         TABLE2,
         TABLE3,
         ACCOUNTANTS,
     ),
     measures=tuple(
-        f"{_HERE}.measures.{name}" for name in ("authors", "guarantees", "noise_and_steps", "records", "streams")
+        f"{_HERE}.measures.{name}"
+        for name in ("authors", "beyond_convexity", "guarantees", "noise_and_steps", "records", "streams")
     ),
     headline=f"{_HERE}.headline:tables",
     findings=f"{_HERE}.findings:findings",

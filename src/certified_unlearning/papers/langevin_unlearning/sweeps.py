@@ -1,7 +1,7 @@
 """Sweeps of the experiments of Langevin unlearning: their sections of `params.yaml`."""
 
 from collections.abc import Collection
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
@@ -79,3 +79,27 @@ class Recuperation(Sweep):
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
     steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")
+
+
+class BeyondConvexity(Sweep):
+    """Epsilon by all cases of Theorems 3.2 and 3.3, for one record: accounting only. Depends on no data set."""
+
+    n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")
+    strong_convexity: PositiveFloat = Field(description="of the strongly convex case, above 0 and at most smoothness")
+    smoothness: PositiveFloat = Field(description="of each record's loss, a number above 0; the step is 1 / it")
+    lipschitz: PositiveFloat = Field(description="of each record's loss without the regulariser, a number above 0")
+    radius: Distinct[PositiveFloat] = Field(description="of the ball that steps project on: distinct numbers above 0")
+    sigma: PositiveFloat = Field(description="the noise scale along T and along K, a number above 0")
+    least_sigma: PositiveFloat = Field(description="the least noise scale after learning without end, above 0")
+    most_sigma: PositiveFloat = Field(description="the largest of them, above least_sigma")
+    learning_steps: PositiveInt = Field(description="T before the unlearning steps, a whole number, at least 1")
+    most_learning_steps: PositiveInt = Field(description="the most learning steps, a whole number, at least 1")
+    most_unlearning_steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        if self.strong_convexity > self.smoothness:
+            return f"strong_convexity is {self.strong_convexity}, but must be at most smoothness = {self.smoothness}"
+        if self.least_sigma >= self.most_sigma:
+            return f"least_sigma is {self.least_sigma}, but must be below most_sigma = {self.most_sigma}"
+        return None

@@ -1,14 +1,15 @@
 """The figures and tables of each preset, with their data and where they come from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from certified_unlearning.errors import DataError
-from certified_unlearning.reproduction.experiment import Experiment
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.experiment import Caption, Experiment
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.paper import Paper
 from certified_unlearning.reproduction.report.embedding import (
@@ -49,7 +50,7 @@ class ShownFigure:
     experiment: str
     paper: str
     source: str
-    caption: Any
+    caption: Caption
     drawn_by: str
     picture: EmbeddedImage
     downloads: tuple[Download, ...]
@@ -150,6 +151,17 @@ def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTab
     return ExhibitedTable(experiment.title, experiment.caption.text, table, file)
 
 
+def _caption(layout: Layout, paper: Paper, experiment: Experiment) -> Caption:
+    """Return the caption, with what the experiment says of the data and the sizes of its rows."""
+    if not experiment.setting:
+        return experiment.caption
+    rows = read_table(required(layout.rows(paper.name, experiment.name), "make"), experiment.rows)
+    if rows.empty:
+        return experiment.caption
+    said = declared.function(experiment.setting)(rows)
+    return replace(experiment.caption, text=f"{experiment.caption.text} {said}")
+
+
 def _figure(layout: Layout, paper: Paper, experiment: Experiment, dataset: str, runs: pd.DataFrame) -> ShownFigure:
     drawn = [layout.figure(paper.name, experiment.name, kind) for kind in ("svg", "pdf")]
     files = [layout.numbers(paper.name, experiment.name), *drawn]
@@ -161,7 +173,7 @@ def _figure(layout: Layout, paper: Paper, experiment: Experiment, dataset: str, 
         experiment=experiment.name,
         paper=paper.title,
         source=_source(paper, experiment, dataset),
-        caption=experiment.caption,
+        caption=_caption(layout, paper, experiment),
         drawn_by=str(experiment.draw),
         picture=image(required(layout.figure(paper.name, experiment.name, "png"), "draw")),
         downloads=tuple(download(file, f"{layout.preset}-{file.name}", "draw") for file in files),

@@ -40,6 +40,8 @@ _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
     # Two lines a run, otherwise.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # Else each file has a bar, also in what cron mails.
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 
 
@@ -106,7 +108,7 @@ def tracking_uri(uri: str | None = None) -> str:
 
 def display(uri: str) -> str:
     """Return an address without user name and password."""
-    return re.sub(r"://[^/]*@", "://", uri)
+    return re.sub(r"://[^/\s]*@", "://", uri)
 
 
 def client(uri: str) -> "MlflowClient":
@@ -162,8 +164,8 @@ def _why_silent(uri: str, seconds: float) -> str | None:
 
 
 def first_line(error: Exception) -> str:
-    """Return an error's message, cut to its first line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    """Return an error's message, cut to its first line, without the password of an address in it."""
+    return display((str(error).strip() or type(error).__name__).splitlines()[0].rstrip("."))
 
 
 def _probe(uri: str, seconds: float) -> str | None:

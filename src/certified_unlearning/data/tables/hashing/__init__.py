@@ -1,1 +1,1 @@
-"""Columns of text become sparse rows, without a vocabulary."""
+"""Text columns as sparse rows, without a vocabulary."""

@@ -1,7 +1,7 @@
 """Columns of text as sparse rows: scikit-learn's `HashingVectorizer` looks at one text at a time and learns nothing.
 
-A row has the numbers of all other columns first, then what each column of text is hashed into: norm 1, or no entry
-where it has no words.
+A row has the numbers of all other columns first, then the hashed values of each text column: of norm 1, or empty if it
+has no words.
 """
 
 import os
@@ -19,7 +19,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted
 
 VECTORS = 12
-"""Learning holds about so many numbers for each weight: steps, gradients, products."""
+"""Approximate number of values that learning holds for each weight: steps, gradients, products."""
 FITS = 0.25
 """Share of the memory that a proposed width may take."""
 
@@ -33,23 +33,23 @@ def hashed(texts: Sequence[str], how: Text) -> csr_array:
 
 
 def with_text(numbers: NDArray[np.float64], rows: Rows, table: Table) -> csr_array:
-    """Return the numbers of rows with the columns of text beside them.
+    """Return the numbers of rows, followed by the text columns.
 
     Raises:
-        DataError: A column of text holds something else.
+        DataError: A text column holds something else.
     """
     parts = [hashed(rows.prose(column), table.text[column]) for column in columns_of_text(table)]
     return hstack([csr_array(numbers), *parts], format="csr")
 
 
 def columns_of_text(table: Table) -> list[str]:
-    """Return the columns of text of a resolved table, in the order in which rows have them."""
+    """Return the text columns of a resolved table, in their order in rows."""
     return [column for column in table.features or () if column in table.text]
 
 
 def unit(rows: csr_array) -> csr_array:
     """Return every row divided by its norm; a row of zeros stays."""
-    # First by the largest value: squares of very large and very small ones are no numbers any more.
+    # First by the largest value, because squares of very large and very small values overflow or vanish.
     return normalize(normalize(rows, norm="max"), norm="l2", copy=False)
 
 
@@ -59,12 +59,12 @@ def norms(rows: csr_array) -> NDArray[np.float64]:
 
 
 def require_memory(table: Table, features: int, scores: int) -> None:
-    """Raise `ParameterError` if a machine's memory cannot hold what learning makes beside the rows.
+    """Raise `ParameterError` if a machine's memory cannot hold what learning needs besides the rows.
 
     Args:
         table: The declaration.
-        features: Columns of a row.
-        scores: Scores of a record.
+        features: Number of columns of a row.
+        scores: Number of scores of a record.
     """
     needed, memory = VECTORS * 8 * features * scores, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed <= memory:
@@ -83,7 +83,7 @@ def _gigabytes(size: float) -> str:
 
 
 def without_words(table: Table, rows: csr_array) -> Mapping[str, int]:
-    """Return in how many of some rows of a resolved table each column of text has no words."""
+    """Return the number of rows of a resolved table in which each text column has no words."""
     return {column: int((np.diff(rows[:, place].indptr) == 0).sum()) for column, place in _places(table, rows.shape[1])}
 
 

@@ -1,9 +1,9 @@
-"""Dual averaging on noisy prefix sums: one pass, losses need not be smooth.
+"""Dual averaging on noisy prefix sums: one pass; losses need not be smooth.
 
-Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected: the increments are single gradients, the output is the
-average of the models, as the regret bound behind the theorem is about it (the last one is many times worse), and the
-step size is the one that balances that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream, whose size is
-not known, steps have to be functions of the position alone (section 5.6).
+Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected: the increments are single gradients; the output is the
+average of the models, which the regret bound behind the theorem is about (the last model is many times worse); and the
+step size balances that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream of unknown size, steps must be
+functions of the position alone (section 5.6).
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class DualAveragingSettings:
     """Constants of dual averaging, fixed for all edits.
 
     Attributes:
-        step_size: ``eta``, of a nominal number of records.
-        radius: Of the ball of models around the origin, where learning starts; None for no ball.
-        anytime: For streams: the step after position ``t`` is ``eta / sqrt(t)``.
+        step_size: Step size ``eta``, for a nominal number of records.
+        radius: Radius of the ball of models around the origin, where learning starts; None for no ball.
+        anytime: Whether the step after position ``t`` is ``eta / sqrt(t)``, for streams.
     """
 
     step_size: float

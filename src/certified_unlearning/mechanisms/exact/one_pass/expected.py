@@ -1,7 +1,7 @@
-"""What a deletion from prefix sums costs on average, given what was learned; as `mechanisms.exact.expected`.
+"""The mean cost of a deletion from prefix sums, given what was learned; like `mechanisms.exact.expected`.
 
 Positions are uniform, so the average over positions is that over records. Along a learned tree a node keeps its value
-with a probability that follows from what the deletion moves its sum by and from the noise that was drawn.
+with a probability that follows from the deletion's effect on its sum and from the drawn noise.
 """
 
 import torch
@@ -15,17 +15,17 @@ from certified_unlearning.mechanisms.exact.one_pass.prefix_sums import PrefixSum
 
 
 def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> ExpectedWork:
-    """Return what deleting a record costs on average, for each trial.
+    """Return the mean cost of deleting a record, for each trial.
 
     Args:
-        system: What learned.
-        tree: What it learned, with noise at every height; not changed.
+        system: The learner.
+        tree: Its state, with noise at every height; not changed.
 
     Raises:
         ParameterError: Records are not in random order, there is only one, or a height has no noise.
     """
     if system.settings.order != "random" or tree.size < 2 or not all(system.settings.sigmas):
-        raise ParameterError("averages are reckoned of two records or more in random order, with noise at every height")
+        raise ParameterError("averages need two records or more in random order, with noise at every height")
     found = torch.stack([_of_trial(system, tree, trial) for trial in range(tree.trials)])
     gradients, tests, rejected, again = found.T
     return ExpectedWork(gradients, tests, rejected, again)

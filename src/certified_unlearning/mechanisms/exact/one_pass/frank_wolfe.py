@@ -1,8 +1,7 @@
 """Variance-reduced Frank-Wolfe on noisy prefix sums: one pass, smooth losses.
 
-Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: what is added to the tree is the increment, not the
-running sum. With ``w_0 = w_1`` an increment is at most ``H D + G`` long. All step sizes are functions of the position
-alone.
+Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: the increment is added to the tree, not the running sum.
+With ``w_0 = w_1`` an increment has norm at most ``H D + G``. All step sizes are functions of the position alone.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ class FrankWolfeSettings:
     """Constants of Frank-Wolfe, fixed for all edits.
 
     Attributes:
-        radius: Of the ball of models around the origin, where learning starts.
+        radius: Radius of the ball of models around the origin, where learning starts.
 
     Raises:
         ParameterError: The radius is not a finite number above 0.

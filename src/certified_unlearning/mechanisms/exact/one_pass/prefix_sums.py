@@ -1,13 +1,13 @@
-"""Learning from noisy prefix sums of records in random order, and exact unlearning of it, one record an edit.
+"""Learning from noisy prefix sums of records in random order, and exact unlearning, one record per edit.
 
 Source: Ullah (2024), chapter 5: Algorithms 12 and 13, section D.6.2 for insertions, section 5.6 for streams whose size
 is not known. After an edit that was chosen without looking at models, order, sums, noise and models have the law of a
-run that learned the edited records afresh. That holds for any increments and updates; their bounds decide only how
+run that learned the edited records afresh. That holds for any increments and updates; their bounds only determine how
 often an edit computes again (`accounting.tv.tree`).
 
-What a state reveals: it contains increments without noise, so gradients of single records, and two states, before and
-after an edit, give the edited record away. Exactness is about each state, not about pairs: old states, uniforms and
-which edits computed again must be forgotten.
+A state contains increments without noise, so it reveals gradients of single records. Two states, before and after an
+edit, reveal the edited record. Exactness is about each state, not about pairs: old states, uniforms and the recomputing
+edits must be forgotten.
 """
 
 import math
@@ -28,7 +28,7 @@ from certified_unlearning.mechanisms.exact.work import Work
 # `random`: a uniform order for each trial; a deletion or an insertion leaves it uniform, so unlearning is exact.
 # `arrival`: records stay in the order in which they came, insertions append. After a deletion the law is that of a run
 # on the order in which the last record stands in the deleted one's place (weak unlearning, section 5.6.1), not on the
-# original order without it; so the order must be secret, and is no part of what is promised.
+# original order without it; so the order must be secret, and is not covered by the guarantee.
 Order = Literal["random", "arrival"]
 
 
@@ -37,10 +37,10 @@ class PrefixLearner(PrefixMethod, Protocol):
 
     @property
     def gradients_per_increment(self) -> int:
-        """Gradients of single records' losses that an increment takes."""
+        """Number of gradients of single records' losses per increment."""
 
     def output(self, models: Tensor) -> Tensor:
-        """Return what is published.
+        """Return the published model.
 
         Args:
             models: Shape ``(trials, n + 1, d)``: ``w_1`` to ``w_(n + 1)``.
@@ -55,8 +55,8 @@ class PrefixSumSettings:
     """Noise and order, fixed for all edits: they are part of the algorithm whose law an edit reproduces.
 
     Attributes:
-        sigmas: Standard deviations of nodes' noise per coordinate by height, leaves first. Their number says how many
-            records there may ever be, ``2^heights - 1``.
+        sigmas: Standard deviations of nodes' noise per coordinate by height, leaves first. Their number limits the
+            number of records to ``2^heights - 1``.
         order: See `Order`.
 
     Raises:
@@ -79,7 +79,7 @@ class PrefixSumSettings:
 
         Args:
             sigma: Standard deviation per coordinate.
-            most_records: The most that there will ever be.
+            most_records: The largest number of records ever.
             order: See `Order`.
         """
         return cls((float(sigma),) * count_heights(most_records), order)
@@ -91,11 +91,11 @@ class PrefixSumSettings:
         """Return settings for a stream, whose edits each compute again with probability at most ``rho`` at every size.
 
         Args:
-            budget: How ``rho`` is shared among heights: `accounting.tv.tree.Budget`. But for `equal`, ``most_records``
-                may be as large as 2^40 at no cost.
-            rho: Wanted.
-            sensitivity: What replacing a record moves a sum by at most.
-            most_records: The most that there will ever be.
+            budget: How ``rho`` is shared among heights: `accounting.tv.tree.Budget`. Except for `equal`,
+                ``most_records`` may be as large as 2^40 at no cost.
+            rho: Target stability.
+            sensitivity: Largest move of a sum by replacing a record.
+            most_records: The largest number of records ever.
             order: See `Order`.
         """
         count = count_heights(most_records)
@@ -106,24 +106,25 @@ class PrefixSums:
     """The learner and the unlearner: a method of prefix sums with its settings. A state is a `PrefixTree`."""
 
     def __init__(self, learner: PrefixLearner, settings: PrefixSumSettings) -> None:
-        """Put a learner and settings together."""
+        """Combine a learner and settings."""
         self.learner = learner
         self.settings = settings
 
     def learn(self, records: Tensor, trials: int, draws: Draws) -> tuple[PrefixTree, Work]:
-        """Learn, each record once.
+        """Learn from each record once.
 
         Args:
-            records: Shape ``(n,)``, int64: the records' names, all different. They stand in this order where the order
-                is that of arrival.
-            trials: How many runs, independent of each other.
+            records: Shape ``(n,)``, int64: the records' names, all different. They are in this order if the order is
+                that of arrival.
+            trials: Number of independent runs.
             draws: Fresh randomness.
 
         Returns:
-            The state, and what it cost.
+            The state, and its cost.
 
         Raises:
-            ParameterError: There are no records, a name stands twice, or there are more than noise is set for.
+            ParameterError: There are no records, a name is a duplicate, or there are more records than noise is set
+                for.
         """
         require_names(records)
         order = draws.orders(records, trials) if self.settings.order == "random" else records.repeat(trials, 1)
@@ -132,7 +133,7 @@ class PrefixSums:
         return tree, self._work(work)
 
     def delete(self, tree: PrefixTree, record: int, draws: Draws) -> Work:
-        """Delete a record in all trials, and return what it cost. The state changes in place.
+        """Delete a record in all trials, and return the cost. The state changes in place.
 
         Raises:
             ParameterError: There is no such record, or it is the only one.
@@ -140,22 +141,22 @@ class PrefixSums:
         return self._work(tree.delete(record, draws))
 
     def insert(self, tree: PrefixTree, record: int, draws: Draws) -> Work:
-        """Insert a record in all trials, and return what it cost. The state changes in place.
+        """Insert a record in all trials, and return the cost. The state changes in place.
 
         Raises:
-            ParameterError: It is there already, or noise is set for fewer records.
+            ParameterError: The record is already present, or noise is set for fewer records.
         """
         return self._work(tree.insert(record, self._places(tree, draws), draws))
 
     def model(self, tree: PrefixTree) -> Tensor:
-        """Return what is published, shape ``(trials, d)``."""
+        """Return the published models, shape ``(trials, d)``."""
         return self.learner.output(tree.models[:, 1 : tree.size + 2])
 
     def restore(self, tensors: dict[str, Tensor]) -> PrefixTree:
-        """Return the state whose `PrefixTree.tensors` were stored.
+        """Return the state from its stored `PrefixTree.tensors`.
 
         Raises:
-            ParameterError: It is not of these settings, or tensors are missing or have other shapes.
+            ParameterError: The state has other settings, or tensors are missing or have other shapes.
         """
         tree = PrefixTree.from_tensors(self.learner, tensors)
         if tuple(tree.sigmas.tolist()) != self.settings.sigmas:
@@ -166,7 +167,7 @@ class PrefixSums:
         return tree
 
     def _places(self, tree: PrefixTree, draws: Draws) -> Tensor:
-        """Return where a new record goes: the end is a place among the others, or it would never be last."""
+        """Return the place of a new record: the end is one of the places, or it would never be last."""
         if self.settings.order == "arrival":
             return torch.full_like(tree.order[:, 0], tree.size + 1)
         return draws.integers(tree.size + 1, tree.trials) + 1
@@ -182,10 +183,10 @@ class PrefixSums:
 
 
 def check_invariants(tree: PrefixTree) -> None:
-    """Check that a state is one that learning its records could have left, whatever the noise.
+    """Check that learning its records could have led to a state, with some noise.
 
-    Every record stands once in each order, increments are those of the stored models, nodes are the sums of their
-    increments, and each model follows from the noisy sums before it: what does not depend on luck is computed anew.
+    Every record is once in each order, increments are those of the stored models, nodes are the sums of their
+    increments, and each model follows from the noisy sums before it: everything that is not random is recomputed.
 
     Raises:
         DataError: Something does not hold, to a relative `invariants.TOLERANCE`.

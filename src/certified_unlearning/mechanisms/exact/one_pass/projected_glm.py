@@ -1,12 +1,11 @@
 """Generalised linear models learned in few dimensions: rates without the number of features (Johnson-Lindenstrauss).
 
 Source: Ullah (2024), Algorithm 14, Theorems 28 and 29. Rows are projected by a random matrix that is drawn once, before
-any record is looked at, and kept over all edits; a base learner runs on projected rows, in the ball of radius
-``2 |w*|``, with the constants of `accounting.tv.one_pass.GeneralisedLinearProblem`; models are lifted back, not
-projected.
+any record is read, and kept over all edits; a base learner runs on projected rows, in the ball of radius ``2 |w*|``,
+with the constants of `accounting.tv.one_pass.GeneralisedLinearProblem`; models are lifted back, not projected.
 
-Which rows the matrix stretches to more than twice their length decides what edits cost, not whether they are exact. To
-draw another matrix because of it would make the matrix depend on records, and unlearning no longer exact.
+Rows that the matrix stretches to more than twice their norm affect the cost of edits, not their exactness. Drawing
+another matrix because of them would make the matrix depend on records, and unlearning no longer exact.
 """
 
 import math
@@ -33,11 +32,11 @@ class Projection:
 
     @classmethod
     def draw(cls, *, dimension: int, features: int, draws: Draws) -> Self:
-        """Draw a projection; for once and for all.
+        """Draw a projection, once and for all.
 
         Args:
-            dimension: ``k``, what rows are projected to.
-            features: Of a row.
+            dimension: Number of columns ``k`` that rows are projected to.
+            features: Number of features of a row.
             draws: Fresh randomness.
 
         Raises:
@@ -62,7 +61,7 @@ class Projection:
         return LinearRecords(rows @ self.matrix.T, labels, loss=loss, classes=classes)
 
     def lift(self, models: Tensor) -> Tensor:
-        """Return models of rows as they are, which give the scores that ``models`` give projected rows.
+        """Return models of unprojected rows, with the scores that ``models`` give projected rows.
 
         Args:
             models: Shape ``(trials, k)``, or ``(trials, k x classes)`` as `LinearRecords` has them.

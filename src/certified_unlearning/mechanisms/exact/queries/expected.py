@@ -1,7 +1,7 @@
-"""What a deletion from linear queries costs on average, given what was learned; as `mechanisms.exact.expected`.
+"""The mean cost of a deletion from linear queries, given what was learned; like `mechanisms.exact.expected`.
 
-Which record is deleted is uniform. Along a learned run a noisy sum keeps its value with a probability that follows from
-the record's part in it and from the noise that was drawn.
+The deleted record is uniform. Along a learned run a noisy sum keeps its value with a probability that follows from the
+record's part in it and from the drawn noise.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,24 @@ from certified_unlearning.mechanisms.exact.expected import ExpectedWork
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
 
 Parts = Callable[[Tensor, Tensor], Tensor]
-"""Given models, shape ``(k, d)``, and a record for each, ``(k,)``, returns what each adds to the sum, ``(k, q)``."""
+"""Given models, shape ``(k, d)``, and a record for each, ``(k,)``, returns the contribution of each to the sum,
+``(k, q)``."""
 RECORDS_AT_ONCE = 8192
 
 
 def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Parts) -> ExpectedWork:
-    """Return what deleting a record costs on average, for each trial; ``gradients`` counts records' parts.
+    """Return the mean cost of deleting a record, for each trial; ``gradients`` counts records' parts.
 
     Args:
-        system: What learned.
-        run: What it learned, with noise; not changed.
-        parts: What single records add to sums, the same in every step.
+        system: The learner.
+        run: Its state, with noise; not changed.
+        parts: Contributions of single records to sums, the same in every step.
 
     Raises:
         ParameterError: There is only one record, or no noise.
     """
     if len(run.records) < 2 or not system.settings.sigma:
-        raise ParameterError("averages are reckoned of two records or more, with noise")
+        raise ParameterError("averages need two records or more, with noise")
     n, found = len(run.records), []
     for trial in range(len(run.models)):
         sums = [_of_trial(system, run, parts, trial, block) for block in torch.split(run.records, RECORDS_AT_ONCE)]

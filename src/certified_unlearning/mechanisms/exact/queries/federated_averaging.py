@@ -1,6 +1,6 @@
 """Federated averaging as linear queries: records are clients.
 
-Source: Ullah (2024), Algorithm 28, corrected: clients start from the present model, not from the one before.
+Source: Ullah (2024), Algorithm 28, corrected: clients start from the present model, not from the previous one.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,8 @@ class FederatedAveragingSettings:
     """Constants of federated averaging, fixed for all edits.
 
     Attributes:
-        clip: ``c``, the largest norm of what a client moves the model by: the bound ``B`` of a deletion or an
-            insertion.
-        nominal_clients: What sums are divided by, whoever is there.
+        clip: Largest norm ``c`` of a client's move of the model: the bound ``B`` of a deletion or an insertion.
+        nominal_clients: Divisor of sums, whatever the number of clients.
     """
 
     clip: float
@@ -42,10 +41,10 @@ class FederatedAveraging:
 
         Args:
             train: Given models, shape ``(k, d)``, and clients, ``(m,)``, returns each client's model after training on
-                its own data from each of those, ``(k, m, d)``. It must return the same whenever it is asked the same: a
-                deletion asks again for what the client sent.
+                its own data from each of those, ``(k, m, d)``. It must be deterministic, because a deletion asks again
+                for what the client sent.
             start: Shape ``(d,)``, float64: depends on no client.
-            settings: See there.
+            settings: The settings.
         """
         self.train = train
         self.settings = settings
@@ -53,12 +52,12 @@ class FederatedAveraging:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
+        """Number of parameters, ``d``."""
         return len(self._start)
 
     @property
     def answers(self) -> int:
-        """Numbers of a sum, ``d``."""
+        """Number of values of a sum, ``d``."""
         return self.dimension
 
     def start(self) -> Tensor:

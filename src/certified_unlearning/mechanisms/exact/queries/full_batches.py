@@ -1,7 +1,7 @@
 """Gradient descent on full batches as linear queries.
 
 Mini-batch methods (Ullah 2024, Algorithms 10 and 22) replace a deleted record by one outside the batch, so they cannot
-take batches of all records. As a linear query (Algorithm 26) that is no obstacle.
+use batches of all records. As a linear query (Algorithm 26) this is possible.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 MOST_NUMBERS = 10_000_000
-"""Numbers of records' rows that are gathered at once; more records are summed in blocks."""
+"""Number of entries of rows that are gathered at once; more records are summed in blocks."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class FullBatchSettings:
     """Constants of gradient descent, fixed for all edits.
 
     Attributes:
-        step_size: ``eta``, of a mean of ``nominal_records`` gradients.
-        nominal_records: What sums are divided by, whoever is there.
-        radius: Of the ball of models around the origin, where learning starts; None for no ball.
+        step_size: Step size ``eta``, for a mean of ``nominal_records`` gradients.
+        nominal_records: Divisor of sums, whatever the number of records.
+        radius: Radius of the ball of models around the origin, where learning starts; None for no ball.
     """
 
     step_size: float
@@ -46,7 +46,7 @@ class FullBatches(FromOrigin[FullBatchSettings]):
 
     @property
     def answers(self) -> int:
-        """Numbers of a sum, ``d``."""
+        """Number of values of a sum, ``d``."""
         return self.gradients.dimension
 
     def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:

@@ -1,14 +1,14 @@
-"""Learning from noisy sums over all records, step by step, and exact unlearning of it, one record an edit.
+"""Learning from noisy sums over all records, step by step, and exact unlearning, one record per edit.
 
 Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is new over old. Each step
-asks for the sum of what every record contributes at the present model, gets it with noise, and makes the next model of
-it. It serves what uses all records at once: federated averaging, k-means, and gradient descent on full batches.
+queries the sum of all records' contributions at the present model, with noise, and computes the next model from it.
+This is for methods that use all records at once: federated averaging, k-means, and gradient descent on full batches.
 
 Sums are noisy, not means: an edit changes the number of records, and a mean of noisy sums would change with it. So
-updates divide by a nominal number that never changes, or by one that was asked for with noise.
+updates divide by a nominal number that never changes, or by one that was queried with noise.
 
 `accounting.tv.planning.plan_queries` finds the noise. Exactness needs no bound, but every contribution must be a
-function of the model and the record alone, the same whenever it is asked for: an edit computes it again.
+deterministic function of the model and the record alone, because an edit computes it again.
 """
 
 from dataclasses import dataclass, fields
@@ -26,24 +26,24 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 
 class QueryMethod(Protocol):
-    """A learner that sees records through noisy sums. What it remembers besides the weights is part of its model."""
+    """A learner that reads records through noisy sums. What it keeps besides the weights is part of its model."""
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, ``d``."""
+        """Number of parameters, ``d``."""
 
     @property
     def answers(self) -> int:
-        """Numbers of a sum, ``q``."""
+        """Number of values of a sum, ``q``."""
 
     def start(self) -> Tensor:
-        """Return the first model, shape ``(d,)``. It may depend on no record."""
+        """Return the first model, shape ``(d,)``. It must not depend on any record."""
 
     def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
-        """Return the sum of what records contribute, ``sum of p_t(w_t; z)``.
+        """Return the sum of the records' contributions, ``sum of p_t(w_t; z)``.
 
         Args:
-            step: ``t``, from 1 on.
+            step: Step ``t``, counted from 1.
             models: Shape ``(k, d)``.
             records: Shape ``(m,)``, int64, the same for all trials.
 
@@ -60,7 +60,7 @@ class LinearQuerySettings:
     """Constants of a run, fixed for all edits.
 
     Attributes:
-        steps: ``T``, noisy sums.
+        steps: Number ``T`` of noisy sums.
         sigma: Standard deviation of their noise per coordinate.
     """
 
@@ -75,7 +75,7 @@ class LinearQuerySettings:
 
 @dataclass
 class QueryRun:
-    """The state: who is there, sums, noisy sums and models, for many trials.
+    """The state: present records, sums, noisy sums and models, for many trials.
 
     Attributes:
         records: Shape ``(n,)``, int64.
@@ -100,7 +100,7 @@ class LinearQueries:
     """The learner and the unlearner: a method of linear queries with its settings."""
 
     def __init__(self, method: QueryMethod, settings: LinearQuerySettings) -> None:
-        """Put a method and settings together."""
+        """Combine a method and settings."""
         self.method = method
         self.settings = settings
 
@@ -109,11 +109,11 @@ class LinearQueries:
 
         Args:
             records: Shape ``(n,)``, int64: the records' names, all different.
-            trials: How many runs, independent of each other.
+            trials: Number of independent runs.
             draws: Fresh randomness.
 
         Raises:
-            ParameterError: There are no records, or a name stands twice.
+            ParameterError: There are no records, or a name is a duplicate.
         """
         require_names(records)
         start = self.method.start().to(records.device)
@@ -128,7 +128,7 @@ class LinearQueries:
         return run, work
 
     def delete(self, run: QueryRun, record: int, draws: Draws) -> Work:
-        """Delete a record in all trials, and return what it cost. The state changes in place.
+        """Delete a record in all trials, and return the cost. The state changes in place.
 
         Raises:
             ParameterError: There is no such record, or it is the only one.
@@ -141,10 +141,10 @@ class LinearQueries:
         return self._edit(run, record, -1, draws)
 
     def insert(self, run: QueryRun, record: int, draws: Draws) -> Work:
-        """Insert a record in all trials, and return what it cost. The state changes in place.
+        """Insert a record in all trials, and return the cost. The state changes in place.
 
         Raises:
-            ParameterError: It is there already.
+            ParameterError: The record is already present.
         """
         if bool((run.records == record).any()):
             raise ParameterError(f"record {record} was learned already: a record is never inserted twice")
@@ -152,10 +152,10 @@ class LinearQueries:
         return self._edit(run, record, 1, draws)
 
     def restore(self, tensors: dict[str, Tensor]) -> QueryRun:
-        """Return the state whose `QueryRun.tensors` were stored.
+        """Return the state from its stored `QueryRun.tensors`.
 
         Raises:
-            ParameterError: It is not of these settings or of this method, or a tensor is missing.
+            ParameterError: The state has other settings or another method, or a tensor is missing.
         """
         if missing := {field.name for field in fields(QueryRun)} - tensors.keys():
             raise ParameterError(f"a stored run must have the tensors {', '.join(sorted(missing))}, too")
@@ -173,11 +173,11 @@ class LinearQueries:
         return run
 
     def model(self, run: QueryRun) -> Tensor:
-        """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all for whoever selects."""
+        """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all models for selection."""
         return run.models[:, -1]
 
     def check_invariants(self, run: QueryRun) -> None:
-        """Check that a state is one that learning its records could have left, whatever the noise.
+        """Check that learning its records could have led to a state, with some noise.
 
         Raises:
             DataError: Something does not hold, to a relative `invariants.TOLERANCE`.
@@ -190,7 +190,7 @@ class LinearQueries:
         require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
 
     def _edit(self, run: QueryRun, record: int, sign: int, draws: Draws) -> Work:
-        """Test step by step, each trial until its first rejection; then learn what follows, on the edited records."""
+        """Test step by step, each trial until its first rejection; then learn later steps on the edited records."""
         trials = len(run.models)
         work = Work.none(trials)
         rows = torch.arange(trials, device=run.models.device)
@@ -217,7 +217,7 @@ class LinearQueries:
         return work
 
     def _run_from(self, run: QueryRun, restarts: Tensor, draws: Draws, work: Work) -> None:
-        """Learn from a step of its own on in each trial, counted from 0; one beyond the last is nothing to do."""
+        """Learn again from a separate step on in each trial, counted from 0; nothing for a step beyond the last."""
         starts, order = restarts.sort()
         for number in range(int(starts[0]), self.settings.steps):
             rows = order[: int((starts <= number).sum())]

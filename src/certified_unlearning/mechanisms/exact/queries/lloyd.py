@@ -1,7 +1,7 @@
 """Lloyd's k-means as linear queries.
 
-Source: Ullah (2024), Algorithm 29, corrected: a mean of a cluster is a ratio, so the number of its members is asked for
-with noise as well, or it would tell who was there.
+Source: Ullah (2024), Algorithm 29, corrected: a mean of a cluster is a ratio, so the number of its members is queried
+with noise as well; otherwise it would reveal records.
 """
 
 import math
@@ -13,22 +13,22 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 class Lloyd:
-    """Each step asks for sums and numbers of the records nearest to each centre, and moves centres to the quotients.
+    """Each step queries sums and numbers of the records nearest to each centre, and moves centres to the quotients.
 
-    A model is all centres, one after the other. An answer is the clusters' sums, then their numbers of members.
+    A model is the sequence of all centres. An answer is the clusters' sums, then their numbers of members.
     """
 
     def __init__(self, rows: Tensor, centres: Tensor, *, row_norm: float) -> None:
-        """Take the records and where centres begin.
+        """Take the records and the initial centres.
 
         Args:
-            rows: Shape ``(n, features)``, float64; those of records to come as well.
+            rows: Shape ``(n, features)``, float64, including those of future records.
             centres: Shape ``(clusters, features)``: chosen without looking at the records.
-            row_norm: What no row's norm exceeds, known without looking at the records.
+            row_norm: Largest norm of a row, known without looking at the records.
 
         Raises:
             ParameterError: Shapes do not fit.
-            AssumptionError: A row is longer.
+            AssumptionError: A row's norm is larger.
         """
         if rows.ndim != 2 or centres.ndim != 2 or rows.shape[1] != centres.shape[1]:
             raise ParameterError(
@@ -44,17 +44,17 @@ class Lloyd:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model, ``clusters x features``."""
+        """Number of parameters, ``clusters x features``."""
         return self.centres.numel()
 
     @property
     def answers(self) -> int:
-        """Numbers of a sum, ``clusters x (features + 1)``."""
+        """Number of values of a sum, ``clusters x (features + 1)``."""
         return self.dimension + len(self.centres)
 
     @property
     def bound(self) -> float:
-        """``B``, the largest norm of what one record contributes: itself, and 1 to a number of members."""
+        """``B``, the largest norm of one record's contribution: itself, and 1 to a number of members."""
         return math.hypot(self.row_norm, 1.0)
 
     def start(self) -> Tensor:
@@ -65,7 +65,8 @@ class Lloyd:
         """Return clusters' sums and numbers of members; see `QueryMethod.sums`."""
         rows = self.rows[records]
         centres = models.view(len(models), *self.centres.shape)
-        # Not by products of matrices: whom a record is nearest to must not depend on who is asked with it.
+        # Not by products of matrices, because a record's nearest centre must not depend on the other records of a
+        # query.
         distances = torch.cdist(centres, rows, compute_mode="donot_use_mm_for_euclid_dist")
         nearest = distances.argmin(dim=1)
         members = torch.nn.functional.one_hot(nearest, len(self.centres)).to(rows.dtype)

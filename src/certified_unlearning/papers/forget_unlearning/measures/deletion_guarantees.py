@@ -21,7 +21,7 @@ from certified_unlearning.reproduction.claims.registry import changes, measure, 
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Setting = Literal["C1", "C2"]
-_SETTINGS: dict[Setting, dict[str, Any]] = {
+SETTINGS: dict[Setting, dict[str, Any]] = {
     "C1": {
         "n": 1000,
         "dimension": 10,
@@ -47,11 +47,12 @@ _SETTINGS: dict[Setting, dict[str, Any]] = {
 }
 
 
-def _plan(setting: Setting, **changed: Any) -> DeletionPlan:
-    return plan_deletion(**{**_SETTINGS[setting], **changed})
+def setting_plan(setting: Setting, **changed: Any) -> DeletionPlan:
+    """Return Theorem 5.1's plan in a setting, with some of its values changed."""
+    return plan_deletion(**{**SETTINGS[setting], **changed})
 
 
-def _divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf) -> float:
+def exact_divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf) -> float:
     """Return the exact divergence of the plan's order on linear losses."""
     curve = exact_deletion_curve(plan.problem, sigma=plan.sigma, steps=steps, steps_before=steps_before)
     return float(curve(np.array([plan.alpha]))[0])
@@ -60,9 +61,11 @@ def _divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf
 @measure
 def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
     """Return how the deletion steps for privacy change with ten times the records of a request, n, and d."""
-    steps = _plan(setting, certify_risk=False).deletion_steps
+    steps = setting_plan(setting, certify_risk=False).deletion_steps
     return {
-        f"ten times {name}": _plan(setting, certify_risk=False, **{name: 10 * _SETTINGS[setting][name]}).deletion_steps
+        f"ten times {name}": setting_plan(
+            setting, certify_risk=False, **{name: 10 * SETTINGS[setting][name]}
+        ).deletion_steps
         - steps
         for name in ("records", "n", "dimension")
     }
@@ -71,25 +74,25 @@ def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
 @measure
 def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "epsilon_dd"]) -> Quantity:
     """Return the exact divergence over what the plan certifies: for a present record, or for a deleted one."""
-    plan = _plan(setting, certify_risk=False)
+    plan = setting_plan(setting, certify_risk=False)
     present = budget == "epsilon_dp"
-    exact = _divergence(plan, 0 if present else plan.deletion_steps)
-    return Quantity(exact / _SETTINGS[setting][budget], f"exact divergence over {budget}")
+    exact = exact_divergence(plan, 0 if present else plan.deletion_steps)
+    return Quantity(exact / SETTINGS[setting][budget], f"exact divergence over {budget}")
 
 
 @sweep("{setting}")
 def deletion_saving(*, setting: Setting) -> float:
     """Return the gradients of single records saved over retraining at every request, with the risk certified."""
-    return _plan(setting).gradients_saved
+    return setting_plan(setting).gradients_saved
 
 
 @measure
 def divergence_over_figure_1(*, setting: Setting) -> Quantity:
     """Return the exact divergence after learning for ever over the asymptote ``q L^2 / (lambda n^2 sigma^2)``."""
-    plan = _plan(setting)
+    plan = setting_plan(setting)
     problem = plan.problem
     printed = plan.alpha * (problem.lipschitz / (problem.n * plan.sigma)) ** 2 / problem.strong_convexity
-    return Quantity(_divergence(plan, 0) / printed, "exact over printed")
+    return Quantity(exact_divergence(plan, 0) / printed, "exact over printed")
 
 
 @measure
@@ -116,13 +119,13 @@ def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
 @sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
 def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
     """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
-    plan = _plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
+    plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     return encode_then_delete_advantage(
         plan.problem,
         sigma=plan.sigma,
-        learning_steps=_plan(setting).learning_steps,
-        deletion_steps=times * _plan(setting, certify_risk=False).deletion_steps,
-        edits=_SETTINGS[setting]["n"] - 1,
+        learning_steps=setting_plan(setting).learning_steps,
+        deletion_steps=times * setting_plan(setting, certify_risk=False).deletion_steps,
+        edits=SETTINGS[setting]["n"] - 1,
     )
 
 

@@ -1,8 +1,9 @@
 """Attack advantages between laws of released models, and what printed bounds promise under adaptive requests.
 
-Source: Theorem 4.3 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their corrections. The
-advantage of a test is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are one-sided: the
-model first, its reference second. `accounting.deletion.soundness` has the advantage that a bound allows (Theorem 4.1).
+Source: Theorems 4.3 and 4.5 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their
+corrections. The advantage of a test is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are
+one-sided: the model first, its reference second. `accounting.deletion.soundness` has the advantage that a bound allows
+(Theorem 4.1).
 """
 
 import math
@@ -66,6 +67,25 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
     require_non_negative(epsilon_dd=epsilon_dd, epsilon_dp=epsilon_dp)
     require_count(least=0, observed=observed)
     return epsilon_dd + observed * epsilon_dp
+
+
+def necessary_epsilon(advantage: float, *, alpha: float) -> float:
+    """Return Theorem 4.5 (Eq. 11): no deletion bound under adaptive requests may be smaller, given two attacks.
+
+    ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, at least 0: where
+    Theorem 4.1 allows the advantage ``a^2``. Both attacks tell apart data that differ in *one* record: of the learned
+    model, and of the model after a deletion, whatever the model before it.
+
+    Args:
+        advantage: ``a``, that both attacks exceed; above 0, at most 1.
+        alpha: Rényi order, above 1.
+    """
+    require_positive(advantage=advantage)
+    if advantage > 1:
+        raise ParameterError(f"advantage must be at most 1, got {advantage}")
+    check_order(alpha)
+    by_conversion = math.log1p(advantage**2) - math.log(alpha) - math.log(2) / alpha
+    return max(advantage**4 / 2, math.log(alpha - 1) + alpha / (alpha - 1) * by_conversion)
 
 
 def least_noise_multiplier(epsilon: float, delta: float, *, steps: int) -> float:

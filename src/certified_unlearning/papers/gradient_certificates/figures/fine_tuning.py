@@ -25,7 +25,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             for gamma, look in looks.items():
                 draw_shares(axes, rows[(rows["mode"] == mode) & (rows["gamma"] == gamma)], look, x="k")
             axes.set(title=mode, xlabel="Private records k", ylim=(-0.02, 1.02))
-        panels[0].set_ylabel(f"Certified predictions of {first['held_back']}")
+        panels[0].set_ylabel(f"Certified predictions of {first['new_class']}")
         own = rows.drop_duplicates("gamma").sort_values("gamma")
         look = Look(colours(style, len(looks) + 1)[-1], "o")
         accuracy.errorbar(own["gamma"], own["accuracy"], yerr=own["accuracy_std"], capsize=2, **look.line())
@@ -35,7 +35,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         accuracy.xaxis.set_major_locator(FixedLocator([*looks]))
         accuracy.xaxis.set_minor_locator(NullLocator())
         shared.accuracy_axis(accuracy)
-        accuracy.set_ylabel(f"Test accuracy of {first['held_back']}")
+        accuracy.set_ylabel(f"Test accuracy of {first['new_class']}")
         key = entries({f"γ = {gamma:g}": look for gamma, look in looks.items()})
         other = {"before fine-tuning": Line2D([], [], **before), **spread_entry(first["trials"])}
         shared.finish(figure, f"Fine-tuning on a new class, {title_of(str(first['data']))}", key, other)

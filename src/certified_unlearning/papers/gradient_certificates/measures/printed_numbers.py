@@ -3,7 +3,6 @@
 import math
 
 from certified_unlearning.accounting.core import occupancy
-from certified_unlearning.reproduction.claims.evidence import MissingEvidence
 from certified_unlearning.reproduction.claims.registry import last_over_first, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -74,13 +73,3 @@ def printed_privacy_less_unlearning() -> dict[str, float]:
     """Return the proportion for privacy less that for unlearning, at each k of figure 4's table."""
     ks = sorted({k for _, k in FIGURE_4})
     return {f"k = {k}": FIGURE_4["privacy", k] - FIGURE_4["unlearning", k] for k in ks}
-
-
-@measure
-def elsewhere(*, needs: str) -> list[Quantity]:
-    """Say what a number would need that is not here.
-
-    Raises:
-        MissingEvidence: Always.
-    """
-    raise MissingEvidence(f"it needs {needs}, which this package cannot fetch")

@@ -14,10 +14,11 @@ from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbo
 from certified_unlearning.engine.abstract_training.training import Batch, train
 from certified_unlearning.engine.intervals.network import Network, parameters_of
 from certified_unlearning.engine.intervals.propagation import TIGHTEST
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES
 from certified_unlearning.papers.gradient_certificates.sweeps import FineTuning
-from certified_unlearning.papers.gradient_certificates.tasks import Images, images_of
+from certified_unlearning.papers.gradient_certificates.tasks import NewClass, new_class_of
 from certified_unlearning.reproduction.simulation.held_out import with_spread
 
 PRETRAINING_BATCH = 100
@@ -30,8 +31,8 @@ class Pretrained:
     """What pre-training leaves: fixed features, and dense layers to go on from.
 
     Attributes:
-        images: Training and test records.
-        convolutions: What makes features of images; fixed.
+        data: Training and test records.
+        convolutions: What makes features of images; fixed. Of other rows it leaves them as they are.
         network: The dense layers.
         start: Their parameters.
         private: Which training records are of the new class: their places.
@@ -40,7 +41,7 @@ class Pretrained:
         new: Which of these are of the new class: flags.
     """
 
-    images: Images
+    data: NewClass
     convolutions: nn.Module
     network: Network
     start: Parameters
@@ -51,60 +52,83 @@ class Pretrained:
 
     @property
     def test_labels(self) -> Tensor:
-        """Whether test records are odd."""
-        return self.images.test_digits % 2
+        """What test records are."""
+        return self.data.test_labels
 
 
-def features_of(convolutions: nn.Module, images: Tensor) -> Tensor:
-    """Return the features of images, shape ``(images, features)``; those of all records would take gigabytes."""
+def features_of(convolutions: nn.Module, rows: Tensor) -> Tensor:
+    """Return the features of records, shape ``(records, features)``; those of all of them would take gigabytes."""
     with torch.no_grad():
-        return torch.cat([convolutions(piece) for piece in torch.split(images, 1000)])
+        return torch.cat([convolutions(piece) for piece in torch.split(rows, 1000)])
 
 
 def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
     """Return certified shares of the new class: one row for each mode, gamma and k.
 
     Raises:
-        DataError: A data set's raw files are found nowhere.
+        DataError: A data set's raw files are found nowhere, or a features file cannot be used.
+        ParameterError: A batch has more private records than there are of the new class.
     """
-    images = images_of(sweep.data, seed=sweep.seed)
-    before = [pretrained(images, sweep, sweep.seed + trial) for trial in range(sweep.trials)]
+    data = new_class_of(sweep.data, seed=sweep.seed, held_back=sweep.held_back)
+    if int(data.new.sum()) < sweep.private:
+        raise ParameterError(
+            f"private must be at most the number of training records of {data.name}, {int(data.new.sum())}, got "
+            f"{sweep.private}"
+        )
+    before = [pretrained(data, sweep, sweep.seed + trial) for trial in range(sweep.trials)]
     rows = [row for mode in CHANGES for gamma in sweep.gamma for row in _of_level(before, sweep, mode, gamma)]
     return pd.DataFrame(rows).assign(
         experiment="fine_tuning",
+        new_class=data.name,
+        channels="-".join(map(str, sweep.channels)) if data.are_images else "",
+        n=int(data.new.sum()),
         parameters=before[0].network.size,
         updates=sweep.epochs * (len(before[0].private) // sweep.private),
-        **sweep.model_dump(include={"data", "held_back", "private", "public", "trials", "seed"}),
+        **sweep.model_dump(include={"data", "units", "private", "public", "epochs", "trials", "seed"}),
     )
 
 
-def pretrained(images: Images, sweep: FineTuning, seed: int) -> Pretrained:
-    """Train a convolutional network on all digits but one, and return its features and its dense layers."""
+def pretrained(data: NewClass, sweep: FineTuning, seed: int) -> Pretrained:
+    """Train a network without the new class, of images with convolutions, and return its features and dense layers."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        first, second = sweep.channels
-        convolutions = nn.Sequential(
-            nn.Conv2d(1, first, sweep.kernel, sweep.stride),
-            nn.ReLU(),
-            nn.Conv2d(first, second, sweep.kernel),
-            nn.ReLU(),
-            nn.Flatten(),
+        convolutions = nn.Sequential(nn.Flatten())
+        if data.are_images:
+            _require_pixels(data, sweep)
+            first, second = sweep.channels
+            convolutions = nn.Sequential(
+                nn.Conv2d(data.rows.shape[1], first, sweep.kernel, sweep.stride),
+                nn.ReLU(),
+                nn.Conv2d(first, second, sweep.kernel),
+                nn.ReLU(),
+                nn.Flatten(),
+            ).double()
+        features = convolutions(data.rows[:1]).shape[1]
+        dense = nn.Sequential(
+            nn.Linear(features, sweep.units), nn.ReLU(), nn.Linear(sweep.units, data.classes)
         ).double()
-        features = convolutions(images.images[:1]).shape[1]
-        dense = nn.Sequential(nn.Linear(features, sweep.units), nn.ReLU(), nn.Linear(sweep.units, 2)).double()
-        new = images.digits == sweep.held_back
-        private, public = (flags.nonzero().view(-1) for flags in (new, ~new))
-        _descend(nn.Sequential(convolutions, dense), images, public, sweep)
+        private, public = (flags.nonzero().view(-1) for flags in (data.new, ~data.new))
+        _descend(nn.Sequential(convolutions, dense), data, public, sweep)
     return Pretrained(
-        images,
+        data,
         convolutions,
         Network.of(dense),
         parameters_of(dense),
         private,
         public,
-        features_of(convolutions, images.test_images),
-        images.test_digits == sweep.held_back,
+        features_of(convolutions, data.test_rows),
+        data.test_new,
     )
+
+
+def _require_pixels(data: NewClass, sweep: FineTuning) -> None:
+    """Raise `ParameterError` unless both convolutions have something to look at."""
+    height, width = data.rows.shape[2:]
+    if (min(height, width) - sweep.kernel) // sweep.stride + 1 < sweep.kernel:
+        raise ParameterError(
+            f"kernel must leave something of images of {height} x {width} pixels, got {sweep.kernel} with stride "
+            f"{sweep.stride}"
+        )
 
 
 def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float, seed: int) -> Learned:
@@ -115,10 +139,8 @@ def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float
     public = torch.randint(len(before.public), (len(private), sweep.public), generator=generator)
     known = torch.cat([torch.zeros(sweep.private, dtype=torch.bool), torch.ones(sweep.public, dtype=torch.bool)])
     places = torch.cat([before.private[private], before.public[public]], dim=1)
-    images = before.images
-    batches = [
-        Batch(features_of(before.convolutions, images.images[each]), images.digits[each] % 2, known) for each in places
-    ]
+    data = before.data
+    batches = [Batch(features_of(before.convolutions, data.rows[each]), data.labels[each], known) for each in places]
     trained = train(
         before.network,
         Descent(step_size=sweep.step_size, decay=sweep.decay, clipping="clamp", bound=gamma),
@@ -163,14 +185,14 @@ def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: flo
         }
 
 
-def _descend(model: nn.Module, images: Images, places: Tensor, sweep: FineTuning) -> None:
+def _descend(model: nn.Module, data: NewClass, places: Tensor, sweep: FineTuning) -> None:
     """Train without any bounds, by SGD with momentum: pre-training sees public records only."""
     # Written out: importing and first using one of PyTorch's optimisers takes longer than a small pre-training.
     parameters = list(model.parameters())
     velocities = [torch.zeros_like(each) for each in parameters]
     for _ in range(sweep.pretraining_epochs):
         for batch in torch.split(places[torch.randperm(len(places))], PRETRAINING_BATCH):
-            loss = nn.functional.cross_entropy(model(images.images[batch]), images.digits[batch] % 2)
+            loss = nn.functional.cross_entropy(model(data.rows[batch]), data.labels[batch])
             gradients = torch.autograd.grad(loss, parameters)
             with torch.no_grad():
                 for each, velocity, gradient in zip(parameters, velocities, gradients, strict=True):

@@ -23,6 +23,10 @@ from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Row = dict[str, Any]
+Curve = Literal[
+    "langevin", "retraining", "descent-to-delete, I = 1", "descent-to-delete, I = 2", "descent-to-delete, I = 5"
+]
+"""The curves of Fig. 3a."""
 _SWEPT = {"epsilon_target": "epsilon", "records_removed": "S", "unlearning_steps": "I"}
 """What may tell apart the points of a curve, and what it is called."""
 _ACCOUNTANTS = ("lsi", "descent-to-delete N.1", "none")
@@ -64,6 +68,29 @@ def gaps_to_authors(
     ]
     gaps = [_gap(ours, row, len(theirs), source) for row in theirs]
     return sorted(gaps, key=lambda gap: -abs(gap.value))
+
+
+@measure
+def authors_gains(*, better: Curve, worse: Curve, epsilon: list[float]) -> list[Quantity]:
+    """Return how much more accurate one curve of Fig. 3a is than another, in the authors' own trials."""
+    gains = []
+    for each in epsilon:
+        row, other = _of_curve(better, each), _of_curve(worse, each)
+        name = f"epsilon = {each:g} ({row['accuracy_mean']:.4f} against {other['accuracy_mean']:.4f})"
+        gains.append(accuracy_gap(row, other, name=name, comparisons=len(epsilon)))
+    return gains
+
+
+def _of_curve(curve: Curve, epsilon: float) -> Row:
+    """Return the authors' trials at a point of a curve of Fig. 3a."""
+    mechanism, _, steps = curve.partition(", I = ")
+    (row,) = (
+        row
+        for row in _stored_trials()
+        if (row["experiment"], row["mechanism"]) == ("fig3a", mechanism)
+        and (row["epsilon_target"], row.get("unlearning_steps")) == (epsilon, int(steps) if steps else None)
+    )
+    return row
 
 
 @cache

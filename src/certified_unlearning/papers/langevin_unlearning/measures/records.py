@@ -153,20 +153,17 @@ def gaps_between_group_sizes(
 @measure
 def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Dataset | None = None) -> list[Quantity]:
     """Return Fig. 3a's accuracy of Langevin unlearning minus that of Descent-to-Delete with so many steps."""
-    pairs = []
-    for each in _sources(evidence, dataset):
-        rows = _last_requests(each, "fig3a")
-        descent = {
-            row["epsilon_target"]: row
-            for row in rows
-            if row["accountant"] == "descent-to-delete N.1" and row["unlearning_steps"] == steps
-        }
-        pairs += [
-            (f"{each.dataset}, {row['point']}", row, descent[row["epsilon_target"]])
-            for row in _only_langevin(rows)
-            if row["epsilon_target"] in descent
-        ]
-    return _gaps(_some_of(pairs, f"Descent-to-Delete with I = {steps} in fig3a"))
+    return _gaps(_beside_descent(evidence, steps, dataset))
+
+
+@measure
+def gains_over_descent(
+    evidence: Sequence[Evidence], *, steps: int, least_epsilon: float, dataset: Dataset | None = None
+) -> list[Quantity]:
+    """Return the same in accuracy, at the epsilons of a sweep from ``least_epsilon`` on."""
+    pairs = [pair for pair in _beside_descent(evidence, steps, dataset) if pair[1]["epsilon_target"] >= least_epsilon]
+    _some_of(pairs, f"epsilon from {least_epsilon:g} on in fig3a")
+    return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
 
 
 @measure
@@ -188,6 +185,24 @@ def accuracy_change(
 def _sources(evidence: Sequence[Evidence], dataset: Dataset | None) -> Sequence[Evidence]:
     """Return the results on a data set, or all that there are."""
     return [results_on(evidence, dataset)] if dataset else some(evidence)
+
+
+def _beside_descent(evidence: Sequence[Evidence], steps: int, dataset: Dataset | None) -> list[tuple[str, Row, Row]]:
+    """Return Fig. 3a's points of Langevin unlearning, each with Descent-to-Delete's of so many steps."""
+    pairs = []
+    for each in _sources(evidence, dataset):
+        rows = _last_requests(each, "fig3a")
+        descent = {
+            row["epsilon_target"]: row
+            for row in rows
+            if row["accountant"] == "descent-to-delete N.1" and row["unlearning_steps"] == steps
+        }
+        pairs += [
+            (f"{each.dataset}, {row['point']}", row, descent[row["epsilon_target"]])
+            for row in _only_langevin(rows)
+            if row["epsilon_target"] in descent
+        ]
+    return _some_of(pairs, f"Descent-to-Delete with I = {steps} in fig3a")
 
 
 def _gaps(pairs: Sequence[tuple[str, Row, Row]]) -> list[Quantity]:

@@ -29,7 +29,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
 from certified_unlearning.accounting.core.curves import RenyiCurve, Schedule
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
@@ -110,6 +115,38 @@ def initial_curve(
     """
     schedule = Schedule(sigma=sigma, records_per_request=records, steps=(0,), learning_steps=learning_steps)
     return curve(problem, schedule, radius=radius, convex=convex, start_constant=start_constant)
+
+
+def initial_log_epsilon(
+    problem: Problem,
+    *,
+    delta: float,
+    sigma: float,
+    records: int,
+    learning_steps: float,
+    radius: float,
+    convex: bool,
+) -> float:
+    """Return the logarithm of epsilon before unlearning, which no double need hold: `initial_curve`, converted.
+
+    ``log(A + 2 sqrt(A log(1 / delta)))`` where the bound is ``A alpha``: the least of Proposition M.2 over the orders.
+    Arguments and errors as for `curve`, from a point.
+    """
+    require_probability(delta=delta)
+    curve_of_order = initial_curve(
+        problem, sigma=sigma, records=records, learning_steps=learning_steps, radius=radius, convex=convex
+    )
+    log_slope = float(curve_of_order.log_divergence(np.array([2.0]))[0]) - math.log(2)
+    return float(np.logaddexp(log_slope, math.log(2) + (log_slope + math.log(-math.log(delta))) / 2))
+
+
+def log_stationary_constant(problem: Problem, *, sigma: float, radius: float, convex: bool) -> float:
+    """Return ``log C_LSI`` of the stationary law: where the constants ``C_t`` of Theorem 3.3 saturate.
+
+    Raises:
+        AssumptionError: As for `curve`.
+    """
+    return _ProjectedDescent(problem, sigma, radius, convex).log_full_cap
 
 
 def recuperation(

@@ -6,6 +6,12 @@ from certified_unlearning.papers.privacy_dynamics.settings import SIGMA, Steps, 
 from certified_unlearning.papers.privacy_dynamics.theory.dynamics import theorem_2
 from certified_unlearning.papers.privacy_dynamics.theory.gaussian_pairs import Gaussian, information_ratio, lemma_3_left
 from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
+from certified_unlearning.papers.privacy_dynamics.theory.log_sobolev import (
+    FunctionName,
+    MapName,
+    log_sobolev_quotient,
+)
+from certified_unlearning.papers.privacy_dynamics.theory.quadrature import field_difference
 from certified_unlearning.reproduction.claims.registry import sweep
 
 Law = tuple[float, float]
@@ -41,6 +47,32 @@ def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float)
 
     _, information = _diffusions(time, start_variance)
     return bound(gamma, information) / bound(0.5, information)
+
+
+@sweep("gamma = {gamma:g}")
+def lemma_2_bound_less_half(*, gamma: float) -> float:
+    """Return Lemma 2's bound on the rate at convergence less that with ``gamma = 1 / 2``, in units of Theorem 1's rate.
+
+    Of Langevin diffusions on quadratic losses, whose stationary laws are ``N(mean, sigma^2 / lambda)`` with means
+    ``S_v / lambda`` apart: ``sigma^2 alpha I / E`` is then 4 units, and the rate itself is 0.
+    """
+
+    def bound(balance: float) -> float:
+        return 1 / balance - (1 - balance) * 4
+
+    return bound(gamma) - bound(0.5)
+
+
+@sweep("k = {steps}, {share:g} of a step")
+def field_difference_over_lemma_4(*, steps: int, share: float) -> float:
+    """Return how far the vector fields of coupled tracing diffusions are apart over Lemma 4's bound, by quadrature."""
+    return field_difference(steps=steps, share=share)
+
+
+@sweep("{map_name}, v = {noise_variance:g}, {function}")
+def lsi_quotients(*, map_name: MapName, noise_variance: float, function: FunctionName) -> float:
+    """Return a log-Sobolev inequality's left side over its right, with the constant of Lemmas 8 and 9."""
+    return log_sobolev_quotient(map_name=map_name, noise_variance=noise_variance, function=function)
 
 
 @sweep("gamma = {gamma:g}, t = {time:g}")

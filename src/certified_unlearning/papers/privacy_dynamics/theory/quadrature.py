@@ -1,8 +1,8 @@
 """Noisy gradient descent on the line whose law is no Gaussian, followed by quadrature: nothing is sampled.
 
-Two cases: the logistic loss with a regulariser, for divergences on losses that are not quadratic, and squared distances
-with a projection, for the excess risk. Spacings are so small against the noise that both agree with twice as many
-nodes to nine digits.
+Three cases: the logistic loss with a regulariser, for divergences on losses that are not quadratic; squared distances
+with a projection, for the excess risk; and two logistic records of different slopes, for the fields of Lemma 4.
+Spacings are so small against the noise that the first two agree with twice as many nodes to nine digits.
 """
 
 import math
@@ -63,6 +63,39 @@ def projected_risks(
         law = kernel @ (weights * law)
         risks[count] = float(np.sum(weights * law * (points - minimiser) ** 2 / 2))
     return [risks[count] for count in steps]
+
+
+def field_difference(*, steps: int, share: float) -> float:
+    """Return how far, at most, Lemma 1's two vector fields are apart within a step, over Lemma 4's ``S_g / n``.
+
+    Losses ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records, ``x = 1`` and one that is 2 or -1, so that the
+    gradients' difference depends on ``theta``; the largest on the grid is ``S_g``, about 2.09. The step size is 0.2,
+    ``sigma`` is 1/2, and the start is Corollary 1's Gaussian.
+
+    Args:
+        steps: ``k``, whole steps before, at least 0.
+        share: How much of the next step has passed, above 0 and at most 1.
+    """
+    theta, step_size, variance = np.linspace(-5, 5, 501), 0.2, 0.25
+    gradients = [(theta - 1 / (1 + np.exp(theta)) + theta - x / (1 + np.exp(x * theta))) / 2 for x in (2.0, -1.0)]
+    mean, half = (gradients[0] + gradients[1]) / 2, (gradients[0] - gradients[1]) / 2
+
+    def kernel(sign: int, time: float) -> Array:
+        moved = theta - step_size * mean - sign * time * half
+        laws: Array = np.exp(-((theta - moved[:, np.newaxis]) ** 2) / (4 * time * variance))
+        laws /= laws.sum(axis=1, keepdims=True)
+        return laws
+
+    expectations = []
+    for sign in (1, -1):
+        law = np.exp(-(theta**2) / (4 * variance))
+        for _ in range(steps):
+            law = law @ kernel(sign, step_size)
+        within = law[:, np.newaxis] * kernel(sign, share * step_size)
+        expectations.append((half @ within) / within.sum(axis=0))
+    # V is the mean of `half` given where the one diffusion is, V' that of its negative given where the other is.
+    furthest = np.abs(expectations[0] + expectations[1]).max()
+    return float(furthest / (2 * np.abs(half).max()))
 
 
 def _grid() -> tuple[Array, float]:

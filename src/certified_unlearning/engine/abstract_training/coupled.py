@@ -1,0 +1,77 @@
+"""Boxes under momentum with weight decay inside the velocity, as PyTorch's SGD has it, where that is sound.
+
+Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. A direction ``d`` that is larger by 1 once
+changes parameters ``n`` updates later by ``-alpha (r^n - s^n) / (r - s)``, where ``r`` and ``s`` solve ``z^2 - (1 + mu
+- alpha lambda) z + mu = 0``. Both are real and positive, so that all changes have one sign, if and only if ``alpha
+lambda <= (1 - sqrt(mu))^2``; above that they oscillate. What parameters themselves are larger by changes later ones
+with one sign, too. So the largest parameters are those of the least directions, and training itself, with these, gives
+the ends of the box. The velocity that belongs to an end is no bound of velocities: it sees that end's parameters.
+
+Derived here; the paper has neither momentum nor weight decay.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.rounding import Rounding
+
+Box = tuple[Interval, ...]
+
+
+class Velocities(NamedTuple):
+    """Velocities of one parameter.
+
+    Attributes:
+        of_upper: Velocity that belongs to the upper end of the box.
+        of_lower: Velocity that belongs to the lower end.
+        largest: Upper bound of the absolute value of a neighbour's velocities, and of these two.
+    """
+
+    of_upper: Tensor
+    of_lower: Tensor
+    largest: Tensor
+
+
+def followed(
+    descent: Descent, box: Box, velocities: tuple[Velocities, ...] | None, bounds: Box, rounding: Rounding
+) -> tuple[Box, tuple[Velocities, ...]]:
+    """Return the box after an update, and the velocities.
+
+    What training rounds, a neighbour's as well as that of the ends, is a few units in the last place of the terms; it
+    acts like another direction, or another parameter, and is taken outward.
+
+    Args:
+        descent: How parameters follow gradients, with weight decay inside the velocity.
+        box: Box before the update.
+        velocities: Velocities after the previous update; None in the first.
+        bounds: Bounds of the directions.
+        rounding: How to round.
+    """
+    found = [
+        _one(descent, each, None if velocities is None else velocities[place], bound, rounding)
+        for place, (each, bound) in enumerate(zip(box, bounds, strict=True))
+    ]
+    return tuple(each for each, _ in found), tuple(each for _, each in found)
+
+
+def _one(
+    descent: Descent, box: Interval, before: Velocities | None, bound: Interval, rounding: Rounding
+) -> tuple[Interval, Velocities]:
+    rate, mu, decay = descent.step_size, descent.momentum, descent.weight_decay
+    numbers = torch.finfo(box.lower.dtype)
+    off = 16 * numbers.eps if rounding.is_outward else 0.0
+    lost = 16 * rounding.smallest(box.lower.dtype)
+    if before is None:
+        before = Velocities(*(torch.zeros_like(box.lower) for _ in range(3)))
+    size = bound.magnitude + decay * box.magnitude + mu * before.largest
+    slack = off * size + lost
+    largest = size + slack
+    of_upper = mu * before.of_upper + bound.lower + decay * box.upper - slack
+    of_lower = mu * before.of_lower + bound.upper + decay * box.lower + slack
+    step = off * (box.magnitude + rate * largest) + lost
+    moved = Interval(box.lower - rate * of_lower - step, box.upper - rate * of_upper + step)
+    return moved.checked("parameters"), Velocities(of_upper, of_lower, largest)

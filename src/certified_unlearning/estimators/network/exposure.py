@@ -1,0 +1,101 @@
+"""Which training records are most exposed: those whose own prediction few records of a batch could change.
+
+Wicker et al. (2024), Section 4.2: an adversary may learn something from predictions that are not certified alone, and
+they point to people whom a guarantee serves badly.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
+from certified_unlearning.text import counted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExposedRecords:
+    """How far the prediction of each training record is certified. All of it is secret, and so nothing prints it.
+
+    Attributes:
+        positions: Positions of the records in the fitted ``X``, the most exposed first; records in no batch are left
+            out, because nothing was learned from them.
+        radii: The largest budget that certifies each record's own prediction; 0 where none does.
+        margins: How far its logits are apart, at least 0: what breaks ties among radii.
+        right: Whether its own class is predicted.
+        largest: The largest budget.
+    """
+
+    positions: NDArray[np.int64]
+    radii: NDArray[np.int64]
+    margins: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    largest: int
+
+    def __repr__(self) -> str:
+        """Return how many records there are, and nothing about any."""
+        return f"<secret: exposure of {counted(len(self.positions), 'record')}; see most() and summary()>"
+
+    def most(self, count: int = 10) -> pd.DataFrame:
+        """Return the most exposed records as a table, with ``record`` (position), ``radius``, ``margin`` and ``right``.
+
+        It is as secret as the records.
+        """
+        require_count(least=1, count=count)
+        columns = {"record": self.positions, "radius": self.radii, "margin": self.margins, "right": self.right}
+        return pd.DataFrame({name: values[:count] for name, values in columns.items()})
+
+    def of(self, record: int) -> int:
+        """Return the radius of one record, for its owner only.
+
+        What one person is told depends on the records of others too, and is not differentially private.
+
+        Raises:
+            ParameterError: The record was removed, or nothing was learned from it.
+        """
+        place = np.flatnonzero(self.positions == record)
+        if not len(place):
+            raise ParameterError(f"record must be one that is left and lies in a batch, got {record!r}")
+        return int(self.radii[place[0]])
+
+    def summary(self) -> str:
+        """Return in words how many records have a prediction that is certified for how many changes; as secret."""
+        exposed = int((self.radii == 0).sum())
+        lines = [
+            f"Of {counted(len(self.positions), 'record')}, {exposed} {'has' if exposed == 1 else 'have'} a prediction "
+            "that no budget certifies: what it says may tell whether the record was learned from.",
+            *(
+                f"Certified for {counted(int(radius), 'change')} of each batch"
+                f"{' or more' if radius == self.largest else ''}: {int((self.radii == radius).sum())}."
+                for radius in np.unique(self.radii[self.radii > 0])
+            ),
+            "Secret: this was counted from the records, and says of some of them how they are predicted.",
+        ]
+        return "\n".join(lines)
+
+
+def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
+    """Return how exposed the training records are that are left, for the owner of the data.
+
+    The network is trained anew first if records were removed since the last training. A radius covers the changes that
+    the boxes cover (``changes``): with ``removals``, that the record's own absence, and that of others, changes
+    nothing; membership inference needs ``additions and removals``.
+
+    Raises:
+        DataError: The model was saved without its training data.
+    """
+    learned = model._current()[1]
+    positions, rows = model._learned_records()
+    logits, classes = learned.logits(rows), learned.classes(rows)
+    if logits.shape[1] == 1:
+        margins = logits[:, 0].abs()
+    else:
+        best, _ = logits.topk(2, dim=1)
+        margins = best[:, 0] - best[:, 1]
+    radii, apart = learned.radii(rows).cpu().numpy(), margins.cpu().numpy()
+    right = (classes == model._store.labels[positions]).cpu().numpy()
+    order = np.lexsort((apart, radii))
+    return ExposedRecords(positions[order], radii[order], apart[order], right[order], learned.budgets[-1])

@@ -1,0 +1,154 @@
+"""A registry of models as a place of copies: what goes there of the current version, and what the log keeps of it.
+
+A registry keeps several versions of one model side by side, so each is a copy of its own. What is known here is the
+ledger's part; the registry itself is MLflow's.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from certified_unlearning.errors import StorageError
+from certified_unlearning.ledger.copies.exports import Copy, Registered, checked_name, copies, files_of
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.log.second_place import require_in_step
+from certified_unlearning.ledger.log.setting import standing_settled
+from certified_unlearning.ledger.proofs.head import head_of
+from certified_unlearning.ledger.requests import current_certificate
+from certified_unlearning.ledger.state import State, Version, read_state
+from certified_unlearning.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from certified_unlearning.certificate.base import Certificate
+
+
+SCRATCH = ".track"
+"""The name of a directory for files on their way: were they in a place for temporary files, a kill would leave them."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The current version on its way to a registry, while nothing else changes the model directory.
+
+    Attributes:
+        directory: The model's.
+        ledger: Its ledger.
+        state: What the ledger says.
+        owner: What identifies the ledger: the hash of its first event.
+        certificate: The current version's.
+        files: What goes to the registry, by the files' names.
+        scratch: An empty directory for these files on their way; they are to lie nowhere else.
+    """
+
+    directory: ModelDirectory
+    ledger: Ledger
+    state: State
+    owner: str
+    certificate: "Certificate"
+    files: Mapping[str, bytes]
+    scratch: Path
+
+    @property
+    def version(self) -> Version:
+        """The version that goes to the registry."""
+        return self.state.current
+
+    @property
+    def lost(self) -> frozenset[tuple[int, str]]:
+        """Which published versions a restore lost: their numbers, and the SHA-256 of their weights."""
+        return frozenset((each.version, each.weights_sha256) for each in self.state.lost)
+
+    def is_outdated(self, version: int, weights_sha256: str) -> bool:
+        """Return whether records were removed from the model since a version with these weights."""
+        return Copy("", version, "", None, weights_sha256).is_outdated(self.state)
+
+    def record(self, place: Registered) -> str:
+        """Record that the current version goes to a registry, unless that is known.
+
+        Args:
+            place: The registered model.
+
+        Returns:
+            The head of the log.
+
+        Raises:
+            ParameterError: Its name and address are too long.
+            LedgerError: The log was tampered with; nothing was recorded.
+        """
+        version = self.version
+        recorded = {
+            "name": checked_name(f"mlflow: {place.model} at {place.address}, version {version.version}"),
+            "version": version.version,
+            "path": None,
+            "weights_sha256": version.weights_sha256,
+            "registered": place._asdict(),
+        }
+        with self.ledger.transaction():
+            known = [(each.version, each.weights_sha256) for each in self._copies(place)]
+            if (version.version, version.weights_sha256) not in known:
+                self.ledger.append("exported", recorded)
+            return head_of(self.directory, self.ledger)
+
+    def withdraw_others(self, place: Registered) -> str:
+        """Record that the copies of all other versions are gone from a registry.
+
+        Args:
+            place: The registered model.
+
+        Returns:
+            The head of the log.
+        """
+        with self.ledger.transaction():
+            for each in self._copies(place):
+                if (each.version, each.weights_sha256) != (self.version.version, self.version.weights_sha256):
+                    self.ledger.append("withdrawn", {"name": each.name})
+            return head_of(self.directory, self.ledger)
+
+    def _copies(self, place: Registered) -> list[Copy]:
+        return [each for each in copies(self.ledger) if each.registered == place]
+
+
+@contextmanager
+def publication(path: Path) -> Iterator[Publication]:
+    """Lock a model directory, and yield its current version, which is as the ledger recorded it.
+
+    Args:
+        path: The model directory.
+
+    Raises:
+        ParameterError: The model's weights are secret.
+        DataError: A file of the model directory cannot be read, or the log in the second place knows more, as after a
+            restore.
+        LedgerError: A file is not what was recorded.
+        StorageError: Another command is at work, or the log in the second place is missing.
+    """
+    directory = ModelDirectory(path)
+    with directory.locked(), Ledger.opened(directory.ledger) as ledger:
+        standing = standing_settled(ledger)
+        if standing is not None:
+            require_in_step(standing, path)
+        state = read_state(ledger)
+        files = files_of(directory, state)
+        (first,) = ledger.events("initialised")
+        certified = current_certificate(directory, state)
+        with _scratch(directory) as scratch:
+            yield Publication(directory, ledger, state, first.hash, certified, files, scratch)
+
+
+@contextmanager
+def _scratch(directory: ModelDirectory) -> Iterator[Path]:
+    """Yield an empty directory within a locked model directory; delete what a killed process left there."""
+    path = directory.path / SCRATCH
+    try:
+        if path.exists():
+            shutil.rmtree(path)
+        path.mkdir(mode=0o700)
+    except OSError as error:
+        raise StorageError(f"cannot make {path}: {error.strerror}") from error
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)

@@ -1,0 +1,119 @@
+"""Measures of Theorem 4.5, and of what the text after Theorem 5.1 says of small requests, by accounting.
+
+Settings as in `deletion_guarantees`; exact values are those of linear losses of one coordinate.
+"""
+
+import math
+
+from certified_unlearning.accounting.deletion.soundness import largest_advantage
+from certified_unlearning.papers.forget_unlearning.measures.deletion_guarantees import (
+    SETTINGS,
+    Setting,
+    exact_divergence,
+    setting_plan,
+)
+from certified_unlearning.papers.forget_unlearning.theory.attacks import encode_then_delete_advantage
+from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
+from certified_unlearning.papers.forget_unlearning.theory.soundness import (
+    bernoulli_divergence,
+    gaussian_advantage,
+    necessary_epsilon,
+)
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
+from certified_unlearning.reproduction.claims.registry import measure, sweep
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+
+@sweep("alpha = {alpha:g}, advantage = {advantage:g}")
+def advantage_at_equation_11(*, alpha: float, advantage: float) -> float:
+    """Return what Theorem 4.1 allows the epsilon of Eq. 11, over the square of the advantage that it was made from."""
+    return largest_advantage(necessary_epsilon(advantage, alpha=alpha), alpha=alpha) / advantage**2
+
+
+@sweep("epsilon_dp = {epsilon_dp:g}")
+def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float) -> float:
+    """Return how small a deletion bound can be under the requester of Theorem 4.5's proof, over Eq. 11.
+
+    The requester writes one record, by the sign of the learned model. The bound is that of the sign of the model after
+    the deletion: the two hypotheses are mirror images, so that no reference is nearer to both than a fair coin.
+    """
+    plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
+    problem, sigma, alpha = plan.problem, plan.sigma, plan.alpha
+    # The steps are those of the setting: only the noise follows epsilon_dp.
+    learning = setting_plan(setting).learning_steps
+    deletion = setting_plan(setting, certify_risk=False).deletion_steps
+    found = encode_then_delete_advantage(
+        problem, sigma=sigma, learning_steps=learning, deletion_steps=deletion, edits=1
+    )
+    certain = math.log((1 + found) / 2), math.log((1 - found) / 2)
+    bound = bernoulli_divergence(*certain, -math.log(2), -math.log(2), alpha=alpha)
+    of_learning = gaussian_advantage(exact_divergence(plan, 0, learning), alpha=alpha)
+    # A call on data that differ in one record, from the same model.
+    gap = problem.sensitivity(1) / problem.strong_convexity * (1 - kept_after(problem, deletion))
+    variance = inverse_lsi(problem, sigma=sigma, steps=deletion, start=0.0)
+    of_deletion = gaussian_advantage(alpha * gap**2 / (2 * variance), alpha=alpha)
+    return bound / necessary_epsilon(min(of_learning, of_deletion), alpha=alpha)
+
+
+@sweep("Adv(Test) = {advantage:g}")
+def requester_over_product(*, advantage: float) -> float:
+    """Return the requester's advantage over the product of the tests', for a deletion that reads the model before it.
+
+    Learning publishes the bit of record n, right with probability ``(1 + a) / 2``. A call that replaces another record
+    returns its input ``theta``. The one that replaces record n says 1 with probability ``(y + 1 - theta) / 2``, with
+    ``y`` the bit of record 1: the test of its answer has the advantage 1 / 2, whatever ``theta``. The requester of the
+    proof writes the published bit over record 1.
+    """
+
+    def says_1(payload: int, published: int) -> float:
+        return (payload + 1 - published) / 2
+
+    right, wrong = (1 + advantage) / 2, (1 - advantage) / 2
+    under_1 = right * says_1(1, 1) + wrong * says_1(0, 0)
+    under_0 = wrong * says_1(1, 1) + right * says_1(0, 0)
+    return (under_1 - under_0) / (advantage / 2)
+
+
+@sweep("{setting}")
+def steps_beyond_privacy(*, setting: Setting) -> Quantity:
+    """Return how many more deletion steps Eq. 17 asks for than privacy, at the largest ``r`` that the text names."""
+    return _steps_beyond_privacy(setting, share=1.0)
+
+
+@measure
+def steps_beyond_privacy_where_enough(*, setting: Setting) -> Quantity:
+    """Return the same for ``r <= sqrt(q d / (8 epsilon_dd))`` and ``epsilon_dd = epsilon_dp / (5 kappa)``."""
+    plan = setting_plan(setting)
+    condition = plan.problem.smoothness / plan.problem.strong_convexity
+    return _steps_beyond_privacy(setting, share=1 / 8, epsilon_dd=SETTINGS[setting]["epsilon_dp"] / (5 * condition))
+
+
+def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -> Quantity:
+    values = SETTINGS[setting] | changed
+    records = math.floor(math.sqrt(share * values["alpha"] * values["dimension"] / values["epsilon_dd"]))
+    for_privacy = setting_plan(setting, **changed, records=records, certify_risk=False).deletion_steps
+    for_both = setting_plan(setting, **changed, records=records).deletion_steps
+    name = f"{setting}, r = {records}, {for_privacy} steps for privacy, {for_both} for both"
+    return Quantity(for_both - for_privacy, name)
+
+
+@sweep("{setting}")
+def linear_risk_at_privacy_steps(*, setting: Setting) -> float:
+    """Return the excess risk of linear losses with deletion steps for privacy alone, over what Theorem 5.1 certifies.
+
+    Every one of 100 requests moves ``r = sqrt(q d / epsilon_dd)`` records as far as they can be moved, all one way.
+    """
+    values = SETTINGS[setting]
+    records = math.floor(math.sqrt(values["alpha"] * values["dimension"] / values["epsilon_dd"]))
+    plan = setting_plan(setting, certify_risk=False)
+    problem = plan.problem
+    moved = problem.sensitivity(records) / problem.strong_convexity
+    distance = kept_after(problem, setting_plan(setting).learning_steps) * problem.lipschitz / problem.strong_convexity
+    furthest = distance
+    for _ in range(100):
+        distance = kept_after(problem, plan.deletion_steps) * (distance + moved)
+        furthest = max(furthest, distance)
+    risk = problem.strong_convexity / 2 * (furthest**2 + values["dimension"] * plan.start_variance)
+    certified = setting_plan(setting).risk_bound
+    assert certified is not None
+    return float(risk / certified)

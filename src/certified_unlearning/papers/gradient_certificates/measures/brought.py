@@ -1,0 +1,104 @@
+"""Measures of the paper's own data, which this package cannot fetch: people bring them as features files."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import PurePath
+
+import pandas as pd
+
+from certified_unlearning.papers.gradient_certificates.batches import BATCHES
+from certified_unlearning.papers.gradient_certificates.figures.batches import least_batches
+from certified_unlearning.papers.gradient_certificates.fine_tuning import FINE_TUNING
+from certified_unlearning.papers.gradient_certificates.head import HEAD
+from certified_unlearning.papers.gradient_certificates.names import is_file
+from certified_unlearning.papers.gradient_certificates.sweeps import Mode
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
+from certified_unlearning.reproduction.claims.registry import measure, sweep
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+AMEX, OCT, IMDB = "amex", "oct-mnist", "imdb-gpt2"
+"""What a features file must be called to count as the paper's data."""
+_CONTENT = {
+    AMEX: "the 5.5 million records of AMEX's default prediction",
+    OCT: "MedMNIST's OCT images, of which those of Drusen are new",
+    IMDB: "GPT-2's embedding of 40 000 film reviews of IMDB",
+}
+
+
+@measure
+def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wanted: float) -> float:
+    """Return the least batch with which so many predictions are unlearning-safe; the largest that was tried if none is.
+
+    Privacy needs no smaller ones.
+    """
+    rows = _rows(evidence, BATCHES.name, AMEX)
+    own = rows[(rows["depth"] == depth) & (rows["k"] == k) & (rows["wanted"] == wanted)]
+    own = own[own["mode"] == "unlearning"]
+    if own.empty:
+        raise MissingEvidence(f"batches were not run on {AMEX} for {depth} layers, k = {k} and a share of {wanted:g}")
+    return float(least_batches(own).get(depth, own["batch_size"].max()))
+
+
+@measure
+def accuracies_on_oct(evidence: Sequence[Evidence]) -> dict[str, float]:
+    """Return the accuracy on the new class at the smallest and at the largest clipping level."""
+    rows = _rows(evidence, FINE_TUNING.name, OCT).sort_values("gamma")
+    ends = {"smallest": rows.iloc[0], "largest": rows.iloc[-1]}
+    return {f"{name} gamma = {row['gamma']:g}": float(row["accuracy"]) for name, row in ends.items()}
+
+
+@measure
+def clipping_on_oct(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return by how much shares change from a clipping level to the next larger one, for every mode and k."""
+    found = [
+        Quantity(float(b["share"] - a["share"]), f"{mode}, k = {k}, gamma = {a['gamma']:g} to {b['gamma']:g}")
+        for (mode, k), line in _rows(evidence, FINE_TUNING.name, OCT).groupby(["mode", "k"], sort=False)
+        for (_, a), (_, b) in pairwise(line.sort_values("gamma").iterrows())
+    ]
+    if not found:
+        raise MissingEvidence(f"fine-tuning was run on {OCT} for one level of clipping only")
+    return found
+
+
+@measure
+def shares_on_oct(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
+    """Return the certified share of the new class for k records, of every mode and clipping level."""
+    rows = _rows(evidence, FINE_TUNING.name, OCT)
+    own = rows[rows["k"] == k]
+    if own.empty:
+        raise MissingEvidence(f"fine-tuning was not run on {OCT} for k = {k}")
+    return {f"{row['mode']}, gamma = {row['gamma']:g}": float(row["share"]) for _, row in own.iterrows()}
+
+
+@sweep("k = {k}")
+def shares_on_imdb(evidence: Sequence[Evidence], *, k: int, mode: Mode) -> float:
+    """Return the certified share of test predictions after the last epoch."""
+    rows = _rows(evidence, HEAD.name, IMDB)
+    own = rows[(rows["epochs"] == rows["epochs"].max()) & (rows["mode"] == mode) & (rows["k"] == k)]
+    if own.empty:
+        raise MissingEvidence(f"the head was not run on {IMDB} for k = {k}")
+    return float(own.iloc[0]["share"])
+
+
+@measure
+def accuracy_on_imdb(evidence: Sequence[Evidence]) -> float:
+    """Return the test accuracy after the last epoch."""
+    return float(_rows(evidence, HEAD.name, IMDB).sort_values("epochs").iloc[-1]["accuracy"])
+
+
+def _rows(evidence: Sequence[Evidence], experiment: str, file: str) -> pd.DataFrame:
+    """Return the rows of an experiment on a features file of that name, from the first evidence that has them.
+
+    Raises:
+        MissingEvidence: There are none.
+    """
+    for each in evidence:
+        if each.has_table(experiment):
+            rows = each.table(experiment)
+            own = rows[[is_file(data) and PurePath(data).stem == file for data in rows["data"]]]
+            if not own.empty:
+                return own
+    raise MissingEvidence(
+        f"it needs {_CONTENT[file]}, which this package cannot fetch: bring them as {file}.npz or {file}.parquet, as "
+        f"docs/howto/features-files.md says, and name the file as data of {experiment}"
+    )

@@ -1,0 +1,1 @@
+"""What bounds alone say of Langevin unlearning: nothing is simulated."""

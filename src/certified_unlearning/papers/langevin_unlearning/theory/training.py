@@ -1,0 +1,143 @@
+"""Langevin unlearning after learning that stopped early, and the Gibbs laws that small steps approach.
+
+Source: Section 3.3 (insufficient training), Appendix E (Eq. 6, Proposition E.1) and Proposition I.2 of Chien, Wang,
+Chen, Li, Langevin unlearning (NeurIPS 2024); notation as in `lsi`.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import Array
+from certified_unlearning.errors import ParameterError
+
+
+def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> RenyiCurve:
+    """Return the bound of Section 3.3 for a learner that stopped after ``T`` steps, against retraining that did so too.
+
+    ``(a - 1/2) / (a - 1) (eps_T(2 a) + (2 a - 1/2) / (2 a - 1) (eps_T(4 a) + d(4 a)))``: the weak triangle inequality
+    of Proposition I.2 with ``p = q = 2``, twice. A factor stands before every term that either direction of the
+    divergence puts it before, so the bound is two-sided as ``eps_T`` and ``d`` are.
+
+    Args:
+        remaining: ``eps_T``, between the law after ``T`` steps and the stationary law, whatever the data.
+        unlearned: ``d``, between the unlearned model of a learner that had converged and the stationary law on the data
+            without the records (Theorem 3.2).
+    """
+
+    def log_divergence(alpha: Array) -> Array:
+        inner = np.logaddexp(remaining.log_divergence(4 * alpha), unlearned.log_divergence(4 * alpha))
+        inner = inner + _log_factor(2 * alpha)
+        logs: Array = _log_factor(alpha) + np.logaddexp(remaining.log_divergence(2 * alpha), inner)
+        return logs
+
+    return RenyiCurve(log_divergence)
+
+
+def remaining_curve(problem: Problem, *, sigma: float, learning_steps: int, distance: float) -> RenyiCurve:
+    """Return ``eps_T`` by Eq. 6, from a Gaussian start whose mean lies ``distance`` from that of the stationary law.
+
+    ``exp(-m eta T / alpha) alpha m distance^2 / (4 sigma^2)``. An idealisation: the stationary law is taken for a
+    Gaussian of the start's variance ``2 sigma^2 / m``, as `extras.gaussian_start_divergence` does.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        learning_steps: ``T``.
+        distance: Between the means, above 0.
+
+    Raises:
+        AssumptionError: ``strong_convexity`` is 0.
+    """
+    require_positive(sigma=sigma, distance=distance)
+    require_count(least=0, learning_steps=learning_steps)
+    problem.require_strong_convexity()
+    log_start = math.log(problem.strong_convexity / 4) + 2 * math.log(distance / sigma)
+    decay = problem.strong_convexity * problem.step_size * learning_steps
+    return RenyiCurve(lambda alpha: np.log(alpha) + log_start - decay / alpha)
+
+
+def gibbs_divergence(*, loss_range: float, n: int, sigma: float = 1.0) -> float:
+    """Return Proposition E.1, ``2 F / (sigma^2 n)``: Gibbs laws of two data sets diverge by no more, at any order.
+
+    The laws are proportional to ``exp(-f_D / sigma^2)``; the proposition has ``sigma = 1``. A discretised run has
+    another stationary law, so it is no guarantee of one.
+
+    Args:
+        loss_range: ``F``: two records' losses differ by at most so much, at any parameters.
+        n: Number of records.
+        sigma: Noise scale.
+    """
+    require_positive(loss_range=loss_range, sigma=sigma)
+    require_count(least=1, n=n)
+    return 2 * loss_range / (sigma**2 * n)
+
+
+# --- The line, by quadrature -----------------------------------------------------------------------------------------
+
+_GRID = np.linspace(-7, 7, 561)
+_CHAIN_GRID = np.linspace(-7, 7, 281)
+_SQUARINGS = 14
+
+
+def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
+    """Return the divergence of two Gibbs laws on the line, the larger direction, by quadrature.
+
+    ``n - 1`` records have the loss ``(F / 2) sin(x - 1)``, one has ``(F / 2) sin(x)`` or ``-(F / 2) sin(x)``, and the
+    regulariser is ``x^2 / 2``.
+
+    Args:
+        alpha: Rényi order, above 1.
+        loss_range: ``F``.
+        n: Number of records.
+    """
+    require_positive(loss_range=loss_range)
+    require_count(least=1, n=n)
+    shared = _GRID**2 / 2 + loss_range * (n - 1) / (2 * n) * np.sin(_GRID - 1)
+    own = loss_range / (2 * n) * np.sin(_GRID)
+    return _two_sided(alpha, -shared - own, -shared + own)
+
+
+def exact_stationary_divergence(*, alpha: float, loss_range: float, step_size: float) -> float:
+    """Return the divergence of the laws that noisy gradient steps leave as they are, the larger direction.
+
+    On the losses of `exact_gibbs_divergence` with ``n = 1``. ``sigma`` is 1, and the law is that after ``2^14`` steps.
+
+    Args:
+        alpha: Rényi order, above 1.
+        loss_range: ``F``.
+        step_size: ``eta``, from 0.01 to 0.2: smaller steps the grid does not resolve.
+    """
+    require_positive(loss_range=loss_range)
+    if not 0.01 <= step_size <= 0.2:
+        raise ParameterError(f"step_size must be from 0.01 to 0.2, got {step_size}")
+    return _two_sided(alpha, *(_log_stationary(half, step_size) for half in (loss_range / 2, -loss_range / 2)))
+
+
+def _log_stationary(amplitude: float, step_size: float) -> npt.NDArray[np.float64]:
+    moved = _CHAIN_GRID - step_size * (_CHAIN_GRID + amplitude * np.cos(_CHAIN_GRID))
+    kernel = np.exp(-((_CHAIN_GRID - moved[:, np.newaxis]) ** 2) / (4 * step_size))
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    for _ in range(_SQUARINGS):
+        kernel = kernel @ kernel
+    logs: npt.NDArray[np.float64] = np.log(kernel[len(kernel) // 2])
+    return logs
+
+
+def _two_sided(alpha: float, log_first: npt.NDArray[np.float64], log_second: npt.NDArray[np.float64]) -> float:
+    """Return the larger direction of the divergence of two laws on one grid, given by logarithms up to a constant."""
+    first, second = (logs - np.logaddexp.reduce(logs) for logs in (log_first, log_second))
+    return max(
+        float(np.logaddexp.reduce(alpha * p + (1 - alpha) * q)) / (alpha - 1)
+        for p, q in ((first, second), (second, first))
+    )
+
+
+def _log_factor(alpha: Array) -> Array:
+    """Return ``log((a - 1/2) / (a - 1))``."""
+    logs: Array = np.log1p(0.5 / (alpha - 1))
+    return logs

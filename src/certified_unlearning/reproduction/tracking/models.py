@@ -1,0 +1,393 @@
+"""Versions of one model in MLflow's registry: each with its files, found again by its tags, never doubled.
+
+A version of a registered model is a run that holds the files, and an entry of the registry that names the run. Neither
+holds a pickle. What a killed process left half-done is finished by the next one.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy
+
+from certified_unlearning.errors import ParameterError, StorageError, TrackingError
+from certified_unlearning.reproduction.tracking import store
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+    from mlflow.entities.model_registry import ModelVersion
+    from mlflow.store.artifact.artifact_repo import ArtifactRepository
+
+ALIAS = "current"
+"""The alias of the newest version."""
+OWNER_TAG = "certified_unlearning.ledger"
+VERSION_TAG = "ledger_version"
+WEIGHTS_TAG = "weights_sha256"
+OUTDATED_TAG = "outdated"
+OUTDATED = "records were removed since"
+EXPERIMENTS = "certified-unlearning-models"
+"""MLflow keeps the runs of a registered model in an experiment below this: ``certified-unlearning-models/churn``."""
+PATIENCE_SECONDS = 10.0
+"""How long a server is asked again that does not answer at first, while the model directory is locked."""
+LOCAL_FILES = "mlartifacts"
+"""Beside a SQLite file, the directory that ``mlflow ui`` hands out by default."""
+
+_NAME = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
+_SERVED = "mlflow-artifacts:/"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the registry is to hold of a version.
+
+    Attributes:
+        version: The version's number in its ledger.
+        weights_sha256: The SHA-256 of its weights file.
+        files: Its files, by their names.
+        tags: What else is to be known of it.
+        metrics: The same as numbers, where they are finite.
+        description: The same for people.
+    """
+
+    version: int
+    weights_sha256: str
+    files: Mapping[str, bytes]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+    description: str
+
+
+@dataclass(frozen=True)
+class Put:
+    """Result of `RegisteredModel.put`.
+
+    Attributes:
+        number: The version's number in MLflow.
+        changed: Whether anything was written.
+    """
+
+    number: str
+    changed: bool
+
+
+class RegisteredModel:
+    """A registered model of MLflow that holds versions of one ledger's model.
+
+    Attributes:
+        name: Its name in MLflow.
+        address: Where MLflow is, without a password.
+    """
+
+    def __init__(self, name: str, owner: str, uri: str, scratch: Path) -> None:
+        """Connect to MLflow; nothing is written.
+
+        Args:
+            name: The registered model's name.
+            owner: What identifies the ledger whose versions it holds.
+            uri: The store's address.
+            scratch: An empty directory for files on their way, which the caller deletes: nothing may stay elsewhere.
+
+        Raises:
+            ParameterError: MLflow takes no such name, or the address names neither a server nor a SQLite file.
+            TrackingError: MLflow does not answer.
+        """
+        if not _NAME.fullmatch(name):
+            raise ParameterError(
+                f"--name must have from 1 to 200 of the characters A to Z, a to z, 0 to 9, _, . and -, and begin with "
+                f"none of . and -, got {name[:40]!r}"
+            )
+        self.name = name
+        self._owner = owner
+        self._scratch = scratch
+        self.address, self._root = _place_of(uri)
+        reason = store.why_unreachable(uri, PATIENCE_SECONDS)
+        if reason:
+            raise TrackingError(
+                f"MLflow at {self.address} is not available ({reason}); nothing was recorded and nothing was sent: "
+                "run it again when it is back"
+            )
+        self._uri = uri
+        self._client = store.client(uri)
+
+    def require_own(self, version: int, weights_sha256: str, lost: Collection[tuple[int, str]]) -> None:
+        """Raise `TrackingError` where a version cannot be put without harm.
+
+        Args:
+            version: The ledger's current version.
+            weights_sha256: The SHA-256 of its weights.
+            lost: Versions that a restore lost, by their numbers and weights: what the ledger knows is no sign that it
+                is behind.
+
+        Raises:
+            TrackingError: The registered model is another ledger's, or knows later versions of this ledger than the
+                ledger itself, or MLflow does not answer.
+        """
+        with self._answering("nothing was recorded"):
+            if not self._is_there():
+                return
+            tags = self._client.get_registered_model(self.name).tags
+            if tags.get(OWNER_TAG) != self._owner:
+                raise TrackingError(
+                    f"MLflow at {self.address} has a registered model {self.name!r} that is not this ledger's; "
+                    "say another --name; nothing was recorded"
+                )
+            for each in self._versions():
+                number, weights = self._number(each), each.tags.get(WEIGHTS_TAG, "")
+                others = number == version and weights != weights_sha256
+                if (number > version or others) and (number, weights) not in lost:
+                    raise TrackingError(
+                        f"version {each.version} of {self.name} in MLflow is version {number} of this ledger"
+                        f"{' with other weights' if others else ''}, and the directory is at version {version}: it is "
+                        "behind, perhaps restored from a backup, and could bring back removed people; bring it to the "
+                        "present first, and if that was done, delete this version in MLflow; nothing was recorded"
+                    )
+
+    def put(self, entry: Entry) -> Put:
+        """Make sure that the registry has a version with its files, and that the alias names it.
+
+        Args:
+            entry: The version.
+
+        Returns:
+            Its number in MLflow, and whether anything was missing.
+
+        Raises:
+            TrackingError: MLflow stops to answer, or does not keep what it is sent.
+            StorageError: Files cannot be written.
+        """
+        with self._answering("the copy is recorded: run it again to finish it"):
+            if not self._is_there():
+                described = f"Versions of a model that can unlearn. The alias `{ALIAS}` names the newest one."
+                self._client.create_registered_model(self.name, {OWNER_TAG: self._owner}, described)
+            run, changed = self._put_run(entry)
+            version = next((each for each in self._versions() if each.run_id == run.info.run_id), None)
+            if version is None:
+                version, changed = self._create_version(entry, run), True
+            number = str(version.version)
+            if str(self._client.get_registered_model(self.name).aliases.get(ALIAS)) != number:
+                self._client.set_registered_model_alias(self.name, ALIAS, number)
+                changed = True
+            return Put(number, changed)
+
+    def mark(self, is_outdated: Callable[[int, str], bool]) -> list[int]:
+        """Mark the versions that know records which were removed since.
+
+        Args:
+            is_outdated: Says of a version, by its number in the ledger and the SHA-256 of its weights, whether records
+                were removed since.
+
+        Returns:
+            The versions that were not marked before, by their numbers in the ledger.
+
+        Raises:
+            TrackingError: MLflow stops to answer.
+        """
+        marked = []
+        with self._answering("older versions may not be marked yet: run it again"):
+            for each in self._versions():
+                number = self._number(each)
+                if is_outdated(number, each.tags.get(WEIGHTS_TAG, "")) and OUTDATED_TAG not in each.tags:
+                    # A page that lists versions shows no more than the beginning of what describes them.
+                    said = f"Outdated: {OUTDATED}. {(each.description or '').removeprefix(f'Outdated: {OUTDATED}. ')}"
+                    self._client.update_model_version(self.name, str(each.version), said)
+                    self._client.set_model_version_tag(self.name, str(each.version), OUTDATED_TAG, OUTDATED)
+                    marked.append(number)
+        return sorted(marked)
+
+    def delete_others(self, version: int, weights_sha256: str, files: Collection[str]) -> list[int]:
+        """Delete all versions but one, with the files and runs of all of them, also of versions that MLflow forgot.
+
+        Files are deleted at once. What is left of a run is marked as deleted, and ``mlflow gc`` removes it.
+
+        Args:
+            version: The version that stays, by its number in the ledger.
+            weights_sha256: The SHA-256 of its weights.
+            files: The names of the files that a version has.
+
+        Returns:
+            The versions that were deleted, by their numbers in the ledger.
+
+        Raises:
+            TrackingError: MLflow stops to answer, or its files cannot be deleted.
+            StorageError: The same, of files on this machine.
+        """
+        with self._answering("older versions may still be there: run it again"):
+            versions = self._versions()
+            same = (version, weights_sha256)
+            old = [each for each in versions if (self._number(each), each.tags.get(WEIGHTS_TAG)) != same]
+            stays = {each.run_id for each in versions if each not in old}
+            # Where somebody gave the registered model another name, older runs are in the experiment of the first one.
+            named = [self._run(each.run_id) for each in old if each.run_id]
+            known = {run.info.run_id: run for run in [*self._runs(deleted=True), *filter(None, named)]}
+            runs = [run for run_id, run in known.items() if run_id not in stays]
+            for run in runs:
+                self._delete_files(run, files)
+            for each in old:
+                self._client.delete_model_version(self.name, str(each.version))
+            for run in runs:
+                if run.info.lifecycle_stage == "active":
+                    self._client.delete_run(run.info.run_id)
+        return sorted(map(self._number, old))
+
+    @contextmanager
+    def _answering(self, consequence: str) -> Iterator[None]:
+        """Say of what goes wrong with MLflow in the block what follows for the user."""
+        try:
+            yield
+        except store.failures() as error:
+            raise TrackingError(f"MLflow at {self.address}: {store.first_line(error)}; {consequence}") from error
+        except OSError as error:
+            raise StorageError(f"cannot use MLflow's files: {error.strerror or error}; {consequence}") from error
+
+    def _is_there(self) -> bool:
+        return bool(self._client.search_registered_models(f"name = '{self.name}'"))
+
+    def _versions(self) -> list["ModelVersion"]:
+        """Return the registered model's versions that are this ledger's."""
+        found: list[ModelVersion] = []
+        token = None
+        while True:
+            page = self._client.search_model_versions(f"name = '{self.name}'", page_token=token)
+            found += page
+            token = page.token
+            if not token:
+                return [each for each in found if each.tags.get(OWNER_TAG) == self._owner]
+
+    def _number(self, version: "ModelVersion") -> int:
+        text = version.tags.get(VERSION_TAG, "")
+        if not re.fullmatch(r"[1-9]\d{0,14}", text, re.ASCII):
+            raise TrackingError(
+                f"version {version.version} of {self.name} in MLflow has the tag {VERSION_TAG} = {text!r}, which must "
+                "be the number of a version of its ledger: somebody changed it"
+            )
+        return int(text)
+
+    def _runs(self, *, deleted: bool = False) -> list["Run"]:
+        """Return the runs that hold this ledger's versions; with those that are marked as deleted, if asked."""
+        from mlflow.entities import ViewType
+
+        view = ViewType.ALL if deleted else ViewType.ACTIVE_ONLY
+        mine, found = f"tags.`{OWNER_TAG}` = '{self._owner}'", list["Run"]()
+        experiment, token = self._experiment_id(), None
+        while True:
+            page = self._client.search_runs([experiment], mine, view, max_results=1000, page_token=token)
+            found += page
+            token = page.token
+            if not token:
+                return found
+
+    def _run(self, run_id: str) -> "Run | None":
+        """Return a run that holds a version of this ledger; None where there is none any more."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self._client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return None
+        return run if run.data.tags.get(OWNER_TAG) == self._owner else None
+
+    def _experiment_id(self) -> str:
+        name = f"{EXPERIMENTS}/{self.name}"
+        experiment = self._client.get_experiment_by_name(name)
+        if experiment is None:
+            # A server decides itself where files go.
+            location = None if self._root is None else f"{_SERVED}{name}"
+            tags = {"mlflow.experimentKind": "custom_model_development"}
+            return str(self._client.create_experiment(name, artifact_location=location, tags=tags))
+        if experiment.lifecycle_stage == "deleted":
+            self._client.restore_experiment(experiment.experiment_id)
+        return str(experiment.experiment_id)
+
+    def _put_run(self, entry: Entry) -> tuple["Run", bool]:
+        """Make sure that exactly one run holds a version's files and numbers; return whether anything was missing."""
+        from mlflow.entities import Metric
+
+        same = {VERSION_TAG: str(entry.version), WEIGHTS_TAG: entry.weights_sha256}
+        runs = [run for run in self._runs() if same.items() <= run.data.tags.items()]
+        run = min(runs, key=lambda each: each.info.status != "FINISHED", default=None)
+        changed = run is None or run.info.status != "FINISHED"
+        if run is None:
+            tags = {**entry.tags, **same, OWNER_TAG: self._owner, "mlflow.note.content": entry.description}
+            name = f"{self.name}, version {entry.version} of the ledger"
+            run = self._client.create_run(self._experiment_id(), tags=tags, run_name=name)
+        files = self._files(run)
+        if not self._holds(files, entry.files):
+            changed = True
+            with tempfile.TemporaryDirectory(dir=self._scratch) as directory:
+                for name, content in entry.files.items():
+                    (Path(directory) / name).write_bytes(content)
+                files.log_artifacts(directory)  # type: ignore[no-untyped-call]
+            if not self._holds(files, entry.files):
+                raise TrackingError(f"MLflow at {self.address} does not keep the files that it is sent")
+        if run.info.status != "FINISHED":
+            # The same number at the same step and time counts once.
+            metrics = [Metric(key, value, run.info.start_time, 0) for key, value in entry.metrics.items()]
+            self._client.log_batch(run.info.run_id, metrics)
+            self._client.set_terminated(run.info.run_id, "FINISHED")
+        return run, changed
+
+    def _create_version(self, entry: Entry, run: "Run") -> "ModelVersion":
+        tags = {**entry.tags, VERSION_TAG: str(entry.version), WEIGHTS_TAG: entry.weights_sha256}
+        return self._client.create_model_version(
+            self.name,
+            run.info.artifact_uri,
+            run.info.run_id,
+            tags={**tags, OWNER_TAG: self._owner},
+            description=entry.description,
+        )
+
+    def _files(self, run: "Run") -> "ArtifactRepository":
+        """Return where a run's files lie."""
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+        place = str(run.info.artifact_uri)
+        if self._root is not None and place.startswith(_SERVED):
+            # No server is asked, so they lie where one would hand them out from.
+            place = (self._root / place.removeprefix(_SERVED)).as_uri()
+        files: ArtifactRepository = get_artifact_repository(place, tracking_uri=self._uri)
+        return files
+
+    def _holds(self, files: "ArtifactRepository", due: Mapping[str, bytes]) -> bool:
+        """Return whether a run has these files, byte for byte."""
+        if len(_listed(files, due)) < len(due):
+            return False
+        with tempfile.TemporaryDirectory(dir=self._scratch) as directory:
+            for name in due:
+                files.download_artifacts(name, directory)  # type: ignore[no-untyped-call]
+            return all((Path(directory) / name).read_bytes() == content for name, content in due.items())
+
+    def _delete_files(self, run: "Run", names: Collection[str]) -> None:
+        """Delete files of these names only: where a run's files lie is what the server says."""
+        files = self._files(run)
+        for each in _listed(files, names):
+            files.delete_artifacts(each)  # type: ignore[no-untyped-call]
+        if _listed(files, names):
+            raise TrackingError(
+                f"MLflow at {self.address} did not delete the files of run {run.info.run_id}, which hold an old model: "
+                f"delete {run.info.artifact_uri} by hand, and run it again"
+            )
+
+
+def _listed(files: "ArtifactRepository", names: Collection[str]) -> list[str]:
+    """Return which files of these names a run has."""
+    return [each.path for each in files.list_artifacts() if each.path in names]
+
+
+def _place_of(uri: str) -> tuple[str, Path | None]:
+    """Return the address that is recorded, and where files lie if the store is a SQLite file."""
+    if uri.startswith(("http://", "https://")):
+        return store.display(uri).rstrip("/"), None
+    database = sqlalchemy.make_url(uri).database if uri.startswith("sqlite") else None
+    if not database or database == ":memory:":
+        raise ParameterError(
+            "MLFLOW_TRACKING_URI must be the address of an MLflow server (http://...) or of a SQLite file "
+            f"(sqlite:///...), got {store.display(uri)!r}: others do not say where a model's files lie"
+        )
+    path = Path(database).resolve()
+    return f"sqlite:///{path}", path.parent / LOCAL_FILES
