@@ -207,6 +207,27 @@ def test_the_page_of_receipts(tmp_path: Path) -> None:
     assert "signed.json: the head is signed with the Ed25519 key" in run(signed, tmp_path)
 
 
+def test_the_page_of_identifiers(tmp_path: Path) -> None:
+    """All commands of the page; the model that is there already is made by the first one, too."""
+    table = people(2000, job=np.resize(["clerk", "nurse", "teacher", None], 2000), customer=np.arange(4000, 6000))
+    table.rename(columns={"older": "left"}).to_parquet(tmp_path / "customers.parquet")
+    (declaration,) = (block.text for block in blocks(LEDGER) if block.language == "yaml")
+    (tmp_path / "churn.yaml").write_text(declaration)
+    for directory in ("secure", "vault"):
+        (tmp_path / directory).mkdir()
+    texts = [block.text for block in blocks(ROOT / "docs" / "howto" / "identifiers.md")]
+    apart, elsewhere, migrated = (
+        re.sub("/(srv/models|secure|mnt/vault)", lambda found: f"{tmp_path}/{found[1].split('/')[-1]}", text)
+        for text in texts
+    )
+    run(apart.splitlines()[0].partition(" --key-file")[0].replace("/churn ", "/other "), tmp_path)
+    printed = run(apart, tmp_path)
+    assert printed.count("the key of pseudonyms lies in") == 2
+    (tmp_path / "secure" / "churn.key").rename(tmp_path / "vault" / "churn.key")
+    assert "recorded: 1 request, 1 record; 1 pending" in run(elsewhere, tmp_path)
+    assert "people stand under pseudonyms already; nothing to migrate" in run(migrated, tmp_path)
+
+
 def test_the_script_for_every_night_prints_only_what_went_wrong(tmp_path: Path) -> None:
     script, heads = (b.text for b in blocks(ROOT / "docs" / "howto" / "every-night.md") if b.language == "sh")
     (tmp_path / "nightly.sh").write_text(script)

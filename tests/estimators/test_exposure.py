@@ -110,6 +110,16 @@ def test_the_share_is_that_of_all_k_with_the_noise_that_is_stated(monkeypatch: p
     assert spent == pytest.approx(1e-6, rel=1e-6)
 
 
+def test_radii_are_of_bounds_that_neighbours_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By lines that depend on the box neighbours' radii could differ by more than one."""
+    seen = []
+    monkeypatch.setattr(releases, "_radii", lambda learned, rows: seen.append(learned.differences) or [0] * len(rows))
+    model = CertifiedMLPClassifier((4,), budgets=(1,), changes="additions and removals", random_state=0).fit(X, Y)
+    assert model._learned.differences == "updated"
+    publish_mean_share(model, X, epsilon=1.0, delta=1e-6)
+    assert seen == ["joint"]
+
+
 def test_noise_has_the_deviation_that_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     """2000 draws: their mean square over sigma^2 is chi-square; outside these bounds with probability below 1e-8."""
     model = fitted()

@@ -1,7 +1,7 @@
 """A process with everything imported that forks a child for each job: a line of JSON in, the child's exit status out.
 
-A job names what the child does (``apply``, ``add``, ``request``, ``release``, ``replay``, ``init``), and what happens:
-SIGKILL before its ``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after``
+A job names what the child does (``apply``, ``add``, ``request``, ``release``, ``migrate``, ``replay``, ``init``), and
+what happens: SIGKILL before its ``kill_at``-th call that changes a file or the ledger, or after ``kill_after``
 seconds, or as soon as exact unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full
 disk at its ``fail_at``-th such call; no file may grow beyond ``most_bytes``. With ``numbers``, ``init`` makes a model
 that predicts them. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by the one that is kept.
@@ -26,6 +26,7 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
+from certified_unlearning.ledger.identifiers.migration import migrate
 from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
 from certified_unlearning.ledger.terms.release import release
@@ -105,6 +106,8 @@ def work(job: dict[str, Any]) -> None:
         requests.request(path, job["identifiers"])
     elif job["do"] == "release":
         release(path, job["identifiers"])
+    elif job["do"] == "migrate":
+        migrate(path, Path(job["key_file"]) if "key_file" in job else None)
     elif job["do"] == "replay":
         replay(path, Path(job["source"]))
     else:

@@ -35,6 +35,7 @@ from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from tests.ledger.conftest import Original, Unlearn
 from tests.ledger.tables import make_refit, write_new
 from tests.ledger.test_residue import found, traces
+from tests.ledger.test_tampering import name_of
 
 
 @pytest.fixture(scope="module")
@@ -277,8 +278,8 @@ def test_another_spelling_of_a_removed_persons_identifier_is_asked_about(model: 
     table.loc[3, "person"] = "P7"
     table.to_csv(new, index=False)
     sentence = (
-        r"identifier 'P7' may be 'p7', which was to be removed \(.*; applied with version 2\) and differs only in "
-        "case: leave the rows out if they are one person, or say --one-spelling if they are not; nothing was added"
+        r"identifier 'P7' may be 'p7', which differs only in case and was to be removed \(.*; applied with version "
+        r"2\): leave the rows out if they are one person, or say --one-spelling if they are not; nothing was added"
     )
     refuse(model, new, sentence, ParameterError)
     add(model, new, one_spelling=True)
@@ -618,7 +619,9 @@ def test_whose_an_added_row_is_cannot_be_changed(model: Path, new: Path) -> None
 
     add(model, new)
     with sqlite3.connect(ModelDirectory(model).ledger) as connection:
-        connection.execute("UPDATE records SET identifier = 'p302' WHERE identifier = 'p300'")
+        names = name_of(model, "p302"), name_of(model, "p300")
+        connection.execute("UPDATE records SET identifier = ? WHERE identifier = ?", names)
+        assert connection.total_changes == 1
     connection.close()
     with pytest.raises(LedgerError, match="whose row is whose is not what was recorded"):
         verify(model)

@@ -293,7 +293,7 @@ def test_records_that_look_alike_and_stay_are_named_to_the_operator_only(
     # The page goes to one person, and the other one is none of theirs.
     assert not re.search(r"\bP1\b", report.as_text() + report.as_html())
     said = unlearn("show", path, "--id", "p1")
-    assert "records with the identifier 'P1', which looks alike, are in the data: for your eyes only" in said.stderr
+    assert "records with an identifier that looks alike ('P1') are in the data: for your eyes only" in said.stderr
     assert "P1" not in said.stdout
     _removed(path, "P1")
     with pytest.raises(ParameterError, match=r"never requested \(did you mean '[pP]1'\?\)$"):
@@ -366,7 +366,7 @@ def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(remove
 
 def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_how_long(removed: Path) -> None:
     done = _section(report_on(removed, "p1"), "What was done")
-    kept = next(each for each in done if "keeps the identifier p1" in each)
+    kept = next(each for each in done if "keeps a pseudonym of the identifier p1" in each)
     assert "to document the removal, and so that a record with this identifier is not added again" in kept
     assert "the same data under another identifier would not be recognised" in kept
     assert kept.endswith(

@@ -86,8 +86,13 @@ def test_who_had_which_row_is_forgotten(model: Path) -> None:
     requests.request(model, REMOVED)
     apply(model)
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
-        assert not {identifier for identifier, _, _ in ledger.records()} & set(REMOVED)
-    assert (model / "ledger.sqlite").read_bytes().count(b"p150") == 2  # The request, and its place in the index.
+        removed = [ledger.names.stored(each) for each in REMOVED]
+        assert not {name for name, _, _ in ledger.records()} & set(removed)
+        assert all(ledger.count_records_of(each) == 0 for each in REMOVED)
+    content = (model / "ledger.sqlite").read_bytes()
+    assert b"p150" not in content
+    # The request, its place in the index, and the digest of the spelling, which refuses somebody who comes back.
+    assert content.count(removed[-1].encode()) == 3
 
 
 def test_digests_of_the_same_data_differ_from_directory_to_directory(original: Original, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from certified_unlearning.files import content_key
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.identifiers.names import pseudonym
 from certified_unlearning.ledger.log.file import GENESIS
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
@@ -37,6 +38,11 @@ def sql(model: Path, *statements: str) -> None:
         connection.execute(statement)
     connection.commit()
     connection.close()
+
+
+def name_of(model: Path, identifier: str) -> str:
+    """The name under which a person stands in the ledger."""
+    return pseudonym(ModelDirectory(model).identifier_key.read_bytes(), identifier)
 
 
 def make_chain_again(model: Path) -> None:
@@ -87,11 +93,14 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], object], str]] = {
     "first event deleted": (lambda model: sql(model, "DELETE FROM events WHERE sequence = 1"), "event 1 is missing"),
     "all events deleted": (lambda model: sql(model, "DELETE FROM events"), "it holds no events"),
     "rows exchanged": (
-        lambda model: sql(model, "UPDATE records SET identifier = 'p7' WHERE identifier = 'p5'"),
+        lambda model: sql(
+            model,
+            f"UPDATE records SET identifier = '{name_of(model, 'p7')}' WHERE identifier = '{name_of(model, 'p5')}'",
+        ),
         "whose row is whose is not what was recorded",
     ),
     "rows kept back": (
-        lambda model: sql(model, "DELETE FROM records WHERE identifier = 'p5'"),
+        lambda model: sql(model, f"DELETE FROM records WHERE identifier = '{name_of(model, 'p5')}'"),
         "whose row is whose is not what was recorded",
     ),
     "ledger damaged": (
@@ -303,13 +312,14 @@ def test_a_removed_persons_row_put_back_in_the_place_of_anothers_is_found(model:
     """Its tag is genuine: it is from a copy of the ledger from before the removal."""
     shutil.copytree(model, tmp_path / "before")
     before = sqlite3.connect(ModelDirectory(tmp_path / "before").ledger)
-    (old,) = before.execute("SELECT identifier, row, tag FROM records WHERE identifier = 'p4' LIMIT 1").fetchall()
+    query = "SELECT identifier, row, tag FROM records WHERE identifier = ? LIMIT 1"
+    (old,) = before.execute(query, (name_of(model, "p4"),)).fetchall()
     before.close()
     requests.request(model, ["p4"])
     apply(model)
     connection = sqlite3.connect(ModelDirectory(model).ledger)
     connection.execute(
-        "DELETE FROM records WHERE identifier = 'p6' AND row IN (SELECT max(row) FROM records WHERE identifier = 'p6')"
+        "DELETE FROM records WHERE row IN (SELECT max(row) FROM records WHERE identifier = ?)", (name_of(model, "p6"),)
     )
     connection.execute("INSERT INTO records VALUES (?, ?, ?)", old)
     connection.commit()

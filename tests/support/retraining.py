@@ -109,8 +109,9 @@ def exact_line(
     momentum: float = 0.0,
     coupled_decay: float = 0.0,
     noise: Sequence[float] | None = None,
+    start: float = 0.0,
 ) -> Fraction:
-    """Return the slope that training a line through 0 from 0 ends with, in fractions: no rounding anywhere.
+    """Return the slope that training a line through 0 ends with, in fractions: no rounding anywhere.
 
     Args:
         batches: Of every update, the records that are present: number and label. The loss is ``(w x - y)^2``.
@@ -118,9 +119,10 @@ def exact_line(
         momentum: The same.
         coupled_decay: Weight decay inside the velocity.
         noise: Of every update, what is added to the mean gradient.
+        start: The slope before the first update.
     """
     rate, mu, decay = (Fraction(each) for each in (step_size, momentum, coupled_decay))
-    slope, velocity = Fraction(0), Fraction(0)
+    slope, velocity = Fraction(start), Fraction(0)
     for place, batch in enumerate(batches):
         mean = sum((2 * (slope * x - y) * x for x, y in batch), Fraction(0)) / max(1, len(batch))
         velocity = mu * velocity + mean + decay * slope + (Fraction(noise[place]) if noise is not None else 0)

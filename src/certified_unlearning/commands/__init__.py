@@ -38,6 +38,11 @@ _MEANT = {
         "`unlearn add MODEL_DIR --data FILE`, which adds new people's records to a model",
     ),
     **dict.fromkeys(
+        ("move-key", "rotate-key"),
+        "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, for "
+        "heads and receipts rest on it",
+    ),
+    **dict.fromkeys(
         ("backup", "recover", "restore"),
         "`unlearn replay MODEL_DIR --from LOG`, which brings a directory from a backup to the present",
     ),
@@ -66,6 +71,7 @@ JOBS: Mapping[str, Mapping[str, str]] = {
         "track": "unlearn track model --name churn --delete-old",
         "log": "unlearn log model --to /mnt/elsewhere/churn.jsonl",
         "replay": "unlearn replay model --from /mnt/elsewhere/churn.jsonl",
+        "migrate": "unlearn migrate model --key-file /secure/model.key",
     },
     "Planning": {
         "plan": "unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10",

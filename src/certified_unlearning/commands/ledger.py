@@ -11,6 +11,7 @@ import typer
 from certified_unlearning.commands import ledger_init
 from certified_unlearning.commands.keeping.copies import export, lines_about
 from certified_unlearning.commands.keeping.holds import release
+from certified_unlearning.commands.keeping.migration import migrate
 from certified_unlearning.commands.keeping.receipts import receipt
 from certified_unlearning.commands.keeping.restores import as_json as restores_as_json
 from certified_unlearning.commands.keeping.restores import lines_about_the_log, log, replay
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
     ledger_init.register(app)
-    commands = (request, release, apply, add, status, show, receipt, export, log, replay, predict, evaluate)
+    commands = (request, release, apply, add, status, show, receipt, export, log, replay, predict, evaluate, migrate)
     for command in commands:
         app.command(command.__name__)(command)
 
@@ -165,6 +166,12 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
             print(f"outside the range of the label: {counted(new.outside, 'record')}, which count as its nearer end")
         print_left_out(new.left_out)
         warnings = described(new.spellings)
+        if new.unnamed:
+            several = counted(len(new.unnamed), "new identifier")
+            warnings.append(
+                f"{several} may be another spelling of somebody's in the model, such as {new.unnamed[0]!r}: they count "
+                "as different people, so a request for one must name the other, too"
+            )
         if new.absent:
             warnings.append(
                 f"the identifier is {listed(new.absent)} in one row each: remove these people again if that means that "
@@ -182,8 +189,9 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
 
 
 def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
-    if applied.source is not None:
-        print(f"note: {applied.source}")
+    for note in (applied.source, applied.unchecked):
+        if note is not None:
+            print(f"note: {note}")
     if applied.certificate is not None:
         print(f"note: {applied.certificate}; requests are answered nevertheless")
     _print_deleted(applied.deleted)
@@ -352,6 +360,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "warnings": [] if known is None else warnings_about(known, model_dir),
         "open": [_open_as_json(each) for each in found.open_requests],
         "late": len(late(found.open_requests)),
+        "in_clear": found.in_clear,
         "copies": [
             {"name": each.name, "version": each.version, "time": each.time, "outdated": each.is_outdated(state)}
             for each in found.copies
@@ -416,6 +425,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "guarantee": guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
+        "unchecked": verified.unchecked,
         **restores_as_json(verified.log, state, model_dir),
         "head": verified.head,
     }
@@ -433,11 +443,12 @@ def verify(model_dir: Path, head: str | None) -> None:
 
     verified = verify_directory(model_dir, head)
     state, meaning = verified.state, verified.current.meaning()
+    owned = "and who has which rows are" if verified.unchecked is None else "is"
     if meaning is not None:
         print(meaning)
     print(
         f"{model_dir}: {counted(verified.events, 'event')} in one chain, version {state.current.version} of the model, "
-        f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
+        f"{counted(len(state.versions), 'certificate')}, the training copy {owned} as recorded"
         + ("; the log begins with the events of the head that you named" if head else "")
     )
     print(_labels(verified.classes_from, verified.target_range))
@@ -449,6 +460,8 @@ def verify(model_dir: Path, head: str | None) -> None:
     print(guarantee_in_words(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")
+    if verified.unchecked is not None:
+        print(f"note: {verified.unchecked}")
     for path in verified.strangers:
         print(f"note: {path} is no part of the model; what it holds was not checked")
     _print_head(verified.head)
@@ -492,6 +505,10 @@ def _print_notes(found: Status, model_dir: Path) -> None:
         print(found.interruption)
     if found.source is not None:
         print(f"note: {found.source}")
+    if found.in_clear:
+        print(
+            f"note: identifiers stand in the ledger in clear: {_command('migrate', model_dir)} gives people pseudonyms"
+        )
 
 
 def _print_head(head: str) -> None:

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from certified_unlearning.commands.ledger_use import print_left_out, print_quality, print_warnings
-from certified_unlearning.commands.options import WithQuality
+from certified_unlearning.commands.options import KEEP_THE_KEY, WithQuality
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.commands.settings import with_settings
 from certified_unlearning.errors import ParameterError
@@ -121,6 +121,12 @@ def init(
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where langevin's steps are taken, now and later.")
     ] = "auto",
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A new file outside the model directory for the key of pseudonyms, under which people stand in it."
+        ),
+    ] = None,
     log: Annotated[
         Path | None,
         typer.Option(help="A new file, on another disk, in which the log is kept, too: for restores from backups."),
@@ -155,6 +161,7 @@ def init(
         _parsed(declared, where),
         mechanism=mechanism,
         device=device,
+        key_file=key_file,
         planned=functools.partial(_announce, table),
         log=log,
         **asked,
@@ -170,6 +177,8 @@ def init(
             if quality:
                 print_quality(model_dir, names_columns=False)  # They were named before the model was learned.
             print(f"{start.source} is still there: what is removed from the model must be removed there too")
+            if key_file is not None:
+                print(f"the key of pseudonyms lies in {key_file}: {KEEP_THE_KEY}")
             print(f"head: {made.head}")
 
 

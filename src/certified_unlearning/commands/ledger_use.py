@@ -72,7 +72,7 @@ def show(
         print(report.as_text())
     if report.like is not None:
         print_warnings(
-            [f"records with the identifier {report.like!r}, which looks alike, are in the data: for your eyes only"]
+            [f"records with an identifier that looks alike ({report.like!r}) are in the data: for your eyes only"]
         )
 
 
@@ -150,6 +150,7 @@ def evaluate(
 ) -> None:
     """Say how good the current version is on labelled records that were not used for training."""
     from certified_unlearning.ledger import load_model
+    from certified_unlearning.ledger.identifiers.keys import MissingKeyError
     from certified_unlearning.ledger.requests import count_known
 
     if threshold is not None and choose_threshold is not None:
@@ -161,17 +162,22 @@ def evaluate(
     else:
         decided, notes = _chosen(model, model_dir, file, choose_threshold, positive)
     trained = removed = 0
+    unknown: list[str] = []
 
     def blocks() -> Iterator["Records"]:
         nonlocal trained, removed
         for block in model.read(file, labelled=True):
-            some = count_known(model_dir, block.identifiers or [])
-            trained, removed = trained + some[0], removed + some[1]
+            try:
+                some = count_known(model_dir, block.identifiers or [])
+            except MissingKeyError as error:
+                unknown[:] = [f"nobody has checked whether people of the model are in {file}: {error.fact}"]
+            else:
+                trained, removed = trained + some[0], removed + some[1]
             yield block
 
     quality = model.judged(blocks(), decided)
     about = warnings_about(quality, model_dir, decided=decided is not None)
-    warnings = [*notes, *about, *_warnings_about_people(trained, removed)]
+    warnings = [*notes, *about, *unknown, *_warnings_about_people(trained, removed)]
     if as_json:
         found = {"model": str(model_dir), "file": str(file), "version": model.version, **quality.numbers}
         if decided is not None:

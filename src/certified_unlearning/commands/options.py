@@ -24,6 +24,8 @@ OthersPapers = Annotated[
     typer.Option("--other", help="A paper of others, such as my_package.my_paper:PAPER; repeatable."),
 ]
 
+KEEP_THE_KEY = "keep a copy in a safe place, and none beside the model"
+"""What is said of a key of pseudonyms that lies outside its model directory."""
 LARGEST_EPSILON = 350
 """The sampler of noise leaves out a probability of 2^-512, which adds exp(epsilon) times as much to delta."""
 

@@ -51,6 +51,7 @@ class Applied:
         interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
         certificate: What is to be said of a certificate that is missing or was changed, if one was. It holds up no
             removal: nobody may have to wait because an old certificate is lost.
+        unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
     """
 
     versions: tuple[Version, ...]
@@ -59,6 +60,7 @@ class Applied:
     source: str | None
     interruption: str | None
     certificate: str | None
+    unchecked: str | None
 
 
 def apply(path: Path, *, device: str | None = None) -> Applied:
@@ -92,7 +94,10 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                     state = read_state(ledger)
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
-        return Applied(tuple(made), deleted, head_of(directory, ledger), source.result(), interruption, certificate)
+        missing = ledger.missing_key()
+        unchecked = None if missing is None else f"whose row is whose was not checked: {missing.fact}"
+        head, said = head_of(directory, ledger), source.result()
+        return Applied(tuple(made), deleted, head, said, interruption, certificate, unchecked)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import atomic_path
+from certified_unlearning.ledger.identifiers import keys
 from certified_unlearning.ledger.state import State
 
 _VERSIONED = re.compile(
@@ -40,7 +41,8 @@ class ModelDirectory:
         labels: Their labels, int8.
         targets: What stands in the place of labels where numbers are predicted: from -1 to 1, float64.
         places: Where each row of the table lies in the training copy, int64; only where that was dealt into batches.
-        identifier_key: The key of the tags of who has which row.
+        identifier_key: The key of pseudonyms and of the tags of who has which row, where the directory keeps it.
+        key_pointer: Where that lies instead (JSON); only where it lies elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,7 +54,8 @@ class ModelDirectory:
         self.labels = path / "training" / "labels.int8"
         self.targets = path / "training" / "targets.float64"
         self.places = path / "training" / "places.int64"
-        self.identifier_key = path / "identifier-key"
+        self.identifier_key = path / keys.IN_DIRECTORY
+        self.key_pointer = path / keys.POINTER
 
     def label_file(self) -> Path:
         """Return where the labels lie, or the targets."""
@@ -149,7 +152,9 @@ class ModelDirectory:
         """Return the files that are no part of a model directory: somebody put them there."""
         database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
         copied = self.features, self.label_file(), self.places
-        own = {self.lock, *database, self.model, *copied, self.identifier_key}
+        # A key that lies elsewhere, and in the directory nevertheless, is worth a note.
+        key = self.key_pointer if self.key_pointer.exists() else self.identifier_key
+        own = {self.lock, *database, self.model, *copied, key}
         files = (path for path in self.path.rglob("*") if not path.is_dir() and path not in own)
         return sorted(
             path

@@ -1,5 +1,6 @@
 """`init`: a table becomes a model directory, which appears whole or not at all."""
 
+import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,17 +23,18 @@ from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
-from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, read_key
+from certified_unlearning.ledger.directory import ModelDirectory, drawn_key, file_sha256, new_key, write_key
+from certified_unlearning.ledger.identifiers import keys
+from certified_unlearning.ledger.identifiers.names import key_check
 from certified_unlearning.ledger.log.setting import checked_place
 from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
-from certified_unlearning.ledger.proofs.leaves import key_check
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
-from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.copies import Asked
 from certified_unlearning.ledger.training.forms import beginning, copy_of
-from certified_unlearning.ledger.training.keyed import digest_of_file, tag
+from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 from certified_unlearning.text import with_commas
 from certified_unlearning.vocabulary import ClassesFrom
@@ -88,6 +90,7 @@ def initialise(
     *,
     mechanism: str = DEFAULT,
     device: Literal["auto", "cpu", "cuda"] = "auto",
+    key_file: Path | None = None,
     planned: Callable[[Contents], None] | None = None,
     log: Path | None = None,
     **asked: Any,
@@ -101,6 +104,7 @@ def initialise(
             records, so it must have no split.
         mechanism: One of `MECHANISMS`.
         device: Where noisy steps are taken, now and later.
+        key_file: A new file for the key of identifiers; by default it lies in the directory.
         planned: Called with what was taken from the table and what is planned before learning begins.
         log: A new file in which the log is kept, too, outside the directory.
         asked: Settings of the mechanism. One that means nothing for it is refused, unless it has its usual value.
@@ -144,7 +148,16 @@ def initialise(
         classes_from = None
     all_columns = table.features is None
     table = resolve(table, fewest=FEWEST_OF_A_CLASS)
-    with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
+    key_of_identifiers = drawn_key()
+    with (
+        _kept_apart(key_file, path, key_of_identifiers),
+        _whole_or_absent(path) as directory,
+        Ledger.create(directory.ledger, key_of_identifiers) as ledger,
+    ):
+        if key_file is None:
+            write_key(directory.identifier_key, key_of_identifiers)
+        else:
+            keys.point_to(directory.path, key_file)
         source = Path(table.path)
         modified = _modified(source)
         shares = shares_of(table)
@@ -217,8 +230,8 @@ def initialise(
         certified = method.certificate([], start.training_digest)
         version = write_version(directory, model, 1, method.learn(place), certified)
         with ledger.transaction():
-            check = key_check(read_key(directory.identifier_key))
-            ledger.append("initialised", {"start": start.as_payload(), "version": version, "key_check": check})
+            check = {"key_check": key_check(key_of_identifiers)}
+            ledger.append("initialised", {"start": start.as_payload(), "version": version} | check)
             if second_place is not None:
                 ledger.append("logged", {"path": str(second_place)})
     return status(path)
@@ -262,7 +275,6 @@ def _copy(
     people: list[set[str]] = [set() for _ in labels]
     absent: Counter[str] = Counter()
     wordless: Counter[str] = Counter()
-    key = new_key(directory.identifier_key)
     with (
         Spellings() as spellings,
         ledger.transaction(),
@@ -276,10 +288,7 @@ def _copy(
                 from certified_unlearning.data.tables.hashing.rows import without_words  # Not at the top.
 
                 wordless.update(without_words(table, block.features))
-            ledger.add_records(
-                Record(identifier, row, tag(key, identifier, row))
-                for row, identifier in enumerate(block.identifiers or [], n)
-            )
+            ledger.add_records((identifier, row) for row, identifier in enumerate(block.identifiers or [], n))
             spellings.add(block.spellings or [])
             absent.update(each for each in block.identifiers or [] if is_absent(each))
             by_class += (block.labels[:, None] == labels).sum(axis=0)
@@ -289,7 +298,6 @@ def _copy(
                     some.add((block.identifiers or [])[row])
             n, features = n + rows.shape[0], rows.shape[1]
         groups = list(spellings.groups())
-        ledger.add_spellings(groups)
     counts = by_class.tolist(), [len(some) for some in people], targets
     return _Copied(n, features, *counts, groups, absent, wordless)
 
@@ -313,6 +321,14 @@ def _modified(source: Path) -> int:
         return source.stat().st_mtime_ns
     except OSError as error:
         raise DataError(f"cannot read {source}: {error.strerror}") from error
+
+
+def _kept_apart(key_file: Path | None, path: Path, key: bytes) -> contextlib.AbstractContextManager[None]:
+    """Write the key of identifiers to a file of its own for the block, and for good if that succeeds."""
+    if key_file is None:
+        return contextlib.nullcontext()
+    keys.require_apart(key_file, path)
+    return keys.written_apart(key_file, key, path)
 
 
 def unfinished(path: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
-from certified_unlearning.data.tables.spellings import ROUNDED, Group
+from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
@@ -149,23 +149,23 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
     unknown = [identifier for identifier, count in records.items() if not count]
     if unknown:
         like = ledger.like(unknown[0])
-        hint = "" if like is None else f" (did you mean {like!r}?)"
+        hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
         raise ParameterError(f"{_shown(unknown)} not in the training data{hint}; nothing was recorded")
     return records
 
 
 def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
     """Refuse a request that leaves out what a person would take for another spelling of the same identifier."""
-    chosen = set(named)
+    names = ledger.names
+    chosen = {names.stored(each) for each in named}
     for identifier in named:
         others = [each for each in ledger.other_spellings(identifier) if each not in chosen]
-        left_out = [each for each in others if ledger.request_of(each) is None]
+        left_out = [each for each in others if ledger.request_named(each) is None]
         if left_out:
-            records = counted(ledger.count_records_of(left_out[0]), "record")
+            records = counted(ledger.count_records_named(left_out[0]), "record")
             raise ParameterError(
-                f"{identifier!r} may be {left_out[0]!r} ({records}), which differs only in "
-                f"{Group('', (identifier, left_out[0])).difference}: name both if they are one person, or say "
-                "--one-spelling if they are not; nothing was recorded"
+                f"{identifier!r} may be {names.with_difference(identifier, left_out[0])} ({records}): name both if "
+                "they are one person, or say --one-spelling if they are not; nothing was recorded"
             )
 
 
@@ -229,6 +229,7 @@ class Status:
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read or is not repeated; None where nothing is guaranteed.
         interruption: What is to be said of a command that was interrupted, if one was.
+        in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
         log: How the log in a second place stands to the ledger; None where there is none.
     """
 
@@ -243,6 +244,7 @@ class Status:
     target_range: tuple[float, float] | None
     meaning: str | None
     interruption: str | None
+    in_clear: bool
     log: Standing | None
 
 
@@ -256,6 +258,7 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
+        in_clear = not ledger.names.hides_people
         log = standing_settled(ledger)
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
@@ -277,6 +280,7 @@ def status(path: Path) -> Status:
         labels.target_range,
         meaning,
         None if is_busy else directory.interruption(state, leftovers, f"`{shell_command('apply', path)}`"),
+        in_clear,
         log,
     )
 

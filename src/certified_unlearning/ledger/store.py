@@ -1,22 +1,28 @@
 """The ledger's SQLite file: events that are only ever appended, each chained to the one before by its hash.
 
 Beside them lies the table of which rows belong to whom: what a request needs, and no more. Features and labels never
-enter this file, nor digests of single records. Free of heavy imports: a request takes a fraction of a second.
+enter this file, nor digests of single records; people stand in it under pseudonyms. What takes an identifier takes it
+in clear; what returns people returns their names as the ledger has them. Free of heavy imports: a request takes a
+fraction of a second.
 """
 
 import json
 import os
+import re
+import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from certified_unlearning.data.tables.spellings import Group, folded
+from certified_unlearning.data.tables.spellings import Group
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
+from certified_unlearning.ledger.identifiers.keys import MissingKeyError, place_of, read_key_file
+from certified_unlearning.ledger.identifiers.names import FORMATS, PRESENT, Names, Pseudonyms, key_check
 from certified_unlearning.ledger.log.file import GENESIS, Row
 from certified_unlearning.ledger.log.second_place import Last, Standing, follow, standing_of
 
@@ -48,13 +54,24 @@ CREATE TABLE records (
     PRIMARY KEY (identifier, row)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE spellings (
-    identifier TEXT PRIMARY KEY,
-    folded TEXT NOT NULL
+    folded TEXT NOT NULL,
+    identifier TEXT NOT NULL,
+    PRIMARY KEY (folded, identifier)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX spellings_by_folded ON spellings (folded);
+CREATE TABLE identifier_key (
+    key_check TEXT NOT NULL
+) STRICT;
+CREATE TABLE earlier_hashes (
+    sequence INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL,
+    hidden TEXT,
+    tag BLOB NOT NULL
+) STRICT;
 """
 _COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+_SALT = re.compile(r"[0-9a-f]{32}")
 
 
 class LedgerError(UnlearningError):
@@ -69,9 +86,10 @@ class Event:
         sequence: Its number: 1, 2, 3, ...
         time: When, in UTC.
         kind: What happened.
-        subject: Whose removal was requested or is on hold; None for all other kinds.
+        subject: Whose removal was requested or is on hold, by the ledger's name; None for all other kinds.
         payload: What else is to be known.
         hash: SHA-256 of everything above and of the hash before.
+        salt: What hides the payload in proofs, hexadecimal; None where it was recorded without one.
     """
 
     sequence: int
@@ -80,13 +98,14 @@ class Event:
     subject: str | None
     payload: dict[str, Any]
     hash: str
+    salt: str | None = None
 
 
 class Record(NamedTuple):
     """Whose a row is.
 
     Attributes:
-        identifier: The person.
+        identifier: The person, by the ledger's name.
         row: The row's number in the training copy.
         tag: What shows that `init` wrote the two together.
     """
@@ -96,24 +115,51 @@ class Record(NamedTuple):
     tag: bytes
 
 
+class Earlier(NamedTuple):
+    """What an event was before a migration.
+
+    Attributes:
+        sequence: The event's number.
+        hash: Its hash of then.
+        hidden: The digest of what its leaf does not show.
+        tag: What shows that a migration wrote this.
+    """
+
+    sequence: int
+    hash: str
+    hidden: str | None
+    tag: bytes
+
+
 class Ledger:
     """An open ledger file.
 
     Use `create` or `opened`; writing takes place inside `transaction`.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, key: bytes | None = None) -> None:
         self.path = path
         self._connection = connection
+        self._key = key
 
     @classmethod
     @contextmanager
-    def create(cls, path: Path) -> Iterator["Ledger"]:
-        """Make an empty ledger, for the time of the block."""
+    def create(cls, path: Path, key: bytes) -> Iterator["Ledger"]:
+        """Make an empty ledger, for the time of the block.
+
+        Args:
+            path: Its file.
+            key: The key of identifiers.
+        """
         with _connected(path, "mode=rwc") as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_SCHEMA)
-            yield cls(path, connection)
+            # Pseudonyms are inserted all over their table: 64 MB of it in memory, where it is 2 MB by default.
+            connection.execute("PRAGMA cache_size = -65536")
+            ledger = cls(path, connection, key)
+            connection.execute("BEGIN IMMEDIATE")
+            ledger._make_tables(key)
+            connection.execute("COMMIT")
+            yield ledger
 
     @classmethod
     @contextmanager
@@ -134,11 +180,82 @@ class Ledger:
         with _connected(path, mode) as connection:
             yield cls(path, connection)
 
+    @property
+    def names(self) -> Names:
+        """How people are written; looked up each time, for a migration may come between two looks.
+
+        Raises:
+            DataError: A later release wrote the ledger.
+        """
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version not in FORMATS:
+            raise DataError(f"the ledger {self.path} has the format {version}, which a later release wrote: use that")
+        return FORMATS[version](self.key)
+
+    def key(self) -> bytes:
+        """Return the key of identifiers.
+
+        Raises:
+            MissingKeyError: It cannot be read.
+            LedgerError: It is another than `init` made.
+        """
+        if self._key is None:
+            self._key = self.key_in(place_of(self.path.parent))
+        return self._key
+
+    def key_in(self, place: Path) -> bytes:
+        """Return the key that lies in a file; errors as of `key`."""
+        key = read_key_file(place, self.names.without_key)
+        # Old releases did not record it.
+        if (self._key_check() or key_check(key)) != key_check(key):
+            raise LedgerError(
+                f"{place} was replaced: it is not the key that `unlearn init` made, and with another one people have "
+                "other names"
+            )
+        return key
+
+    def missing_key(self) -> MissingKeyError | None:
+        """Return why the key of identifiers cannot be read; None where it can.
+
+        Raises:
+            LedgerError: It is another than `init` made.
+        """
+        try:
+            self.key()
+        except MissingKeyError as error:
+            return error
+        return None
+
+    def _key_check(self) -> str | None:
+        """Return what the key must give, if that was recorded."""
+        if self.names.hides_people:
+            row = self._connection.execute("SELECT key_check FROM identifier_key").fetchone()
+            if row is None:
+                raise LedgerError(f"{self.path} was tampered with: it does not say which key of identifiers it has")
+            return str(row[0])
+        first = self._connection.execute("SELECT payload FROM events ORDER BY sequence LIMIT 1").fetchone()
+        return None if first is None else _payload(first[0], 1).get("key_check")
+
+    def _make_tables(self, key: bytes) -> None:
+        """Make the tables of the present format, empty; in a transaction."""
+        statement = ""
+        # Not `executescript`, which would commit.
+        for line in _SCHEMA.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._connection.execute(statement)
+                statement = ""
+        self._connection.execute("INSERT INTO identifier_key VALUES (?)", (key_check(key),))
+        self._connection.execute(f"PRAGMA user_version = {PRESENT}")
+
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, *, follows: bool = True) -> Iterator[None]:
         """All or nothing: what the block appends is durable when it ends, and gone when it raises.
 
         Where the log is kept in a second place, too, it is written there first.
+
+        Args:
+            follows: Whether it is; a migration writes it anew afterwards.
 
         Raises:
             DataError: That log knows more than the ledger, or is of other events.
@@ -149,7 +266,7 @@ class Ledger:
         try:
             before = self.last()
             yield
-            take_back = self._follow(before)
+            take_back = self._follow(before) if follows else None
             self._connection.execute("COMMIT")
         except BaseException:
             # SQLite has rolled back by itself where the disk was full.
@@ -223,15 +340,17 @@ class Ledger:
             requests: What is to be known of each person's: ``records``, how many there are; ``added_with``, the version
                 that added them if they came after the start; and the terms.
         """
-        self._append(kind, requests.items())
+        names = self.names
+        self._append(kind, ((names.stored(each), payload) for each, payload in requests.items()))
 
     def _append(self, kind: Kind, entries: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
         sequence, previous = self.last()
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        rows = []
+        rows, salted = [], self.names.hides_people
         for subject, payload in entries:
             sequence += 1
-            text = json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
+            salt = {"salt": secrets.token_hex(16)} if salted else {}
+            text = json.dumps(payload | salt, sort_keys=True, separators=(",", ":"), allow_nan=False)
             row = (sequence, time, kind, subject, text, previous)
             previous = content_key(row)
             rows.append((*row, previous))
@@ -241,7 +360,7 @@ class Ledger:
         """Return the events of these kinds, in order."""
         marks = ", ".join("?" * len(kinds))
         query = f"SELECT {_COLUMNS} FROM events WHERE kind IN ({marks}) ORDER BY sequence"
-        return [_event(row) for row in self._connection.execute(query, kinds)]
+        return [event_of(row) for row in self._connection.execute(query, kinds)]
 
     def request_of(self, subject: str) -> Event | None:
         """Return the request to remove somebody's records, if there was one that is not on hold."""
@@ -251,15 +370,22 @@ class Ledger:
         """Return when somebody's request was put on hold, if it was; it may have been released since."""
         return self._event_of("held", subject)
 
-    def _event_of(self, kind: Kind, subject: str) -> Event | None:
+    def request_named(self, name: str) -> Event | None:
+        """Return the same of somebody by the ledger's name."""
+        return self._event_named("requested", name)
+
+    def _event_of(self, kind: Kind, identifier: str) -> Event | None:
+        return self._event_named(kind, self.names.stored(identifier))
+
+    def _event_named(self, kind: Kind, name: str) -> Event | None:
         query = f"SELECT {_COLUMNS} FROM events WHERE kind = ? AND subject = ?"
-        row = self._connection.execute(query, (kind, subject)).fetchone()
-        return None if row is None else _event(row)
+        row = self._connection.execute(query, (kind, name)).fetchone()
+        return None if row is None else event_of(row)
 
     def requests_after(self, sequence: int) -> list[Event]:
         """Return the requests with larger sequence numbers, in order."""
         query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? ORDER BY sequence"
-        return [_event(row) for row in self._connection.execute(query, (sequence,))]
+        return [event_of(row) for row in self._connection.execute(query, (sequence,))]
 
     def holds(self) -> list[Event]:
         """Return the requests that are on hold, in order."""
@@ -267,7 +393,7 @@ class Ledger:
             f"SELECT {_COLUMNS} FROM events AS hold WHERE kind = 'held' AND NOT EXISTS "
             "(SELECT 1 FROM events WHERE kind = 'requested' AND subject = hold.subject) ORDER BY sequence"
         )
-        return [_event(row) for row in self._connection.execute(query)]
+        return [event_of(row) for row in self._connection.execute(query)]
 
     def count_requests(self, after: int) -> tuple[int, int]:
         """Return how many requests have a sequence number above ``after``, and the largest number of all requests."""
@@ -275,39 +401,92 @@ class Ledger:
         count, last = self._connection.execute(query, (after, after)).fetchone()
         return count, last
 
-    def add_records(self, records: Iterable[Record]) -> None:
-        """Add rows."""
+    def add_records(self, owners: Iterable[tuple[str, int]]) -> None:
+        """Add rows.
+
+        Args:
+            owners: Of each row the person's identifier and the row's number in the training copy.
+        """
+        names, people = self.names, dict[str, str]()
+        records = []
+        for identifier, row in owners:
+            if identifier not in people:
+                people[identifier] = names.stored(identifier)
+            records.append((people[identifier], row, names.tag(people[identifier], row)))
+        # In the order of the names, which are random: SQLite appends quickly and inserts slowly.
+        records.sort()
         self._connection.executemany("INSERT INTO records (identifier, row, tag) VALUES (?, ?, ?)", records)
+        if names.hides_people:
+            self._insert_spellings(sorted((names.folded(identifier), name) for identifier, name in people.items()))
 
     def add_spellings(self, groups: Iterable[Group]) -> None:
-        """Add identifiers that a person would take for one, though they count as several people."""
-        if not self._has_spellings():
+        """Add identifiers that a person would take for one, though they count as several people.
+
+        Where people stand under pseudonyms, each one's spelling is there already.
+        """
+        if self.names.hides_people or not self._has_spellings():
             return
-        pairs = [(identifier, group.folded) for group in groups for identifier in group.people if len(group.people) > 1]
-        self._connection.executemany("INSERT OR IGNORE INTO spellings (identifier, folded) VALUES (?, ?)", pairs)
+        self._insert_spellings(
+            (group.folded, identifier) for group in groups for identifier in group.people if len(group.people) > 1
+        )
+
+    def _insert_spellings(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._connection.executemany("INSERT OR IGNORE INTO spellings (folded, identifier) VALUES (?, ?)", pairs)
 
     def other_spellings(self, identifier: str) -> list[str]:
-        """Return the other identifiers that a person would take for this one, of people who still have rows."""
+        """Return the other people who still have rows, and whose identifier a person would take for this one."""
         if not self._has_spellings():
             return []
+        names = self.names
         query = (
-            "SELECT other.identifier FROM spellings AS this JOIN spellings AS other USING (folded) "
-            "WHERE this.identifier = ? AND other.identifier != ? "
-            "AND EXISTS (SELECT 1 FROM records WHERE records.identifier = other.identifier) ORDER BY other.identifier"
+            "SELECT identifier FROM spellings WHERE folded = ? AND identifier != ? "
+            "AND EXISTS (SELECT 1 FROM records WHERE records.identifier = spellings.identifier) ORDER BY identifier"
         )
-        return [str(other) for (other,) in self._connection.execute(query, (identifier, identifier))]
+        found = self._connection.execute(query, (names.folded(identifier), names.stored(identifier)))
+        return [str(other) for (other,) in found]
 
     def like(self, identifier: str) -> str | None:
-        """Return an identifier of somebody's rows that a person would take for this one; reads all of them."""
-        return self._like(identifier, "SELECT DISTINCT identifier FROM records")
+        """Return somebody with rows whose identifier a person would take for this one."""
+        return self._like(identifier, "SELECT identifier FROM records")
 
     def requested_like(self, identifier: str) -> str | None:
-        """Return an identifier of a request that a person would take for this one; reads all of them."""
-        return self._like(identifier, "SELECT subject FROM events WHERE kind = 'requested' AND subject IS NOT NULL")
+        """Return somebody whose removal was requested, and whose identifier a person would take for this one."""
+        return self._like(identifier, _PEOPLE_REQUESTED)
 
-    def _like(self, identifier: str, query: str) -> str | None:
-        wanted = folded(identifier)
-        return next((str(each) for (each,) in self._connection.execute(query) if folded(each) == wanted), None)
+    def _like(self, identifier: str, people: str) -> str | None:
+        names = self.names
+        wanted = names.folded(identifier)
+        if names.hides_people:
+            query = f"SELECT identifier FROM spellings WHERE folded = ? AND identifier IN ({people}) LIMIT 1"
+            row = self._connection.execute(query, (wanted,)).fetchone()
+            return None if row is None else str(row[0])
+        everybody = self._connection.execute(f"SELECT DISTINCT * FROM ({people})")
+        return next((str(each) for (each,) in everybody if names.folded(each) == wanted), None)
+
+    def alike(self, identifiers: Iterable[str]) -> dict[str, list[str]]:
+        """Return whom else a person would take for some people, of all who have rows or whose removal was requested.
+
+        Args:
+            identifiers: The identifiers of these people, in clear.
+
+        Returns:
+            The others of each person who has any, by the ledger's names.
+        """
+        names = self.names
+        if names.hides_people:
+            spellings: Iterable[tuple[str, str]] = self._connection.execute("SELECT identifier, folded FROM spellings")
+        else:
+            spellings = ((each, names.folded(each)) for each in self.people() | self.people_requested())
+        by_spelling: dict[str, list[str]] = {}
+        for name, spelling in spellings:
+            by_spelling.setdefault(spelling, []).append(name)
+        found = {}
+        for identifier in identifiers:
+            name = names.stored(identifier)
+            others = [each for each in by_spelling.get(names.folded(identifier), []) if each != name]
+            if others:
+                found[identifier] = others
+        return found
 
     def _has_spellings(self) -> bool:
         """Return whether there is a table of them: in older ledgers there is none."""
@@ -316,23 +495,26 @@ class Ledger:
 
     def count_records_of(self, identifier: str) -> int:
         """Return how many rows are one person's."""
+        return self.count_records_named(self.names.stored(identifier))
+
+    def count_records_named(self, name: str) -> int:
+        """Return the same of somebody by the ledger's name."""
         query = "SELECT count(*) FROM records WHERE identifier = ?"
-        return int(self._connection.execute(query, (identifier,)).fetchone()[0])
+        return int(self._connection.execute(query, (name,)).fetchone()[0])
 
     def row_of(self, identifier: str) -> int | None:
         """Return the first of one person's rows; None where there is none."""
         query = "SELECT min(row) FROM records WHERE identifier = ?"
-        row = self._connection.execute(query, (identifier,)).fetchone()[0]
+        row = self._connection.execute(query, (self.names.stored(identifier),)).fetchone()[0]
         return None if row is None else int(row)
 
     def people(self) -> set[str]:
-        """Return the identifiers of everybody who has rows."""
+        """Return everybody who has rows, by the ledger's names."""
         return {str(each) for (each,) in self._connection.execute("SELECT DISTINCT identifier FROM records")}
 
     def people_requested(self) -> set[str]:
-        """Return the identifiers of everybody whose removal was requested."""
-        query = "SELECT subject FROM events WHERE kind = 'requested' AND subject IS NOT NULL"
-        return {str(each) for (each,) in self._connection.execute(query)}
+        """Return everybody whose removal was requested, by the ledger's names."""
+        return {str(each) for (each,) in self._connection.execute(_PEOPLE_REQUESTED)}
 
     def count_records(self) -> int:
         """Return how many rows are anybody's."""
@@ -368,21 +550,59 @@ class Ledger:
             gone: Whether nothing is left of the records that a request is about, which is then left out.
         """
         query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?"
-        events = [_event(row) for row in self._connection.execute(query, (after, up_to))]
+        events = [event_of(row) for row in self._connection.execute(query, (after, up_to))]
         return {str(event.subject): int(event.payload["records"]) for event in events if not gone(event)}
 
     def forget_records(self, after: int, up_to: int) -> None:
-        """Delete which rows were those of these requests."""
-        tables = ["records", "spellings"] if self._has_spellings() else ["records"]
+        """Delete which rows were those of these requests.
+
+        The keyed digest of a hidden person's spelling stays, as the pseudonym does: `add` refuses people who come back.
+        """
+        clear = self._has_spellings() and not self.names.hides_people
+        tables = ["records", "spellings"] if clear else ["records"]
         for table in tables:
             self._connection.execute(f"DELETE FROM {table} WHERE {_REQUESTED}", (after, up_to))
 
-    def empty_log(self) -> None:
+    def empty_log(self) -> bool:
         """Move everything from the write-ahead log into the file, so that the log keeps nothing that was deleted.
 
         While somebody is reading, the log stays as it is until the next time.
+
+        Returns:
+            Whether it is empty now.
         """
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
+    def hide_people(self, earlier: Iterable[Earlier]) -> None:
+        """Write everybody under a pseudonym, and all in the present format; in a transaction.
+
+        Args:
+            earlier: What each event was before, so that its leaf in proofs and hashes of then stay known.
+        """
+        key, names = self.key(), Pseudonyms(self.key)
+        events = self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY sequence").fetchall()
+        owners = [(record.identifier, record.row) for record in self.records()]
+        requested = self.people_requested()
+        kept = [*earlier]
+        for table in ("events", "records", "spellings"):
+            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+        self._make_tables(key)
+        previous, rows = GENESIS, []
+        for sequence, time, kind, subject, text, _, _ in events:
+            row = (sequence, time, kind, None if subject is None else names.stored(subject), text, previous)
+            previous = content_key(row)
+            rows.append((*row, previous))
+        self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self.add_records(owners)
+        self._insert_spellings((names.folded(each), names.stored(each)) for each in sorted(requested))
+        self._connection.executemany("INSERT INTO earlier_hashes VALUES (?, ?, ?, ?)", kept)
+
+    def earlier(self) -> list[Earlier]:
+        """Return what the events were before a migration; nothing where there was none."""
+        if not self.names.hides_people:
+            return []
+        query = "SELECT sequence, hash, hidden, tag FROM earlier_hashes ORDER BY sequence"
+        return [Earlier._make(row) for row in self._connection.execute(query)]
 
     def verify_chain(self) -> list[Event]:
         """Recompute every hash.
@@ -400,10 +620,14 @@ class Ledger:
             if row[5] != previous or row[6] != content_key(row[:6]):
                 raise LedgerError(f"{self.path} was tampered with: event {count} is not what was recorded")
             previous = row[6]
-            events.append(_event(row))
+            events.append(event_of(row))
         if not events:
             raise LedgerError(f"{self.path} was tampered with: it holds no events")
         return events
+
+    def hashes(self) -> list[str]:
+        """Return the hashes of all events, in order."""
+        return [str(each) for (each,) in self._connection.execute("SELECT hash FROM events ORDER BY sequence")]
 
     def sequence_of(self, event_hash: str) -> int | None:
         """Return the number of the event with this hash."""
@@ -411,6 +635,7 @@ class Ledger:
         return None if row is None else int(row[0])
 
 
+_PEOPLE_REQUESTED = "SELECT subject FROM events WHERE kind = 'requested' AND subject IS NOT NULL"
 _REQUESTED = "identifier IN (SELECT subject FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?)"
 
 
@@ -435,10 +660,25 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         raise DataError(f"the ledger {path} is damaged: {error}") from error
 
 
-def _event(row: tuple[Any, ...]) -> Event:
+def event_of(row: Sequence[Any]) -> Event:
+    """Return an event, as the ledger's file or a log has it.
+
+    Raises:
+        LedgerError: Its payload is none.
+    """
     sequence, time, kind, subject, text, _, event_hash = row
+    payload = _payload(text, sequence)
+    salt = payload.pop("salt", None)
+    if salt is not None and not (isinstance(salt, str) and _SALT.fullmatch(salt)):
+        raise LedgerError(f"event {sequence} of the ledger was tampered with: {salt!r} is no salt")
+    return Event(sequence, time, kind, subject, payload, event_hash, salt)
+
+
+def _payload(text: str, sequence: int) -> dict[str, Any]:
     try:
         payload = json.loads(text)
     except ValueError as error:
         raise LedgerError(f"event {sequence} of the ledger was tampered with: {error}") from error
-    return Event(sequence, time, kind, subject, payload, event_hash)
+    if not isinstance(payload, dict):
+        raise LedgerError(f"event {sequence} of the ledger was tampered with: its payload is no object")
+    return payload

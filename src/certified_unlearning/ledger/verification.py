@@ -25,14 +25,17 @@ from certified_unlearning.ledger.model import (
     read_weights,
     stated_by,
 )
-from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
+from certified_unlearning.ledger.proofs.head import Head, leaves_of, require_prefix
+from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
 from certified_unlearning.ledger.training.copies import Asked, waiting_of
 from certified_unlearning.ledger.training.forms import copy_of
-from certified_unlearning.ledger.training.keyed import tag
 from certified_unlearning.vocabulary import ClassesFrom
+
+UNCHECKED = "whose row is whose, and what proofs hide of events before a migration, was not checked"
+"""What is not checked without the key of identifiers."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Verified:
         target_range: The declared range of numbers to predict; None of classes.
         text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
+        unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
         log: How the log in a second place stands to the ledger; None where there is none.
     """
 
@@ -62,6 +66,7 @@ class Verified:
     target_range: tuple[float, float] | None
     text: Mapping[str, int]
     strangers: tuple[Path, ...]
+    unchecked: str | None
     log: Standing | None
 
 
@@ -84,12 +89,17 @@ def verify(path: Path, head: str | None = None) -> Verified:
     earlier = None if head is None or of_chain else Head.parse(head)
     directory = ModelDirectory(path)
     with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
-        hashes = hashes_of(directory, ledger)
+        leaves = leaves_of(directory, ledger)
+        hashes = [leaf.hash() for leaf in leaves]
+        missing = ledger.missing_key()
+        earlier_hashes = _earlier_hashes(ledger, leaves)
         log = standing_settled(ledger)
         problem = None if log is None else problem_of(log, path)
         if problem is not None:
             raise LedgerError(problem)
-        if head is not None and of_chain and ledger.sequence_of(head) is None:
+        if head is not None and of_chain and ledger.sequence_of(head) is None and head not in earlier_hashes:
+            if missing is not None and ledger.earlier():
+                raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing.fact}")
             raise LedgerError(
                 f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
                 "from its end or all were made again (or the head is another ledger's)"
@@ -99,7 +109,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         state = read_state(ledger)
         model = read_stored(directory, state)
         check_data(directory, ledger, model, state)
-        owned = _check_tags(directory, ledger, ledger.records())
+        owned = check_tags(ledger, ledger.records())
         _check_batches(ledger, state)
         copy = copy_of(directory, model.learner.features, state.current.version)
         row = copy.first_row_left(owned, state.rows)
@@ -121,7 +131,9 @@ def verify(path: Path, head: str | None = None) -> Verified:
         strangers = tuple(directory.strangers())
         labels = model.classes_from, model.table.target_range
         text = {column: how.width for column, how in model.table.text.items()}
-        return Verified(state, len(hashes), str(Head.over(hashes)), current, source, *labels, text, strangers, log)
+        unchecked = None if missing is None else f"{UNCHECKED}: {missing.fact}"
+        printed = str(Head.over(hashes))
+        return Verified(state, len(hashes), printed, current, source, *labels, text, strangers, unchecked, log)
 
 
 def check_data(
@@ -156,7 +168,7 @@ def check_data(
         raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
     requested = ledger.requests(state.answered_up_to, state.last_request, state.is_gone)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
-    _check_tags(directory, ledger, about_to_go)
+    check_tags(ledger, about_to_go)
     left = state.rows - state.records_removed + (0 if batch is None else batch.records_added)
     if (
         Counter(record.identifier for record in about_to_go) != requested
@@ -167,15 +179,40 @@ def check_data(
     return others
 
 
-def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> list[int]:
-    """Check that `init` or `add` wrote whose these rows are, and return the rows."""
-    rows = []
-    key = read_key(directory.identifier_key)
-    for identifier, row, written in records:
-        if not hmac.compare_digest(written, tag(key, identifier, row)):
+def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
+    """Check that `init` or `add` wrote whose these rows are, and return the rows.
+
+    Without the key of identifiers that cannot be checked where people stand under pseudonyms.
+    """
+    rows, names = [], ledger.names
+    # Pseudonyms need no key: a directory whose key lies elsewhere is checked as far as it goes.
+    unchecked = names.hides_people and ledger.missing_key() is not None
+    for name, row, written in records:
+        if not unchecked and not hmac.compare_digest(written, names.tag(name, row)):
             raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
         rows.append(row)
     return rows
+
+
+def _earlier_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
+    """Return the hashes that events had before a migration, after a check that the migration wrote them.
+
+    Without the key of identifiers that cannot be checked, so there are none.
+
+    Raises:
+        LedgerError: They are not what was recorded.
+    """
+    earlier, names = ledger.earlier(), ledger.names
+    if not earlier or ledger.missing_key() is not None:
+        return set()
+    for each in earlier:
+        leaf = leaves[each.sequence - 1] if 0 < each.sequence <= len(leaves) else None
+        due = None if leaf is None else names.earlier(each.sequence, each.hash, leaf.hash())
+        if leaf is None or due is None or leaf.hidden != each.hidden or not hmac.compare_digest(each.tag, due):
+            raise LedgerError(
+                f"{ledger.path} was tampered with: event {each.sequence} is not what it was before the migration"
+            )
+    return {each.hash for each in earlier}
 
 
 def _check_batches(ledger: Ledger, state: State) -> None:

@@ -46,6 +46,26 @@ def test_the_box_holds_every_choice_of_records_in_exact_fractions(
     assert max(reached) > Fraction(999, 1000) * high
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_box_holds_what_rounding_of_parameters_and_velocities_takes(dtype: torch.dtype) -> None:
+    """Gradients of 1e-18 leave rounding of the recursion alone; without slack for it the box is a wrong number."""
+    step_size, momentum, decay, start = 0.125, 0.5, 0.3125, 1 / 3
+    row = 2.0**-30
+    batch = Batch(torch.tensor([[row]], dtype=dtype), torch.zeros(1, dtype=dtype))
+    begin = torch.full((1, 1, 1), start, dtype=dtype)
+    (box,) = train(SLOPE, coupled(step_size, momentum, decay), (begin,), [batch] * 30, k=[0]).box
+    exact = exact_line(
+        [[(Fraction(row), Fraction(0))]] * 30,
+        step_size=step_size,
+        momentum=momentum,
+        coupled_decay=decay,
+        start=float(begin),
+    )
+    assert Fraction(float(box.lower)) <= exact <= Fraction(float(box.upper))
+    # Of about the size of rounding, and not much more.
+    assert float(box.upper - box.lower) < 1e4 * torch.finfo(dtype).eps
+
+
 def worst_reach(descent: Descent, updates: int) -> float:
     """The largest slope over all patterns of which record is left over."""
     patterns = torch.tensor([[True, False], [False, True]])

@@ -10,6 +10,7 @@ from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
+from tests.ledger.tables import PEOPLE
 
 
 @pytest.fixture
@@ -38,7 +39,14 @@ def people_left(model: Path) -> set[str]:
     rows = copy_of(directory, 4, 1).rows(directory.features.stat().st_size // 16)
     whole = set(np.flatnonzero((np.asarray(rows) != 0).any(axis=1)).tolist())
     assert whole == {record.row for record in records}
-    return {record.identifier for record in records}
+    return in_clear(model, {record.identifier for record in records})
+
+
+def in_clear(model: Path, names: set[str]) -> set[str]:
+    """Return the identifiers of people by the ledger's names."""
+    with Ledger.opened(ModelDirectory(model).ledger, read_only=True) as ledger:
+        known = {ledger.names.stored(f"p{person}"): f"p{person}" for person in range(PEOPLE + 100)}
+    return {known[name] for name in names}
 
 
 def events_of(model: Path) -> list[str]:

@@ -24,7 +24,7 @@ from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original, Unlearn
 from tests.ledger.tables import make_model
-from tests.ledger.test_tampering import make_chain_again, sql
+from tests.ledger.test_tampering import make_chain_again, name_of, sql
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_a_later_log_proves_that_it_begins_with_the_earlier_one(model: Path, tmp
 def test_a_log_that_was_made_again_cannot_prove_that_it_begins_with_the_earlier_one(model: Path) -> None:
     earlier = requests.request(model, ["p3"]).head
     apply(model)
-    sql(model, "UPDATE events SET subject = 'p5' WHERE subject = 'p3'")
+    sql(model, f"UPDATE events SET subject = '{name_of(model, 'p5')}' WHERE subject = '{name_of(model, 'p3')}'")
     make_chain_again(model)
     with pytest.raises(LedgerError, match=f"its first 2 events are not those of the head {earlier}"):
         make_receipt(model, None, since=earlier)

@@ -133,6 +133,14 @@ def folded(text: str) -> str:
     return text
 
 
+def likely_spellings(text: str) -> Iterator[str]:
+    """Yield a few spellings of an identifier that somebody is likely to have meant: another case, other blanks."""
+    bare = _without_blanks(text)
+    for plain in (text, folded(text), text.strip(), " ".join(text.split()), bare, _normalised(text)):
+        for form in (plain, unicodedata.normalize("NFD", plain)):
+            yield from (form, form.lower(), form.upper(), form.title(), form.capitalize())
+
+
 class Group(NamedTuple):
     """Spellings that a person would take for one.
 

@@ -261,9 +261,10 @@ class CertifiedMLPClassifier(Classifier):
         """
         rows = self._asked(X)
         settings, _ = self._current()
-        if to is not None and to not in self.classes_:
-            raise ParameterError(f"to must be one of the classes {self.classes_.tolist()}, got {to!r}")
-        number = None if to is None else int(np.searchsorted(self.classes_, to))
+        classes = self.classes_.tolist()
+        if to is not None and to not in classes:
+            raise ParameterError(f"to must be one of the classes {classes}, got {to!r}")
+        number = None if to is None else classes.index(to)
         poisoning = Poisoning(moved, by, relabelled, together, number)
         store = self._store
         found = settings.learn_poisoned(store.rows, store.labels, self._places, self._start, self._present, poisoning)

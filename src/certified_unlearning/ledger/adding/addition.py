@@ -28,9 +28,9 @@ from certified_unlearning.ledger.method import Answered, answered_of
 from certified_unlearning.ledger.model import StoredModel, method_of
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
-from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
-from certified_unlearning.ledger.training.keyed import digest_of_file, tag
+from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 
@@ -116,6 +116,7 @@ def _plan(
     announce: Callable[[NewRecords, float], None] | None,
 ) -> Batch:
     """Read the file, plan a batch that adds its records, and record it: from here on it is going to be carried out."""
+    ledger.key()  # Before a file is read: without it nobody can be looked up.
     modified = file.stat().st_mtime_ns if file.exists() else None
     new = read_new_records(directory, ledger, model, state, file, one_spelling=one_spelling)
 
@@ -129,12 +130,8 @@ def _plan(
         grown = method_of(directory, model).plan_after([*answered_of(state), Answered(batch, None)])
         rows = copy_of(directory, model.learner.features, state.current.version).rows(state.rows)
         announce(new, seconds_to_learn(rows, grown))
-    key = read_key(directory.identifier_key)
     with ledger.transaction():
-        ledger.add_records(
-            Record(identifier, row, tag(key, identifier, row))
-            for row, identifier in enumerate(new.identifiers, state.rows)
-        )
+        ledger.add_records((identifier, row) for row, identifier in enumerate(new.identifiers, state.rows))
         ledger.add_spellings(new.spellings)
         ledger.append("planned", batch.as_payload())
     return batch

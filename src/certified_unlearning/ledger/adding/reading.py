@@ -42,6 +42,8 @@ class NewRecords:
         outside: How many numbers to predict lie outside their range, and count as its nearer end.
         left_out: Columns of the file that are used for nothing.
         spellings: Identifiers that a person would take for one, of which at least one is new.
+        unnamed: New identifiers that a person would take for that of somebody in the model, which only its pseudonym
+            tells.
         absent: Identifiers of one row each that say that there is none.
         first_of_several_rows: Somebody who has several of the new rows, where so far nobody had; None for nobody.
         answers: Requests that wait, and are answered with the same version.
@@ -53,6 +55,7 @@ class NewRecords:
     outside: int
     left_out: Sequence[str]
     spellings: Sequence[Group]
+    unnamed: Sequence[str]
     absent: Sequence[str]
     first_of_several_rows: str | None
     answers: int
@@ -114,11 +117,12 @@ def read_new_records(
             found = error.fact if isinstance(error, UnfitRowError) else str(error)
             raise DataError(f"{found}; {UNCHANGED}") from error
         _require_new(rows_of, known, requested, ledger, state)
-        # Everybody's, for a new spelling may be like an old one.
-        spellings.add(known | requested)
-        groups = [group for group in spellings.groups() if any(each in rows_of for each in group.people)]
+        # A new spelling may be like an old one.
+        alike = ledger.alike(rows_of)
         if not one_spelling:
-            _require_unlike_removed(groups, rows_of, requested, ledger, state)
+            _require_unlike_removed(alike, requested, ledger, state)
+        unnamed = _add_old_spellings(spellings, alike, requested, ledger)
+        groups = [group for group in spellings.groups() if any(each in rows_of for each in group.people)]
     used = {*table.roles.values(), *(table.features or ())}
     one_row_each = ledger.count_records() == len(known)
     return NewRecords(
@@ -127,7 +131,8 @@ def read_new_records(
         classes=dict(zip([str(name) for name in table.classes or ()], by_class.tolist(), strict=True)),
         outside=0 if targets is None else targets.outside,
         left_out=[column for column in columns if column not in used],
-        spellings=_without_removed(groups, requested),
+        spellings=groups,
+        unnamed=unnamed,
         absent=[each for each in rows_of if is_absent(each)],
         first_of_several_rows=next((each for each, count in rows_of.items() if count > 1 and one_row_each), None),
         answers=state.waiting,
@@ -138,14 +143,16 @@ def _require_new(
     rows_of: Mapping[str, int], known: set[str], requested: set[str], ledger: Ledger, state: State
 ) -> None:
     """Raise `ParameterError` if somebody was removed, or is in the model already."""
-    back = [each for each in rows_of if each in requested]
+    names = ledger.names
+    stored = {each: names.stored(each) for each in rows_of}
+    back = [each for each, name in stored.items() if name in requested]
     if back:
         _refuse(
             back,
-            f"{_removed(back[0], ledger, state)}, and a removal is for good: leave the rows out. Somebody who wants to "
-            "come back needs an identifier that was never used",
+            f"{_removed(stored[back[0]], ledger, state)}, and a removal is for good: leave the rows out. Somebody who "
+            "wants to come back needs an identifier that was never used",
         )
-    again = [each for each in rows_of if each in known]
+    again = [each for each, name in stored.items() if name in known]
     if again:
         version = state.added_with(ledger.row_of(again[0]) or 0)
         since = f"since version {version}" if len(again) == 1 else f"{again[0]!r} since version {version}"
@@ -161,9 +168,9 @@ def _refuse(identifiers: Sequence[str], why: str) -> NoReturn:
     raise ParameterError(f"identifier {identifiers[0]!r}{more} {why}; nothing was added")
 
 
-def _removed(identifier: str, ledger: Ledger, state: State) -> str:
+def _removed(name: str, ledger: Ledger, state: State) -> str:
     """Return in words when somebody's removal was requested, and whether it was carried out."""
-    request = ledger.request_of(identifier)
+    request = ledger.request_named(name)
     assert request is not None
     version = state.answering(request.sequence)
     answer = "not applied yet" if version is None else f"applied with version {version.version}"
@@ -171,21 +178,33 @@ def _removed(identifier: str, ledger: Ledger, state: State) -> str:
 
 
 def _require_unlike_removed(
-    groups: Sequence[Group], rows_of: Mapping[str, int], requested: set[str], ledger: Ledger, state: State
+    alike: Mapping[str, Sequence[str]], requested: set[str], ledger: Ledger, state: State
 ) -> None:
     """Raise `ParameterError` if a new identifier may be another spelling of somebody's who was removed."""
-    for group in groups:
-        removed = next((each for each in group.people if each in requested), None)
+    for new, others in alike.items():
+        removed = next((each for each in others if each in requested), None)
         if removed is not None:
-            new = next(each for each in group.people if each in rows_of)
             raise ParameterError(
-                f"identifier {new!r} may be {removed!r}, which {_removed(removed, ledger, state)} and differs only in "
-                f"{Group('', (new, removed)).difference}: leave the rows out if they are one person, or say "
+                f"identifier {new!r} may be {ledger.names.with_difference(new, removed)} and "
+                f"{_removed(removed, ledger, state)}: leave the rows out if they are one person, or say "
                 "--one-spelling if they are not; nothing was added"
             )
 
 
-def _without_removed(groups: Sequence[Group], requested: set[str]) -> list[Group]:
-    """Return the groups without identifiers of people who leave, or have left."""
-    left = [Group(group.folded, tuple(each for each in group.spellings if each not in requested)) for group in groups]
-    return [group for group in left if len(group.spellings) > 1]
+def _add_old_spellings(
+    spellings: Spellings, alike: Mapping[str, Sequence[str]], requested: set[str], ledger: Ledger
+) -> list[str]:
+    """Add the spellings of people in the model to those of new people who look alike.
+
+    People who leave, or have left, are left out.
+
+    Returns:
+        The new identifiers that look like some that are not known in clear.
+    """
+    unnamed = []
+    for new, others in alike.items():
+        left = [ledger.names.recognised(new, each) for each in others if each not in requested]
+        spellings.add(each for each in left if each is not None)
+        if None in left:
+            unnamed.append(new)
+    return unnamed

@@ -135,7 +135,7 @@ def write_log(path: Path, rows: Iterable[Row]) -> None:
         StorageError: It cannot be written.
     """
     with atomic_path(path) as temporary:
-        # For the owner's eyes only: it names people who asked.
+        # For the owner's eyes only: it holds the pseudonyms of people who asked, and old ledgers' identifiers.
         temporary.touch(mode=0o600)
         with temporary.open("wb") as file:
             file.writelines(_line([row]) for row in rows)

@@ -10,11 +10,9 @@ A command that was killed after it had written the log in the second place, and 
 that lacks events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.ledger.application import Applied, apply
@@ -24,7 +22,7 @@ from certified_unlearning.ledger.log.setting import checked_place
 from certified_unlearning.ledger.model import StoredModel, read_secret, read_stored, read_weights
 from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
 from certified_unlearning.ledger.state import Addition, Batch, State, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger, LedgerError, event_of
 from certified_unlearning.ledger.verification import check_data
 from certified_unlearning.text import counted
 
@@ -142,7 +140,8 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
     raise DataError(
         f"{source} and {ledger.path} have {counted(common, 'event')} in common and go on differently, so something was "
         f"recorded after the restore ({counted(len(own) - common, 'event')}): restore the backup once more, run "
-        "`unlearn replay` first, and record it again; nothing was done"
+        "`unlearn replay` first, and record it again. If only one of them was migrated, run `unlearn migrate` on the "
+        "other one first; nothing was done"
     )
 
 
@@ -218,6 +217,5 @@ def _require_files(directory: ModelDirectory, ledger: Ledger, model: StoredModel
 
 def _additions(rows: Sequence[Row]) -> list[Addition]:
     """Return what events say that `add` had planned."""
-    payloads: list[dict[str, Any]] = [json.loads(row[4]) for row in rows if row[2] == "planned"]
-    additions = (Batch.read(payload).addition for payload in payloads)
+    additions = (Batch.read(event_of(row).payload).addition for row in rows if row[2] == "planned")
     return [addition for addition in additions if addition is not None]

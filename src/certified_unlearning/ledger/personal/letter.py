@@ -66,6 +66,7 @@ class Letter:
         answering: The version that carried the request out; None before.
         head: The head of the log.
         unfinished: Whether something of earlier versions may be left.
+        kept: What the log keeps of the person: the identifier, or a pseudonym of it.
         is_lost: Whether a restore from a backup has lost the records, and the current version never had them.
         made_with: The versions that were made with the records.
         lost_answers: The versions that had been made without the records, and that a restore lost.
@@ -82,6 +83,7 @@ class Letter:
     answering: Version | None
     head: str
     unfinished: bool
+    kept: str
     is_lost: bool
     made_with: tuple[int, ...]
     lost_answers: tuple[Version, ...]
@@ -125,7 +127,7 @@ class Letter:
             return (folder, *finish, f"`{self.request_command}` requests the removal.")
         kept = (
             f"The request is entry {self.request.sequence:,} of the log. No entry can be "
-            "taken out alone: the identifier is kept as long as the folder is."
+            f"taken out alone: {self.kept} is kept as long as the folder is."
         )
         if self.is_lost:
             others = "Remove the records from the original file and all other copies, and do not add them again."
@@ -283,7 +285,7 @@ class Letter:
             *(in_plain_words(self._secret_state) if self._is_kept(answering) else ()),
             f"{files} This does not cover traces of the {self._it} or of these files on the storage device or in its "
             "snapshots.",
-            f"The log keeps the identifier {self.name}, the number of records, and the dates, to document the removal, "
+            f"The log keeps {self.kept} {self.name}, the number of records, and the dates, to document the removal, "
             "and so that a record with this identifier is not added again; the same data under another identifier "
             "would not be recognised. This is personal data that stays as long as the model's folder: for technical "
             "reasons, it cannot be taken out alone. The operator's answer should say how long that is, whether it is "

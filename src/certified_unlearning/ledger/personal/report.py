@@ -13,6 +13,7 @@ from typing import Literal
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.identifiers.names import UNNAMED
 from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.personal.letter import Letter, Section
 from certified_unlearning.ledger.proofs.head import head_of
@@ -46,7 +47,8 @@ class PersonalReport:
         sections: The page.
         operator: What the operator can do, and needs to know.
         commands: The commands in both.
-        like: An identifier that looks alike and whose records are in the data: for the operator, and on no page.
+        like: An identifier that looks alike and whose records are in the data, or words for it where only its
+            pseudonym is kept: for the operator, and on no page.
     """
 
     identifier: str
@@ -128,12 +130,15 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
             state, head = read_state(ledger), head_of(directory, ledger)
             hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
             row, like = ledger.row_of(name), None if present else ledger.like(name)
+            if like is None and request is None and not present:
+                like = ledger.requested_like(name)
+            names, kept = ledger.names, ledger.names.kept
             if request is None and not present:
-                like = like or ledger.requested_like(name)
-                hint = "" if like is None else f" (did you mean {like!r}?)"
+                hint = "" if like is None else f" (did you mean {names.in_words(name, like)}?)"
                 raise ParameterError(
                     f"identifier {name!r} is not in the training data, and its removal was never requested{hint}"
                 )
+            like = None if like is None else names.recognised(name, like) or UNNAMED
     except UnicodeEncodeError as error:
         raise ParameterError(f"{error.object!r} is no UTF-8 text") from error
     leftovers, is_busy = look_for_leftovers(directory, state)
@@ -163,6 +168,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         answering,
         head,
         unfinished,
+        kept,
         is_lost=stage == "lost",
         made_with=_made_with(state, came_with, request),
         lost_answers=() if request is None else tuple(state.answers_lost(request)),

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Self
 
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.ledger.directory import ModelDirectory, read_key
-from certified_unlearning.ledger.proofs import leaves, merkle
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.identifiers.names import key_check
+from certified_unlearning.ledger.proofs import merkle
+from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.store import Ledger, LedgerError
 
 _HEAD = re.compile(r"([1-9]\d{0,14}):([0-9a-f]{64})", re.ASCII)
@@ -71,27 +73,31 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
 
 
 def head_of(directory: ModelDirectory, ledger: Ledger) -> str:
-    """Return the head of a model directory's log as commands print it.
-
-    Raises:
-        DataError: The key of identifiers cannot be read.
-        LedgerError: The log was tampered with, or the key is another than `init` made.
-    """
+    """Return the head of a model directory's log as commands print it; errors as of `leaves_of`."""
     return str(Head.over(hashes_of(directory, ledger)))
 
 
 def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
-    """Return the hashes of all leaves of a model directory's log, whose chain is checked.
+    """Return the hashes of all leaves of a model directory's log; errors as of `leaves_of`."""
+    return [leaf.hash() for leaf in leaves_of(directory, ledger)]
+
+
+def leaves_of(directory: ModelDirectory, ledger: Ledger) -> list[Leaf]:
+    """Return all leaves of a model directory's log, whose chain is checked.
+
+    Where people stand under pseudonyms the key of identifiers is not needed: what it hid before a migration is stored.
 
     Raises:
-        DataError: The key of identifiers cannot be read.
+        MissingKeyError: The key of identifiers is needed, and cannot be read.
         LedgerError: The log was tampered with, or the key is another than `init` made.
     """
-    events, key = ledger.verify_chain(), read_key(directory.identifier_key)
-    # Earlier versions did not record it.
-    if events[0].payload.get("key_check", leaves.key_check(key)) != leaves.key_check(key):
-        raise LedgerError(
-            f"{directory.identifier_key} was replaced: it is not the key that `unlearn init` made, and with another "
-            "one people have other names in proofs"
-        )
-    return leaves.hashes(events, key)
+    events, names = ledger.verify_chain(), ledger.names
+    stored: dict[int, str | None] = {}
+    missing = ledger.missing_key()
+    if missing is not None:
+        if not names.hides_people:
+            raise missing
+        stored = {each.sequence: each.hidden for each in ledger.earlier()}
+    elif events[0].payload.get("key_check", key_check(ledger.key())) != key_check(ledger.key()):
+        raise LedgerError(f"{directory.ledger} was tampered with: its first event records another key of identifiers")
+    return [Leaf.of(event, names, stored.get(event.sequence)) for event in events]

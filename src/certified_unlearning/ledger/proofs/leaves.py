@@ -1,12 +1,12 @@
 """Events of the log as leaves of a Merkle tree: what a receipt may show of them, and nothing that names a person."""
 
-import hmac
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.identifiers.names import Names
 from certified_unlearning.ledger.proofs import merkle
 from certified_unlearning.ledger.store import Event
 
@@ -28,22 +28,7 @@ _SHOWN: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""What a receipt shows of each kind of event. Everything else enters the tree as a keyed digest."""
-
-
-def pseudonym(key: bytes, identifier: str) -> str:
-    """Return the name of a person in proofs: 32 characters that nobody without the key can guess or check.
-
-    Args:
-        key: The model directory's key of identifiers.
-        identifier: The person's identifier.
-    """
-    return hmac.digest(key, f"pseudonym\0{identifier}".encode(), "sha256")[:16].hex()
-
-
-def key_check(key: bytes) -> str:
-    """Return what tells whether a key is the one of the start, and nothing else of it."""
-    return hmac.digest(key, b"key check", "sha256").hex()
+"""What a receipt shows of each kind of event. Everything else enters the tree as a digest that nobody can guess at."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +41,7 @@ class Leaf:
         kind: What happened.
         subject: The pseudonym of the person whom it is about; None for other kinds.
         shown: What a receipt shows of the rest.
-        hidden: A keyed digest of what it does not show, or None where there is nothing else.
+        hidden: A salted or keyed digest of what it does not show, or None where there is nothing else.
     """
 
     sequence: int
@@ -67,14 +52,21 @@ class Leaf:
     hidden: str | None
 
     @classmethod
-    def of(cls, event: Event, key: bytes) -> Self:
-        """Return the leaf of an event."""
-        names = _SHOWN.get(event.kind, frozenset())
-        shown = {name: value for name, value in event.payload.items() if name in names}
-        rest = {name: value for name, value in event.payload.items() if name not in names}
-        hidden = hmac.digest(key, f"hidden\0{_text([event.sequence, rest])}".encode(), "sha256").hex() if rest else None
-        subject = None if event.subject is None else pseudonym(key, event.subject)
-        return cls(event.sequence, event.time, event.kind, subject, shown, hidden)
+    def of(cls, event: Event, names: Names, hidden: str | None = None) -> Self:
+        """Return the leaf of an event.
+
+        Args:
+            event: The event.
+            names: How its ledger writes people.
+            hidden: The digest of what the leaf does not show, where that is known already.
+        """
+        allowed = _SHOWN.get(event.kind, frozenset())
+        shown = {name: value for name, value in event.payload.items() if name in allowed}
+        rest = {name: value for name, value in event.payload.items() if name not in allowed}
+        if rest and hidden is None:
+            hidden = names.hidden(_text([event.sequence, rest]), event.salt)
+        subject = None if event.subject is None else names.pseudonym(event.subject)
+        return cls(event.sequence, event.time, event.kind, subject, shown, hidden if rest else None)
 
     @classmethod
     def read(cls, fields: Any) -> Self:
@@ -99,11 +91,6 @@ class Leaf:
         """Return its hash in the tree."""
         fields = [self.sequence, self.time, self.kind, self.subject, self.shown, self.hidden]
         return merkle.leaf_hash(_text(fields).encode())
-
-
-def hashes(events: Iterable[Event], key: bytes) -> list[bytes]:
-    """Return the hashes of the leaves of events."""
-    return [Leaf.of(event, key).hash() for event in events]
 
 
 def _text(value: Any) -> str:

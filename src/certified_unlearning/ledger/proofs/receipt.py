@@ -14,11 +14,11 @@ from typing import Any
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json, write_json
-from certified_unlearning.ledger.directory import ModelDirectory, read_key
+from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.proofs import merkle, signature
-from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
-from certified_unlearning.ledger.proofs.leaves import Leaf, pseudonym
+from certified_unlearning.ledger.proofs.head import Head, leaves_of, require_prefix
+from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Event, Ledger, LedgerError
 
@@ -108,13 +108,16 @@ def make_receipt(
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         require_present(ledger)
-        state, hashes = read_state(ledger), hashes_of(directory, ledger)
+        state, leaves = read_state(ledger), leaves_of(directory, ledger)
         name = None if identifier is None else str(text_of(identifier))
         events = [] if name is None else _events_of(ledger, state, name)
-        key = read_key(directory.identifier_key)
+        names = ledger.names
+        person = None if name is None else names.pseudonym(names.stored(name))
+    hashes = [leaf.hash() for leaf in leaves]
     head = Head.over(hashes)
     shown = {
-        event.kind: Shown(Leaf.of(event, key), merkle.inclusion_proof(hashes, event.sequence - 1)) for event in events
+        event.kind: Shown(leaves[event.sequence - 1], merkle.inclusion_proof(hashes, event.sequence - 1))
+        for event in events
     }
     growth = None
     if since is not None:
@@ -122,7 +125,7 @@ def make_receipt(
         require_prefix(earlier, hashes, directory.ledger)
         growth = (earlier, merkle.consistency_proof(hashes, earlier.size))
     signed = None if signing_key is None else signature.sign(str(head), signing_key)
-    return Receipt(head, None if name is None else pseudonym(key, name), shown, growth, signed)
+    return Receipt(head, person, shown, growth, signed)
 
 
 def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:

@@ -7,7 +7,7 @@ from typing import Any
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.proofs.head import head_of
-from certified_unlearning.ledger.requests import Recorded, named_people
+from certified_unlearning.ledger.requests import Recorded, named_people, recorded_in_utf8
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Event, Ledger
 
@@ -28,7 +28,7 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger) as ledger:
         named = named_people(read_state(ledger), identifiers, file)
-        with ledger.transaction():
+        with recorded_in_utf8(), ledger.transaction():
             state = read_state(ledger)
             holds = {each: _hold_of(ledger, each) for each in named}
             released = {each: _released(ledger, state, each, hold) for each, hold in holds.items()}

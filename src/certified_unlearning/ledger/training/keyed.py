@@ -13,8 +13,3 @@ def digest_of_file(path: Path, key: bytes) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hmac.new(key, digestmod="sha256")).hexdigest()
-
-
-def tag(key: bytes, identifier: str, row: int) -> bytes:
-    """Return what only this key's owner can write beside a person's row."""
-    return hmac.digest(key, f"{row} {identifier}".encode(), "sha256")[:16]

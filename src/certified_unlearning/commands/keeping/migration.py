@@ -1,0 +1,41 @@
+"""The command `unlearn migrate`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certified_unlearning.commands.options import KEEP_THE_KEY, ModelDir
+from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.ledger.directory import shell_command
+
+
+def migrate(
+    model_dir: ModelDir,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Move the key of pseudonyms to this new file, outside the directory; or say where it lies now."
+        ),
+    ] = None,
+) -> None:
+    """Bring a directory of an earlier release to the present format: people stand in it under pseudonyms.
+
+    It is done as a whole or not at all, and doing it again changes nothing. Heads and receipts stay valid.
+    """
+    from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
+
+    with interruptible(lambda: f"nothing is lost; `{shell_command('migrate', model_dir)}` goes on"):
+        done = migrate_directory(model_dir, key_file)
+        said = f"{model_dir}: people stand under pseudonyms" + ("" if done.has_hidden else " already")
+        with after(f"{said} (head: {done.head})"):
+            print(said + ("; heads and receipts are as they were" if done.has_hidden else "; nothing to migrate"))
+            if done.key_file is not None:
+                print(f"the key of pseudonyms lies in {done.key_file}: {KEEP_THE_KEY}")
+            if done.old_key_file is not None:
+                print(f"note: {done.old_key_file} holds the key, too: delete it there")
+            if done.has_hidden:
+                print(
+                    "Backups and copies from before have the identifiers in clear: they are yours to migrate or delete."
+                )
+            print(f"head: {done.head}")

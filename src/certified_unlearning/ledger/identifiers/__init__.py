@@ -1,0 +1,1 @@
+"""How people are named on disk: under pseudonyms, whose key may lie elsewhere."""

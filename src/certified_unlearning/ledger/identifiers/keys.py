@@ -1,0 +1,122 @@
+"""Where the key of a model directory's identifiers lies: in the directory, or apart from it. Free of heavy imports."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from certified_unlearning.errors import DataError, ParameterError, StorageError
+from certified_unlearning.files import read_json, synchronise, write_json
+
+ENVIRONMENT = "UNLEARNING_KEY_FILE"
+"""The variable that names the key's file where that is not where the directory says."""
+IN_DIRECTORY = "identifier-key"
+"""The key's file in a directory that keeps its own."""
+POINTER = "key-file.json"
+"""The file in a directory that says where its key lies, if that is elsewhere."""
+
+
+class MissingKeyError(DataError):
+    """The key of identifiers cannot be read.
+
+    Attributes:
+        fact: That, and why.
+    """
+
+    def __init__(self, fact: str, without: str) -> None:
+        super().__init__(f"{fact}; {without}")
+        self.fact = fact
+
+
+def place_of(directory: Path) -> Path:
+    """Return where the key of a model directory lies.
+
+    The variable `ENVIRONMENT` counts only where the directory says that its key lies elsewhere.
+
+    Raises:
+        DataError: What the directory says of that cannot be read.
+    """
+    pointer = directory / POINTER
+    if not pointer.exists():
+        return directory / IN_DIRECTORY
+    named = os.environ.get(ENVIRONMENT)
+    return Path(named or str(read_json(pointer, ["key_file"])["key_file"]))
+
+
+def read_key_file(path: Path, without: str) -> bytes:
+    """Read a key.
+
+    Args:
+        path: Its file.
+        without: What is to be said of a directory without its key.
+
+    Raises:
+        MissingKeyError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise MissingKeyError(f"cannot read {path}: {error.strerror}", without) from error
+
+
+def point_to(directory: Path, key_file: Path) -> None:
+    """Record in a model directory where its key lies."""
+    write_json(directory / POINTER, {"key_file": str(key_file.resolve())})
+
+
+def require_apart(key_file: Path, directory: Path) -> None:
+    """Raise `ParameterError` if a key cannot lie there.
+
+    That is in the model directory, where there is no directory, and elsewhere than the environment says.
+    """
+    if key_file.resolve().is_relative_to(directory.resolve()):
+        raise ParameterError(f"--key-file must lie outside the model directory, got {str(key_file)!r}")
+    if key_file.is_dir():
+        raise ParameterError(f"--key-file must name a file, but {str(key_file)!r} is a directory")
+    if not key_file.resolve().parent.is_dir():
+        raise ParameterError(f"--key-file is {str(key_file)!r}, but there is no directory {key_file.resolve().parent}")
+    named = os.environ.get(ENVIRONMENT)
+    if named and Path(named).resolve() != key_file.resolve():
+        raise ParameterError(
+            f"--key-file is {str(key_file)!r}, but the variable {ENVIRONMENT} names {named!r}: unset it, or name that "
+            "file"
+        )
+
+
+@contextmanager
+def written_apart(key_file: Path, key: bytes, directory: Path) -> Iterator[None]:
+    """Write a key to a new file, durably; the file is deleted again if the block fails to make the directory.
+
+    Args:
+        key_file: The file.
+        key: The key.
+        directory: The model directory that needs it.
+
+    Raises:
+        ParameterError: The file exists: it may be another model's key, which nobody could make again.
+        StorageError: It cannot be written.
+    """
+    try:
+        descriptor = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise ParameterError(
+            f"--key-file is {str(key_file)!r}, which exists already: each model has a key of its own, so name a new "
+            "file (what an `init` left that was killed can be deleted)"
+        ) from error
+    except OSError as error:
+        raise StorageError(f"cannot write {key_file}: {error.strerror}") from error
+    try:
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(key)
+                file.flush()
+                os.fsync(file.fileno())
+            synchronise(key_file.resolve().parent)
+        except OSError as error:
+            raise StorageError(f"cannot write {key_file}: {error.strerror}") from error
+        yield
+    except BaseException:
+        # What went wrong may come after the directory appeared: then nothing could replace the key.
+        if not (directory / POINTER).exists():
+            key_file.unlink(missing_ok=True)
+        raise

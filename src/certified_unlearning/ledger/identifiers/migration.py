@@ -1,0 +1,154 @@
+"""`migrate`: in a directory of an earlier release people get pseudonyms, and the key can go to another place.
+
+All of the ledger changes in one transaction of SQLite, in the same file: a kill or a full disk leaves the old ledger or
+the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
+would lose what a command writes that has the first one open. Nothing is drawn at random, so a directory and its backup
+become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes that chain
+events change, and those of before are kept beside them.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from certified_unlearning.errors import StorageError
+from certified_unlearning.files import synchronise
+from certified_unlearning.ledger.directory import ModelDirectory, destroy
+from certified_unlearning.ledger.identifiers import keys
+from certified_unlearning.ledger.log.file import end_of, write_log
+from certified_unlearning.ledger.log.second_place import require_in_step
+from certified_unlearning.ledger.proofs.head import Head, head_of, leaves_of
+from certified_unlearning.ledger.proofs.leaves import Leaf
+from certified_unlearning.ledger.state import read_state
+from certified_unlearning.ledger.store import Earlier, Ledger, LedgerError
+from certified_unlearning.ledger.verification import check_tags
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """Result of `migrate`.
+
+    Attributes:
+        has_hidden: Whether people got pseudonyms; False where they had them already.
+        key_file: Where the key lies now; None where nobody asked for another place.
+        old_key_file: Where a copy of it is left, which its owner must delete; None where there is none.
+        head: The head of the log, which is as it was.
+    """
+
+    has_hidden: bool
+    key_file: Path | None
+    old_key_file: Path | None
+    head: str
+
+
+def migrate(path: Path, key_file: Path | None = None) -> Migrated:
+    """Bring a directory to the present format; where that is done, or was interrupted, it finishes or does nothing.
+
+    Args:
+        path: The model directory.
+        key_file: Where the key of identifiers is to lie: a new file outside the directory, or one that holds it.
+
+    Raises:
+        ParameterError: The key cannot lie in that file.
+        DataError: The directory or its key cannot be read.
+        LedgerError: Something was tampered with; nothing was done.
+        StorageError: Another command is at work, another program keeps the ledger open, or a file cannot be written.
+    """
+    directory = ModelDirectory(path)
+    if key_file is not None:
+        keys.require_apart(key_file, path)
+    with directory.locked(), _finished_by_the_next(path), Ledger.opened(directory.ledger) as ledger:
+        has_hidden = not ledger.names.hides_people
+        if has_hidden:
+            standing = ledger.standing()
+            if standing is not None and standing.ahead:
+                require_in_step(standing, path)
+            _hide_people(directory, ledger)
+        _write_second_place_anew(ledger)
+        # Also where an earlier `migrate` could not: the log of SQLite holds what was overwritten in its file.
+        if not ledger.empty_log():
+            raise StorageError(
+                f"{path} is migrated, but another program keeps the ledger open, so that identifiers may be left in "
+                f"{directory.ledger.name}-wal: end that program, and run `unlearn migrate` again"
+            )
+        left = None if key_file is None else _move_key(directory, ledger, key_file)
+        return Migrated(has_hidden, key_file, left, head_of(directory, ledger))
+
+
+@contextmanager
+def _finished_by_the_next(path: Path) -> Iterator[None]:
+    """Say of what goes wrong with a file in the block how the work goes on."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}; run `unlearn migrate` again") from error
+
+
+def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
+    """Give everybody a pseudonym, after the ledger was checked, and check that nothing else has changed."""
+    with ledger.transaction(follows=False):
+        leaves, state, names = leaves_of(directory, ledger), read_state(ledger), ledger.names
+        check_tags(ledger, ledger.records())
+        earlier = []
+        for event_hash, leaf in zip(ledger.hashes(), leaves, strict=True):
+            tag = names.earlier(leaf.sequence, event_hash, leaf.hash())
+            earlier.append(Earlier(leaf.sequence, event_hash, leaf.hidden, tag))
+        ledger.hide_people(earlier)
+        check_tags(ledger, ledger.records())
+        if _head(leaves_of(directory, ledger)) != _head(leaves) or read_state(ledger) != state:
+            raise LedgerError(f"{ledger.path} says something else under pseudonyms than before; nothing was changed")
+
+
+def _is_unfinished(place: Path, ledger: Ledger) -> bool:
+    """Return whether a migration that was killed has begun to write the key to a file."""
+    if ledger.missing_key() is not None:
+        return False
+    content = place.read_bytes()
+    return content != ledger.key() and ledger.key().startswith(content)
+
+
+def _write_second_place_anew(ledger: Ledger) -> None:
+    """Write the log in a second place anew if it has the events of before the migration, and overwrite what was there.
+
+    A log of a directory that was migrated earlier, as after a restore, is left as it is.
+    """
+    place = ledger.log()
+    if place is None or not place.is_file() or not ledger.earlier():
+        return
+    last = end_of(place).row
+    if last is None or last[6] not in {each.hash for each in ledger.earlier()}:
+        return
+    with place.open("r+b", buffering=0) as old:
+        write_log(place, ledger.rows_after(0))
+        old.write(bytes(os.fstat(old.fileno()).st_size))
+        os.fsync(old.fileno())
+
+
+def _head(leaves: list[Leaf]) -> Head:
+    return Head.over([leaf.hash() for leaf in leaves])
+
+
+def _move_key(directory: ModelDirectory, ledger: Ledger, key_file: Path) -> Path | None:
+    """Put the key into a file outside the directory; return where else a copy of it is left.
+
+    The new place is durable before the old one goes.
+    """
+    before, place = keys.place_of(directory.path), key_file.resolve()
+    if place.is_file() and place != before.resolve() and _is_unfinished(place, ledger):
+        place.unlink()
+    if not place.exists():
+        with keys.written_apart(place, ledger.key(), directory.path):
+            keys.point_to(directory.path, place)
+    ledger.key_in(place)
+    # What a migration left that was killed; `files.atomic_path` gives such names.
+    for unfinished in directory.path.glob(f".*.{keys.POINTER}"):
+        unfinished.unlink()
+    keys.point_to(directory.path, place)
+    if directory.identifier_key.exists():
+        destroy(directory.identifier_key)
+        synchronise(directory.path)
+    return before if before.resolve() != place and before.exists() else None
