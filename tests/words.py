@@ -104,7 +104,6 @@ NOT_YET = {
     f"{SRC}/papers/private_learning/audits.py",
     f"{SRC}/papers/private_learning/covered.py",
     f"{SRC}/papers/private_learning/findings.py",
-    f"{SRC}/papers/private_learning/fits.py",
     f"{SRC}/papers/private_learning/names.py",
     f"{SRC}/papers/private_learning/runs/stationary.py",
     f"{SRC}/papers/private_learning/theory/linear_models.py",

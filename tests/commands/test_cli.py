@@ -18,6 +18,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from certified_unlearning import certificate, cli
 from certified_unlearning.commands import JOBS, app
@@ -189,7 +190,7 @@ def test_a_parameter_that_makes_no_sense_is_named(
         ("plan", "fig3c:fig3c", "fig9:fig9", f"there is no module {PAPER}.fig9"),
         ("plan", f"{PAPER}.fig3c:fig3c", "fig3c", "fig3c names nothing: write it as package.module:name"),
         ("plan", "fig3c:fig3c", "tables:table1", "table1 reads the plan of fig3b, fig3c, fig4, fig5a: give"),
-        ("plan", "fig3c:fig3c", "recuperation:recuperation", "recuperation makes a table, not a plan; `unlearn "),
+        ("plan", "fig3c:fig3c", "bounds.recuperation:recuperation", "recuperation makes a table, not a plan; `"),
         ("make", "tables:table2", "fig3a:fig3a", "fig3a makes a plan, not a table; `unlearn pipeline plan` writes it"),
         ("make", "tables:table2", "tables:table1", "table1 reads the plan of fig3b, fig3c, fig4, fig5a: give it by"),
         ("make", "--summary {data_json} ", "", "table2 depends on the data set: give its --summary"),
@@ -593,3 +594,13 @@ def test_the_example_of_every_help_is_a_command_with_known_options(example):
         command = command.commands[name]
     context = command.make_context(command.name, words)
     assert context.args == []
+
+
+def test_the_help_of_init_has_a_dozen_options_at_most_before_those_of_the_mechanism_and_advanced_ones_last():
+    shown = CliRunner().invoke(app, ["init", "--help"], env={"COLUMNS": "120", "TERM": "dumb"}).output
+    general, of_mechanism, advanced = re.split("─ Options of newton-removal ─|─ Advanced options ─", shown)
+    names = [re.findall(r"^│ {1,4}(--[\w-]+)", part, re.MULTILINE) for part in (general, of_mechanism, advanced)]
+    assert {"--data", "--label", "--id", "--range", "--mechanism"} <= set(names[0])
+    assert len(names[0]) <= 12
+    assert {"--C", "--epsilon", "--delta"} <= set(names[1])
+    assert {"--class-weight", "--log", "--key-file"} <= set(names[2])

@@ -34,11 +34,11 @@ DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
 OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
-SIMULATED = ("audit", "cost", "deletion", "deletions", "edits", "measured", "risk", "wide", *OF_PRIVATE)
+SIMULATED = ("audit", "cost", "deletion", "deletions", "edits", "exact_rates", "measured", "risk", "wide", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
 OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "service", "shares")
 """Made by abstract training, which is no hot loop of runs."""
-OF_ESTIMATORS = ("audit", "cost", "deletions", "edits", "group_privacy", "wide")
+OF_ESTIMATORS = ("audit", "cost", "deletions", "edits", "exact_rates", "group_privacy", "wide")
 """Made with estimators, which certify."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
@@ -150,7 +150,10 @@ def with_other_docstrings(content: str) -> str:
             AFTER_LEARNING
             | each("certify", EXPERIMENTS)
             | each(
-                "draw", {*TRACKED, "measured", "cost", "deletions", *OF_PRIVATE} - {*OF_NETWORKS} - {"private_audits"}
+                "draw",
+                {*TRACKED, "measured", "cost", "deletions", "exact_rates", *OF_PRIVATE}
+                - {*OF_NETWORKS}
+                - {"private_audits"},
             )
             | each("tabulate", ["private_audits"])
             | (TRACKING - each("track", OF_NETWORKS))

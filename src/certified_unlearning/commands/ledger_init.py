@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 else:
     MechanismName = Literal[tuple(MECHANISMS)]
 
+ADVANCED = "Advanced options"
+"""Heading of the options that few people need, in the help."""
 _CLASSES_SHOWN = 12
 _BY_FLAGS = "the table"
 """What messages call a declaration by flags."""
@@ -83,14 +85,16 @@ def init(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="column=number, known beforehand: it stands where the column's number is missing; repeatable."
+            help="column=number, known beforehand: it stands where the column's number is missing; repeatable.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(
             help="A column of free text, whose words are hashed into 65536 columns, or column=16384 for as many; "
-            "repeatable."
+            "repeatable.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     label_value: Annotated[
@@ -102,15 +106,22 @@ def init(
         typer.Option(
             help="no=1,yes=10, or as JSON: a number for each class, fixed beforehand, that the losses of its records "
             "are multiplied by, for rare classes; repeatable.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     norm: Annotated[
         Literal["unit", "at-most-1"],
-        typer.Option(help="unit: each row is divided by its own norm; at-most-1: a longer row is an error."),
+        typer.Option(
+            help="unit: each row is divided by its own norm; at-most-1: a longer row is an error.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = "unit",
     table: Annotated[
         Path | None,
-        typer.Option(help="A YAML file with the whole declaration, as `own_data` has it in params.yaml, instead."),
+        typer.Option(
+            help="A YAML file with the whole declaration, as `own_data` has it in params.yaml, instead.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     mechanism: Annotated[
         MechanismName,
@@ -119,17 +130,22 @@ def init(
         ),
     ] = DEFAULT,
     device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="Where langevin's steps are taken, now and later.")
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(help="Where langevin's steps are taken, now and later.", rich_help_panel=ADVANCED),
     ] = "auto",
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="A new file outside the model directory for the key of pseudonyms, under which people stand in it."
+            help="A new file outside the model directory for the key of pseudonyms, under which people stand in it.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(help="A new file, on another disk, in which the log is kept, too: for restores from backups."),
+        typer.Option(
+            help="A new file, on another disk, in which the log is kept, too: for restores from backups.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     quality: WithQuality = True,
     **asked: Any,
@@ -199,7 +215,10 @@ class InitCommand(TyperCommand):
         app, chosen = typer.Typer(add_completion=False), ctx.meta[__name__]
         app.command()(with_settings(init, [chosen], f"Options of {chosen.name}"))
         shown = copy.copy(self)
-        shown.params = get_command(app).params
+        # What few people need comes last.
+        shown.params = sorted(
+            get_command(app).params, key=lambda option: getattr(option, "rich_help_panel", None) == ADVANCED
+        )
         super(InitCommand, shown).format_help(ctx, formatter)
 
 

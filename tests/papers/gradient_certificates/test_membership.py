@@ -48,7 +48,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_boxes_that_are_too_narrow_give_the_adversary_an_advantage(narrow: None) -> None:
     names = ["gc-theorem-4-1", "gc-theorem-4-1-right-labels"]
     assert judged(names=names) == dict.fromkeys(names, "contradicted")
-    (found,) = attacks.advantage_of_who_knows_all_else(answers="certified")
+    (found,) = attacks.advantage_of_full_knowledge(answers="certified")
     assert found.value > 0
 
 

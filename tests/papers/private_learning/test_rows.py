@@ -13,7 +13,6 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private import noisy_descent
-from certified_unlearning.papers.private_learning.fits import fitted, interval
 from certified_unlearning.papers.private_learning.group_privacy import GROUP_ROWS
 from certified_unlearning.papers.private_learning.private_rates import RATE_ROWS
 from certified_unlearning.papers.private_learning.runs import lower_bounds, stationary
@@ -23,6 +22,7 @@ from certified_unlearning.papers.private_learning.runs.groups import groups_tabl
 from certified_unlearning.papers.private_learning.runs.instances import neuron_instance, neuron_records, sign_instance
 from certified_unlearning.papers.private_learning.runs.records import RepeatedRecords, StackedMoments
 from certified_unlearning.papers.private_learning.runs.risk import risk_table
+from certified_unlearning.reproduction.simulation.power_laws import fitted, interval
 from tests.support.planning import sweep_of
 
 KEYS = [1, 2, 3]
@@ -165,10 +165,10 @@ def test_tables_have_their_columns_all_parts_and_numbers(risk, gradients, groups
         assert set(schema.names) == set(table.columns)
         for field in schema:
             assert field.nullable or table[field.name].notna().all(), field.name
-    assert set(risk["part"]) == {"X1", "X2", "X3", "X4", "X5", "X6", "X11"}
-    assert set(gradients["part"]) == {"X7", "X8", "X9", "X10"}
+    assert set(risk["part"]) == {"X1", "X2", "X3", "X4", "X5", "X6", "X11", "X13"}
+    assert set(gradients["part"]) == {"X7", "X8", "X9", "X10", "X14", "X15", "X16"}
     assert set(groups["system"]) >= {"private", "retraining", "langevin", "descent-to-delete"}
-    assert (risk["error"] >= 0).all()
+    assert (risk.loc[risk["part"] != "X13", "error"] >= 0).all()  # X13: over shares that a median may beat.
     assert (gradients["error"] >= 0).all()
 
 

@@ -11,7 +11,15 @@ from certified_unlearning.mechanisms.exact import noisy_sgd
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
-from certified_unlearning.papers.tv_stability.measures import baselines, batches, couplings, descents, prefix_sums
+from certified_unlearning.papers.tv_stability.measures import (
+    baselines,
+    batches,
+    couplings,
+    descents,
+    prefix_sums,
+    queries,
+    streams,
+)
 from certified_unlearning.papers.tv_stability.theory import enumeration, rates, single_pass, trees
 from tests.engine.exact import wrong_steps
 
@@ -235,7 +243,39 @@ FAULTS = {
     ),
     "the inverse ratio in the tree": (
         [("certified_unlearning.engine.exact.prefix_tree", "reflection_step", wrong_steps.inverted_ratio)],
-        ["tv-lemma-36", "tv-tree-recompute"],
+        ["tv-lemma-36", "tv-tree-recompute", "tv-theorem-30-law", "tv-theorem-52-law"],
+    ),
+    "a tree whose edits reject nothing": (
+        [("certified_unlearning.engine.exact.prefix_tree", "reflection_step", wrong_steps.never_rejecting)],
+        ["tv-theorem-30-law", "tv-theorem-52-law", "tv-theorems-30-52-accuracy"],
+    ),
+    "a thousandth of the anytime noise": (
+        [
+            (
+                streams,
+                "height_sigmas",
+                lambda *a, real=streams.height_sigmas, **o: [each / 1000 for each in real(*a, **o)],
+            )
+        ],
+        ["tv-theorem-30-retrains", "tv-theorem-52-retrains"],
+    ),
+    "the inverse ratio in queries": (
+        [
+            (
+                "certified_unlearning.mechanisms.exact.queries.linear_queries",
+                "reflection_step",
+                wrong_steps.inverted_ratio,
+            )
+        ],
+        ["tv-algorithm-28-law", "tv-algorithm-29-law"],
+    ),
+    "a tenth of the bound of queries": (
+        [(queries, "query_recompute_probability", times(queries.query_recompute_probability, 0.1))],
+        ["tv-algorithm-28-bound", "tv-algorithm-29-bound"],
+    ),
+    "clusters that hold one of everything": (
+        [(queries.Lloyd, "sums", lambda self, step, models, records: torch.ones(1, 2))],
+        ["tv-algorithm-29-linear-sums"],
     ),
     "gradients counted twice": ([(ExactDescent, "delete", counted_twice)], ["tv-claim-8"]),
     "stages that are all as long": ([(Sisa, "steps_of", lambda self, stage: 60)], ["tv-sisa-speedup-average"]),

@@ -4,10 +4,10 @@ import pandas as pd
 
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.papers.private_learning.covered import CLOSE, covered_deletions
-from certified_unlearning.papers.private_learning.fits import Fit, fitted
 from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
 from certified_unlearning.papers.private_learning.private_rates import PRIVATE_RISK
 from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.simulation.power_laws import Fit, fitted
 from certified_unlearning.text import unbroken
 
 FEWEST_TRIALS = 20

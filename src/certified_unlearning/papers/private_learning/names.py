@@ -1,35 +1,6 @@
 """Parts of the experiments on private learning, as figures call them: what is on their axes, and what theory says."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from certified_unlearning.papers.private_learning.fits import Statistic
-
-
-@dataclass(frozen=True)
-class Part:
-    """A panel.
-
-    Attributes:
-        title: Of it.
-        x: The column that is swept.
-        across: What the x axis is called.
-        up: What the y axis is called.
-        slopes: Of lines whose slope theory states, by method: what it is.
-        y: The column that is shown.
-        statistic: Of its trials.
-        over_bound: Whether it is shown over the row's bound.
-    """
-
-    title: str
-    x: str
-    across: str
-    up: str
-    slopes: Mapping[str, float] = field(default_factory=dict)
-    y: str = "error"
-    statistic: Statistic = "mean"
-    over_bound: bool = False
-
+from certified_unlearning.reproduction.simulation.power_laws import Part
 
 _RISK, _GRADIENT = "Excess risk", "Norm of the gradient"
 _RECORDS = ("n", "Records n")
@@ -41,6 +12,7 @@ PARTS = {
     "X5": Part("X5: search for the radius", "level", "Length of rows", f"{_RISK}, median"),
     "X6": Part("X6: boosting", "error", _RISK, "Share of runs above"),
     "X11": Part("X11: instances of lower bounds", *_RECORDS, "Error over lower bound", over_bound=True),
+    "X13": Part("X13: Theorem 13's instance", "epsilon", "Epsilon", "Error over lower bound", over_bound=True),
     "X7": Part(
         "X7: errors of estimates",
         *_RECORDS,
@@ -52,11 +24,14 @@ PARTS = {
     "X8": Part("X8: one pass, population", *_RECORDS, _GRADIENT, {"tree": -1 / 3, "one pass": -1 / 4}),
     "X9": Part("X9: convex, population", *_RECORDS, _GRADIENT, {"recursive": -0.5}),
     "X10": Part("X10: embedding", "features", "Columns", _GRADIENT),
+    "X14": Part("X14: linear time", *_RECORDS, _GRADIENT, {"halved blocks": -0.5, "equal blocks": -0.5}),
+    "X15": Part("X15: embedding, any learner", "features", "Columns", _GRADIENT),
+    "X16": Part("X16: embedding", *_RECORDS, _GRADIENT, {"recursive, embedding": -0.5}),
 }
 """By the names that rows have."""
-RISK_PARTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X11")
+RISK_PARTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X11", "X13")
 """Those of the experiment `private_risk`."""
-GRADIENT_PARTS = ("X7", "X8", "X9", "X10")
+GRADIENT_PARTS = ("X7", "X8", "X9", "X10", "X14", "X15", "X16")
 """Those of the experiment `private_gradients`."""
 SYSTEMS = {
     "private": "Private, k covered",

@@ -27,6 +27,18 @@ class PrivateGradients(Sweep):
     recursive_n: _Several = Field(
         description="records of X9, recursive regularisation: at least two distinct whole numbers"
     )
+    linear_time_n: _Several = Field(
+        description="records of X14, recursive regularisation in linear time: at least two distinct whole numbers"
+    )
+    reduction_n: _Several = Field(
+        description="records of X16, and the fewest of them of X15, Algorithm 8: at least two distinct whole numbers"
+    )
+    reduction_columns: _Several = Field(
+        description="columns of X15's embeddings, and their fewest of X16's: at least two distinct whole numbers"
+    )
+    reduction_features: _Several = Field(
+        description="columns of X15 without an embedding, at least two distinct whole numbers from 10 on"
+    )
     embedding_n: PositiveInt = Field(description="records of X10, a multiple of distinct")
     columns: _Several = Field(description="columns of X10's embeddings, at least two distinct whole numbers")
     full_features: _Several = Field(
@@ -41,8 +53,10 @@ class PrivateGradients(Sweep):
             odd = [each for each in counts if each % self.distinct]
             if odd:
                 return f"{name} contains {odd[0]}, which is no multiple of distinct = {self.distinct}"
-        if min(self.full_features) < 10:
-            return f"full_features contains {min(self.full_features)}, but 10 columns of X10 are not zero"
+        wide = {"full_features": (self.full_features, "X10"), "reduction_features": (self.reduction_features, "X15")}
+        for name, (features, part) in wide.items():
+            if min(features) < 10:
+                return f"{name} contains {min(features)}, but 10 columns of {part} are not zero"
         return None
 
 
@@ -68,6 +82,10 @@ class PrivateRisk(Sweep):
     boosting_n: Annotated[int, Field(ge=10)] = Field(description="records of X6, boosting, at least 10")
     boosting_trials: _Trials = Field(description="independent noises of X6, at least 2")
     lower_bound_n: _Several = Field(description="records of X11, lower bounds: at least two distinct whole numbers")
+    fingerprint_n: PositiveInt = Field(description="records of X13, the lower bound of Lipschitz losses")
+    fingerprint_epsilon: Annotated[list[Annotated[float, Field(gt=0, le=1.2)]], Field(min_length=2)] = Field(
+        description="epsilon of X13: at least two numbers above 0 and up to 1.2"
+    )
     trials: _Trials = Field(description="independent data sets of each setting, at least 2")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 

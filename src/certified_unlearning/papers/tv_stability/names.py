@@ -1,5 +1,7 @@
 """Systems of exact unlearning, and what they are compared with, as figures and tables call them."""
 
+from certified_unlearning.reproduction.simulation.power_laws import Part
+
 SYSTEMS = {
     "retraining": "Retraining (plain SGD)",
     "sisa": "SISA",
@@ -20,3 +22,42 @@ PANELS = {
     "compared with": ("retraining", "sisa", "langevin"),
 }
 """Which systems stand together in a panel: retraining in all."""
+_RISK, _RECORDS, _STABILITY, _COLUMNS = (
+    "Excess risk",
+    ("n", "Records n"),
+    ("rho", "Stability ρ"),
+    ("features", "Columns d"),
+)
+_OF_RECORDS = {
+    "sub-sample-GD": -1 / 2,
+    "accelerated noisy SGD": -4 / 5,
+    "accelerated noisy SGD, stable": -1.0,
+    "noisy SGD": -2 / 3,
+    "noisy SGD, stable": -1.0,
+    "quantized SGD": -2 / 3,
+}
+_OF_COLUMNS = {
+    "sub-sample-GD": 0.0,
+    "accelerated noisy SGD": 2 / 5,
+    "accelerated noisy SGD, stable": 1 / 2,
+    "noisy SGD": 1 / 3,
+    "noisy SGD, stable": 1 / 2,
+    "quantized SGD": 1.0,
+}
+_OF_A_PASS = {"Frank-Wolfe": -1.0, "dual averaging": -1 / 2}
+RATE_PARTS = {
+    "4 records": Part("Chapter 4: records", *_RECORDS, _RISK, _OF_RECORDS),
+    "4 stability": Part("Chapter 4: stability", *_STABILITY, _RISK, _OF_RECORDS),
+    "4 columns": Part("Chapter 4: columns", *_COLUMNS, _RISK, _OF_COLUMNS),
+    "4 population": Part("Theorem 48: records", *_RECORDS, _RISK, {"sub-sample-GD": -1 / 2, "noisy SGD": -1 / 2}),
+    "5 records": Part("Chapter 5: records", *_RECORDS, _RISK, _OF_A_PASS),
+    "5 stability": Part("Chapter 5: stability", *_STABILITY, _RISK, _OF_A_PASS),
+    "5 columns": Part("Chapter 5: columns", *_COLUMNS, _RISK, {"Frank-Wolfe": 1 / 2, "dual averaging": 1 / 4}),
+    "5 projected": Part(
+        "Theorems 28 and 29: records",
+        *_RECORDS,
+        _RISK,
+        {"projected Frank-Wolfe": -2 / 3, "projected dual averaging": -1 / 3},
+    ),
+}
+"""Panels of the experiment `exact_rates`, by the names of its parts: what is on the axes, and theory's slopes."""

@@ -1,6 +1,6 @@
 """Exact unlearning by total-variation stability: what is reproduced of it."""
 
-from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
+from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS, EXACT_RATES
 from certified_unlearning.reproduction.paper import Paper
 
 _HERE = "certified_unlearning.papers.tv_stability"
@@ -10,10 +10,21 @@ PAPER = Paper(
     citation="Ullah, Statistical Learning via Stochastic Optimization under Data Privacy Considerations (PhD "
     "dissertation, Johns Hopkins University, 2024), chapters 4 and 5",
     package=_HERE,
-    experiments=(DELETIONS, EDITS),
+    experiments=(DELETIONS, EDITS, EXACT_RATES),
     measures=tuple(
         f"{_HERE}.measures.{name}"
-        for name in ("baselines", "batches", "couplings", "descents", "prefix_sums", "runs", "simulated")
+        for name in (
+            "baselines",
+            "batches",
+            "couplings",
+            "descents",
+            "prefix_sums",
+            "queries",
+            "rates",
+            "runs",
+            "simulated",
+            "streams",
+        )
     ),
     findings=f"{_HERE}.findings:findings",
 )

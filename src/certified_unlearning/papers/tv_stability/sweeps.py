@@ -73,3 +73,41 @@ class Edits(Sweep):
     )
     trials: Annotated[int, Field(ge=2)] = Field(description="independent runs of each sigma, at least 2")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
+
+
+_Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"uniqueItems": True})]
+
+
+class ExactRates(Sweep):
+    """Excess risk of exact learners against records, stability and columns, at the parameters of their theorems."""
+
+    n: _Several = Field(description="records of chapter 4's learners: at least two distinct whole numbers")
+    rho: Annotated[list[PositiveFloat], Field(min_length=2, json_schema_extra={"uniqueItems": True})] = Field(
+        description="shares of edits that may compute again, of chapter 4's learners: at least two distinct numbers"
+    )
+    columns: _Several = Field(
+        description="columns of rows, all but the first 10 of them zero: at least two distinct whole numbers from 10 on"
+    )
+    population_n: _Several = Field(description="records of Theorem 48: at least two distinct whole numbers")
+    population_rho: PositiveFloat = Field(description="stability of Theorem 48, above 0")
+    pass_n: _Several = Field(description="records of chapter 5's learners: at least two distinct whole numbers")
+    pass_rho: Annotated[list[PositiveFloat], Field(min_length=2, json_schema_extra={"uniqueItems": True})] = Field(
+        description="shares of edits that may compute again, of chapter 5's learners: at least two distinct numbers"
+    )
+    pass_columns: _Several = Field(
+        description="columns of chapter 5's rows, all but 10 of them zero: at least two distinct whole numbers from 10"
+    )
+    projected_n: _Several = Field(description="records of Theorems 28 and 29: at least two distinct whole numbers")
+    projected_columns: PositiveInt = Field(description="columns of rows that are projected, a whole number")
+    trials: Annotated[int, Field(ge=2)] = Field(description="independent runs of each setting, at least 2")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        for name, columns in (("columns", self.columns), ("pass_columns", self.pass_columns)):
+            if min(columns) < 10:
+                return f"{name} contains {min(columns)}, but 10 columns are not zero"
+        if min(self.n) * max(self.rho) < 1 or max(self.n) * min(self.rho) < 1:
+            least = min(min(self.n) * max(self.rho), max(self.n) * min(self.rho))
+            return f"n rho must be at least 1, or no record may be looked at, got {least:g}"
+        return None

@@ -53,7 +53,7 @@ class _Attacked:
 
 
 @measure
-def advantage_of_who_knows_all_else(*, answers: Answers) -> float:
+def advantage_of_full_knowledge(*, answers: Answers) -> float:
     """Return the advantage of an adversary that knows all records but whether a target is one, start and batches.
 
     It trains both networks itself and compares labels with the answers that it sees: it is right if any differs, and

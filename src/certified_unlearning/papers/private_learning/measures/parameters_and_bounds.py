@@ -216,6 +216,27 @@ def error_20(*, sharp: bool) -> float:
     return 2 * 2 * (2 if sharp else 4) / 8
 
 
+@sweep("n = {n:.0e}, rank = {rank:.0e}")
+def lipschitz_upper_over_lower(*, n: int, rank: int) -> float:
+    """Return Table 2-I's upper rate of Lipschitz losses over Theorem 13's lower bound."""
+    setting = replace(BASE, n=n, d=rank)
+    return linear.lipschitz_rate(setting) / linear.theorem_13(setting)
+
+
+@sweep("rank = {rank:.0e}")
+def theorem_33_value_over_stated(*, rank: int, printed: bool) -> float:
+    """Return what the proof of Theorem 33 gives over what it states, or over the rate; n = 10 000, epsilon = 1."""
+    setting = replace(BASE, d=rank)
+    instance = linear.theorem_33_instance(setting, printed=printed)
+    return instance.value / (instance.stated if printed else linear.theorem_13(setting))
+
+
+@sweep("d' = {blocks}")
+def squared_over_plain_norm(*, blocks: int) -> float:
+    """Return ``|v - mu|^2`` over ``|v - mu|``, Euclidean, for ``v = 0`` and ``mu = 1``, as far apart as they come."""
+    return blocks / math.sqrt(blocks)
+
+
 def _theorem_8(n: int, d: int) -> float:
     setting = replace(BASE, n=n, d=d)
     problem = LinearProblem(n=n, features=d, row_norm=1.0, loss=ScalarLoss(name="squared"), radius=1.0)

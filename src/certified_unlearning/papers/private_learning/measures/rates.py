@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.papers.private_learning.fits import LEAST_RANGE, Statistic, cells, fitted
 from certified_unlearning.papers.private_learning.names import PARTS, RISK_PARTS
 from certified_unlearning.papers.private_learning.private_rates import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.papers.private_learning.runs.instances import sign_instance
@@ -15,6 +14,7 @@ from certified_unlearning.papers.private_learning.theory.linear_models import Se
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
+from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE, Statistic, cells, fitted
 from certified_unlearning.reproduction.summaries import Row
 
 FEWEST_TRIALS = 20
@@ -69,15 +69,20 @@ def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
 
 
 @measure
-def error_over_theorem_8(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return noisy descent's mean excess risk over ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret."""
+def error_over_theorem_8(evidence: Sequence[Evidence], *, noise: bool = True) -> list[Quantity]:
+    """Return noisy descent's mean excess risk over ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret.
+
+    ``noise``: or that of descent without it, whose regret at Corollary 2's step size is ``5 sqrt(H) D Y / sqrt(n)``.
+    """
     rows = rows_of(evidence, "X2", "noisy descent")
     radius = sign_instance().radius
     found = []
     for n in sorted(set(rows["n"])):
         own = rows[rows["n"] == n]
         setting = Setting(n=int(n), d=50, delta=1e-6, radius=radius)
-        found.append(_mean(own["error"].to_numpy() / theorem_8_bound(float(own["bound"].iloc[0]), setting), f"n = {n}"))
+        regret = float(own["bound"].iloc[0]) if noise else 5 * setting.reach * setting.at_zero / math.sqrt(n)
+        errors = own["error" if noise else "noiseless"].to_numpy(dtype=float)
+        found.append(_mean(errors / theorem_8_bound(regret, setting), f"n = {n}"))
     return found
 
 
@@ -159,9 +164,15 @@ def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
 
 
 @measure
-def best_embedding_over_all_columns(evidence: Sequence[Evidence], *, least: int) -> list[Quantity]:
-    """Return the gradient with all columns over that of the best embedding, from so many columns on."""
-    embedded, full = rows_of(evidence, "X10", "embedding"), rows_of(evidence, "X10", "all columns")
+def best_embedding_over_all_columns(
+    evidence: Sequence[Evidence], *, least: int, part: str = "X10", learner: str | None = None
+) -> list[Quantity]:
+    """Return the gradient with all columns over that of the best embedding, from so many columns on.
+
+    ``learner``: which, where a part runs several.
+    """
+    start = f"{learner}, " if learner else ""
+    embedded, full = (rows_of(evidence, part, f"{start}{each}") for each in ("embedding", "all columns"))
     trials = [own["error"].to_numpy() for _, own in embedded.groupby("features")]
     best = min(trials, key=lambda each: float(each.mean()))
     return [

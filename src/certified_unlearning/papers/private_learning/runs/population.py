@@ -81,10 +81,10 @@ def recursive_rows(sweep: PrivateGradients) -> pd.DataFrame:
         rate = 1 / math.sqrt(n) + math.sqrt(LOGISTIC_FEATURES) / (n * sweep.epsilon)
         common = {
             "n": n, "features": LOGISTIC_FEATURES, "bound": rate,
-            "at_zero": float(_logistic_norms(fresh, torch.zeros(1, LOGISTIC_FEATURES, dtype=torch.float64), best)),
+            "at_zero": float(logistic_norms(fresh, torch.zeros(1, LOGISTIC_FEATURES, dtype=torch.float64), best)),
         }  # fmt: skip
         for method, weights in (("recursive", found), ("noisy descent", compared)):
-            tables.append(trial_rows("X9", method, errors=_logistic_norms(fresh, torch.cat(weights), best), **common))
+            tables.append(trial_rows("X9", method, errors=logistic_norms(fresh, torch.cat(weights), best), **common))
     return pd.concat(tables)
 
 
@@ -122,7 +122,7 @@ def _norms(fresh: BoundedRecords, weights: Tensor) -> Tensor:
     return norms
 
 
-def _logistic_norms(fresh: Tensor, weights: Tensor, best: Tensor) -> Tensor:
+def logistic_norms(fresh: Tensor, weights: Tensor, best: Tensor) -> Tensor:
     """Return norms of the population's gradient ``E (s(<w, x>) - s(<w*, x>)) x``, labels averaged out."""
     off = torch.sigmoid(weights @ fresh.T) - torch.sigmoid(fresh @ best)
     norms: Tensor = torch.linalg.vector_norm(off @ fresh / len(fresh), dim=1)

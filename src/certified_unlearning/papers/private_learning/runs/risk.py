@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from certified_unlearning.papers.private_learning.runs import convex, lower_bounds, selections
+from certified_unlearning.papers.private_learning.runs import convex, fingerprints, lower_bounds, selections
 from certified_unlearning.papers.private_learning.runs.table import timed
 from certified_unlearning.papers.private_learning.sweeps import PrivateRisk
 
@@ -14,6 +14,7 @@ PARTS = (
     selections.search_rows,
     selections.boosting_rows,
     lower_bounds.lower_bound_rows,
+    fingerprints.fingerprint_rows,
 )
 
 

@@ -189,3 +189,62 @@ def theorem_35_condition(setting: Setting, *, spread: float, beta: float) -> flo
     """Return the records from which on Theorem 35, of boosting, speaks: ``16 gamma^2 log^8(4 / beta) H X^2 / Y^2``."""
     smooth = setting.smoothness * setting.row_norm**2
     return 16 * spread**2 * math.log(4 / beta) ** 8 * smooth / setting.at_zero**2
+
+
+@dataclass(frozen=True)
+class FingerprintInstance:
+    """Theorem 13's instance of absolute loss (Theorem 33 with ``p = 2``): blocks whose labels follow secret shares.
+
+    Attributes:
+        blocks: ``d'``.
+        share: ``alpha``, of records that are not zero.
+        value: The lower bound that the proof's expression gives; below 0 it says nothing.
+        stated: What the proof says that it gives.
+    """
+
+    blocks: int
+    share: float
+    value: float
+    stated: float
+
+
+FINGERPRINT = 1 / 16
+"""``beta``: shares have the law Beta(beta, beta)."""
+
+
+def theorem_33_instance(setting: Setting, *, printed: bool = False) -> FingerprintInstance:
+    """Return the instance, ``d`` for the rank.
+
+    Its value is ``G D X alpha / ((1 + 2 beta) sqrt(d')) (1/4 - 3 alpha (1 + 2 beta) n epsilon / (beta d') - 2 beta)``.
+    In the last display of the proof the ``1 / beta`` of (A.19) is lost, and ``alpha`` and ``d'`` are chosen without it.
+
+    Args:
+        setting: The constants.
+        printed: Whether blocks and share are the printed ones; else there are ``1 / beta`` times as many blocks where
+            the rank is large, and a share that is ``beta`` times as large where it is not.
+    """
+    spread = 1 + 2 * FINGERPRINT
+    scale = setting.lipschitz * setting.radius * setting.row_norm
+    needed = 48 * setting.budget * (1 if printed else spread / FINGERPRINT)
+    if setting.d <= needed:
+        blocks = setting.d
+        share = min(1.0, blocks / (48 * spread * setting.budget) * (1 if printed else FINGERPRINT))
+        stated = scale * math.sqrt(blocks) / (1024 * setting.budget)
+    else:
+        blocks, share = math.floor(needed), 1.0
+        stated = min(scale / (16 * math.sqrt(setting.budget)), scale)
+    told = 3 * share * spread * setting.budget / (FINGERPRINT * blocks)
+    value = scale * share / (spread * math.sqrt(blocks)) * (1 / 4 - told - 2 * FINGERPRINT)
+    return FingerprintInstance(blocks, share, value, stated)
+
+
+def theorem_13(setting: Setting) -> float:
+    """Return Theorem 13's lower bound ``G D X min(1, 1 / sqrt(n epsilon), sqrt(rank) / (n epsilon))``."""
+    scale = setting.lipschitz * setting.radius * setting.row_norm
+    return scale * min(1.0, 1 / math.sqrt(setting.budget), math.sqrt(setting.d) / setting.budget)
+
+
+def lipschitz_rate(setting: Setting) -> float:
+    """Return the upper rate of Lipschitz losses, Table 2-I: prior work's, or Theorem 12's and 32's for a large rank."""
+    scale = setting.lipschitz * setting.radius * setting.row_norm
+    return scale * (math.sqrt(setting.d) / setting.budget if setting.d <= setting.budget else setting.budget**-0.5)

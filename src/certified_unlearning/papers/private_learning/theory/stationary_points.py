@@ -125,3 +125,11 @@ def lemma_21_sigma(*, steps: int, records: int, epsilon: float, delta: float, li
 def lemma_23_sigma(*, step_size: float, epsilon: float, delta: float, lipschitz: float) -> float:
     """Return the printed noise on one pass' output, ``8 G eta sqrt(log(1 / delta)) / epsilon``."""
     return 8 * lipschitz * step_size * math.sqrt(math.log(1 / delta)) / epsilon
+
+
+def linear_time_strength(
+    *, n: int, d: int, epsilon: float, lipschitz: float, smoothness: float, radius: float
+) -> float:
+    """Return Theorem 20's ``lambda`` of part 2: ``max(G^2 / (H |w*|^2) min(1/n, d/(n epsilon)^2), H log n / n)``."""
+    least = lipschitz**2 / (smoothness * radius**2) * min(1 / n, d / (n * epsilon) ** 2)
+    return max(least, smoothness * math.log(n) / n)

@@ -43,8 +43,8 @@ def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
     last = state.weights[:, -1, 0]
     mean, spread = last_iterate_moments(_points_after(edit), settings)
     return [
-        Quantity(_standard_errors(last, mean), f"{edit}, mean"),
-        Quantity(_standard_errors((last - mean) ** 2, spread), f"{edit}, variance"),
+        Quantity(standard_errors(last, mean), f"{edit}, mean"),
+        Quantity(standard_errors((last - mean) ** 2, spread), f"{edit}, variance"),
     ]
 
 
@@ -57,7 +57,7 @@ def edited_recomputations(*, edit: Change) -> float:
     gaps = [abs(moving - z) / (_SETTINGS.batch_size * _SETTINGS.sigma) for z in others]
     share = _SETTINGS.batch_size / (_LEARNED + (edit == "insert"))
     expected = probability_of_any(share * fmean(gaussian_tv(gap) for gap in gaps), _SETTINGS.steps)
-    return _standard_errors(recomputed, expected)
+    return standard_errors(recomputed, expected)
 
 
 @measure
@@ -70,7 +70,7 @@ def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
     state = descent.learn(torch.arange(n), draws, trials=_TRIALS)
     work = descent.delete(state, 0, draws)
     assert not bool(work.recomputations.any())  # All records are equal.
-    return _standard_errors(work.gradients.double(), 2 * steps * batch_size / n)
+    return standard_errors(work.gradients.double(), 2 * steps * batch_size / n)
 
 
 @measure
@@ -100,7 +100,7 @@ def followed_after_edit() -> float:
 def tree_means(*, edit: Change) -> float:
     """Return by how much the mean last model of noisy prefix sums after an edit differs from retraining's, exactly."""
     points = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 2.5, 0.4, -0.3], dtype=torch.float64)
-    method = _MeanFollower(points)
+    method = MeanFollower(points)
     draws = Draws.at("tv_stability", "tree", edit)
     sigmas = torch.full((4,), 0.8, dtype=torch.float64)
     state, _ = PrefixTree.learn(method, sigmas, draws.orders(torch.arange(7), _TRIALS), draws)
@@ -113,8 +113,8 @@ def tree_means(*, edit: Change) -> float:
     model, total = 0.0, 0.0
     for _ in alive:
         total += model - float(points[alive].mean())
-        model = -_MeanFollower.RATE * total
-    return _standard_errors(state.models[:, len(alive) + 1, 0], model)
+        model = -MeanFollower.RATE * total
+    return standard_errors(state.models[:, len(alive) + 1, 0], model)
 
 
 @sweep("n = {n}")
@@ -129,10 +129,10 @@ def tree_recomputations(*, n: int, gap: float) -> float:
     draws = Draws.at("tv_stability", "tree recomputations", n)
     sigmas = torch.ones(n.bit_length(), dtype=torch.float64)
     orders = draws.orders(torch.arange(n), _TRIALS)
-    state, _ = PrefixTree.learn(_MeanFollower(points, follows=False), sigmas, orders, draws)
+    state, _ = PrefixTree.learn(MeanFollower(points, follows=False), sigmas, orders, draws)
     rejected = state.delete(0, draws).rejections.double()
     expected = mean_recompute_probability(n=n, sigma=1.0, sensitivity=gap)
-    return _standard_errors(rejected, expected)
+    return standard_errors(rejected, expected)
 
 
 def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[float, float]:
@@ -153,7 +153,7 @@ def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[f
 
 
 @dataclass(frozen=True)
-class _MeanFollower:
+class MeanFollower:
     """Models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` where increments follow no model."""
 
     points: Tensor
@@ -162,15 +162,19 @@ class _MeanFollower:
 
     @property
     def dimension(self) -> int:
+        """One number."""
         return 1
 
     def start(self) -> Tensor:
+        """Return 0."""
         return torch.zeros(1, dtype=torch.float64)
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
+        """Return ``w - z``, or ``-z``."""
         return models * self.follows - self.points[records][:, None]
 
     def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
+        """Return the sum times ``-rate``."""
         return -self.RATE * prefixes
 
 
@@ -194,6 +198,6 @@ def _points_after(edit: Change) -> list[float]:
     return [z for number, z in enumerate(_POINTS[:_LEARNED]) if number != _LEAVES]
 
 
-def _standard_errors(values: Tensor, expected: float) -> float:
+def standard_errors(values: Tensor, expected: float) -> float:
     """Return by how many standard errors the mean of trials is above what is expected."""
     return float((values.mean() - expected) / (values.std() / math.sqrt(len(values))))

@@ -5,7 +5,8 @@ their means. A rate says how an *upper* bound falls, so a steeper line does not 
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -19,11 +20,36 @@ Statistic = Literal["mean", "root mean square"]
 
 
 @dataclass(frozen=True)
+class Part:
+    """A panel of measured errors.
+
+    Attributes:
+        title: Its title.
+        x: The column that is swept.
+        across: What the x axis is called.
+        up: What the y axis is called.
+        slopes: Slope that theory states, by method; methods without one are left out.
+        y: The column that is shown.
+        statistic: What is taken of its trials.
+        over_bound: Whether it is shown over the row's bound.
+    """
+
+    title: str
+    x: str
+    across: str
+    up: str
+    slopes: Mapping[str, float] = field(default_factory=dict)
+    y: str = "error"
+    statistic: Statistic = "mean"
+    over_bound: bool = False
+
+
+@dataclass(frozen=True)
 class Fit:
     """A power law.
 
     Attributes:
-        slope: Of logarithms.
+        slope: Slope on logarithmic axes.
         low: End of the slope's interval.
         high: The other one.
         level: What the fitted line is where x is 1.
@@ -38,7 +64,7 @@ class Fit:
 
     @property
     def half_width(self) -> float:
-        """Of an interval around the slope that holds all of the bootstrap's."""
+        """Half width of an interval around the slope that holds the bootstrap's interval."""
         return max(self.high - self.slope, self.slope - self.low)
 
 
@@ -46,10 +72,10 @@ def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic
     """Return the power law through the settings' means, in units of trials.
 
     Args:
-        rows: Of one line, at least two values of x, each with several trials.
+        rows: Rows of one line, at least two values of x, each with several trials.
         x: The swept column.
         y: The measured one, above 0.
-        statistic: Of a setting's trials.
+        statistic: What is taken of a setting's trials.
     """
     across, values = cells(rows, x=x, y=y)
     generator = np.random.default_rng(0)

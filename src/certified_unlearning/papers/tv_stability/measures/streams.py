@@ -1,0 +1,162 @@
+"""Measures of streams of insertions and deletions on noisy prefix sums: laws, places, accuracy, computing again.
+
+Weak unlearning keeps the order of arrival: a deleted record's place goes to the last one (Theorem 30). Exact unlearning
+has a uniform order, and a new record takes a uniform place, the end among them (Theorem 52).
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.tv.tree import Budget, height_sigmas
+from certified_unlearning.accounting.tv.tree import heights as count_heights
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.prefix_tree import PrefixTree
+from certified_unlearning.papers.tv_stability.measures.simulated import MeanFollower, standard_errors
+from certified_unlearning.reproduction.claims.registry import measure, sweep
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+Order = Literal["arrival", "random"]
+_POINTS = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 1.1, 0.4, -0.3, 0.8], dtype=torch.float64)
+_LEARNED = 5
+_STREAM = (("insert", 5), ("delete", 1), ("insert", 6), ("delete", 2), ("insert", 7), ("delete", 5), ("insert", 8))
+"""Edits, and the records that they are about."""
+_SENSITIVITY = 3.3
+"""What replacing a record moves a sum by at most: the largest difference of points."""
+_RHO, _BUDGET = 0.6, "quadratic"
+_LITTLE_NOISE = 6.0
+"""What stands for ``rho`` where laws are compared: more noise would drown the differences that are looked for."""
+_TRIALS = 20_000
+
+
+@measure
+def weak_stream() -> list[Quantity]:
+    """Return by how much mean and variance of the last model, after each edit, differ from a run's in that order.
+
+    In standard errors. Records stand in the order of arrival, but that the last one takes a deleted one's place.
+    """
+    found = []
+    for number, (records, tree) in enumerate(_states("arrival"), start=1):
+        mean, variance = _moments(records)
+        last = tree.models[:, tree.size + 1, 0]
+        found += [
+            Quantity(standard_errors(last, mean), f"edit {number}, mean"),
+            Quantity(standard_errors((last - mean) ** 2, variance), f"edit {number}, variance"),
+        ]
+    return found
+
+
+@measure
+def exact_stream() -> list[Quantity]:
+    """Return by how much the mean of the last model, and how often the new record is last, differ from a fresh run's.
+
+    In standard errors, after each edit; places after insertions.
+    """
+    found = []
+    for number, (records, tree) in enumerate(_states("random"), start=1):
+        mean, _ = _moments([*records], points=_POINTS[records].mean().expand(len(_POINTS)))
+        found.append(Quantity(standard_errors(tree.models[:, tree.size + 1, 0], mean), f"edit {number}, mean"))
+        kind, record = _STREAM[number - 1]
+        if kind == "insert":
+            last = (tree.order[:, tree.size] == record).double()
+            found.append(Quantity(standard_errors(last, 1 / tree.size), f"edit {number}, place"))
+    return found
+
+
+@sweep("{order}")
+def stream_accuracy(*, order: Order) -> float:
+    """Return by how much the squared distance of the last model from the records' mean differs from a fresh run's.
+
+    After the stream, in standard errors of the difference. It is what a squared loss loses beyond the best, twice.
+    """
+    *_, (records, tree) = _states(order)
+    draws = Draws.at("tv_stability", "fresh", order)
+    names = torch.tensor(records)
+    orders = names.repeat(_TRIALS, 1) if order == "arrival" else draws.orders(names, _TRIALS)
+    fresh, _ = PrefixTree.learn(MeanFollower(_POINTS), _sigmas(_LITTLE_NOISE), orders, draws)
+    best = _POINTS[records].mean()
+    here, there = ((each.models[:, each.size + 1, 0] - best).square() for each in (tree, fresh))
+    spread = math.sqrt(float(here.var() / len(here) + there.var() / len(there)))
+    return float(here.mean() - there.mean()) / spread
+
+
+@sweep("{order}")
+def stream_recomputations(*, order: Order) -> Quantity:
+    """Return how many edits compute again over ``rho`` times their number, with three standard errors.
+
+    In the order of arrival insertions are not counted among them: they never compute again, and one that does counts.
+    """
+    again = _run(order)[1]
+    counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]
+    total = again.sum(dim=1).double() / (_RHO * len(counted))
+    return Quantity(float(total.mean()), "", 3 * float(total.std()) / math.sqrt(len(total)))
+
+
+def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
+    """Yield the records after each edit, in the order of arrival with last ones in deleted ones' places, and the state.
+
+    A state is of the same tree, edited by the next step.
+    """
+    records, tree = list(range(_LEARNED)), _learned(order, _LITTLE_NOISE)
+    draws = Draws.at("tv_stability", "stream", order)
+    for kind, record in _STREAM:
+        _edit(tree, kind, record, order, draws)
+        if kind == "insert":
+            records.append(record)
+        else:
+            place, last = records.index(record), records.pop()
+            if place < len(records):
+                records[place] = last
+        yield list(records), tree
+
+
+def _run(order: Order) -> tuple[PrefixTree, Tensor]:
+    """Return the state after the stream, and which edits computed again in each trial."""
+    tree, draws = _learned(order, _RHO), Draws.at("tv_stability", "stream", order)
+    return tree, torch.stack([_edit(tree, kind, record, order, draws) for kind, record in _STREAM], dim=1)
+
+
+def _learned(order: Order, rho: float) -> PrefixTree:
+    draws, names = Draws.at("tv_stability", "stream learned", order), torch.arange(_LEARNED)
+    orders = names.repeat(_TRIALS, 1) if order == "arrival" else draws.orders(names, _TRIALS)
+    return PrefixTree.learn(MeanFollower(_POINTS), _sigmas(rho), orders, draws)[0]
+
+
+def _edit(tree: PrefixTree, kind: str, record: int, order: Order, draws: Draws) -> Tensor:
+    """Edit a state, and return in which trials it was computed again."""
+    if kind == "delete":
+        return tree.delete(record, draws).rejections
+    places = torch.full((_TRIALS,), tree.size + 1) if order == "arrival" else draws.integers(tree.size + 1, _TRIALS) + 1
+    return tree.insert(record, places, draws).rejections
+
+
+def _sigmas(rho: float) -> Tensor:
+    """Return the anytime noise by height, of streams of any length."""
+    budget: Budget = _BUDGET  # type: ignore[assignment]
+    count = count_heights(len(_POINTS))
+    return torch.tensor(height_sigmas(budget, rho=rho, sensitivity=_SENSITIVITY, count=count), dtype=torch.float64)
+
+
+def _moments(records: list[int], *, points: Tensor = _POINTS) -> tuple[float, float]:
+    """Return mean and variance of the last model of a run on records in this order, exactly.
+
+    Models are linear in the nodes' noise: what each node adds is followed.
+    """
+    size, sigmas = len(records), _sigmas(_LITTLE_NOISE).numpy()
+    model, summed = 0.0, 0.0
+    noises, of_sum = np.zeros(size + 1), np.zeros(size + 1)
+    for position, record in enumerate(records, start=1):
+        summed += model - float(points[record])
+        of_sum = of_sum + noises
+        read = np.zeros(size + 1)
+        node = position
+        while node:
+            read[node] = 1.0
+            node &= node - 1
+        model, noises = -MeanFollower.RATE * summed, -MeanFollower.RATE * (of_sum + read)
+    deviations = np.array([0.0, *(sigmas[(node & -node).bit_length() - 1] for node in range(1, size + 1))])
+    return model, float(((noises * deviations) ** 2).sum())

@@ -1,0 +1,94 @@
+"""The laws of records that rates are measured on: rows with one entry that is not 0, so that best models are known.
+
+A record of block ``j`` is ``(e_j, y)``, and it comes with probability ``p_j``. For squared and logistic loss ``y`` is 1
+with probability ``q_j`` and -1 otherwise; for absolute loss it is ``w*_j``. Few records differ, so those that a batch
+holds are told by how often it holds each of them.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.exact.gradients import GivenRecords, LinearRecords, RecordGradients
+
+Loss = Literal["squared", "logistic", "absolute"]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A law of records.
+
+    Attributes:
+        loss: ``(w_j - y)^2 / 2``, ``log(1 + exp(-y w_j))`` or ``|w_j - y|``.
+        shares: ``p``, shape ``(blocks,)``.
+        best: ``w*``, the same shape.
+    """
+
+    loss: Loss
+    shares: Tensor
+    best: Tensor
+
+    @property
+    def labels(self) -> Tensor:
+        """Labels of all records that differ, shape ``(2 blocks,)``: one of each block, then the other of each."""
+        if self.loss == "absolute":
+            return self.best.repeat(2)
+        return torch.cat([torch.ones_like(self.best), -torch.ones_like(self.best)])
+
+    @property
+    def law(self) -> Tensor:
+        """The probability of each record, shape ``(2 blocks,)``."""
+        first = {
+            "squared": (1 + self.best) / 2,
+            "logistic": torch.sigmoid(self.best),
+            "absolute": torch.ones_like(self.best),
+        }[self.loss]
+        return torch.cat([self.shares * first, self.shares * (1 - first)])
+
+    def excess(self, weights: Tensor) -> Tensor:
+        """Return what models lose beyond the best one, over the law of records.
+
+        Args:
+            weights: Shape ``(trials, d)``, ``d`` at least the number of blocks; further columns meet no record.
+        """
+        own = weights[:, : len(self.best)]
+        if self.loss == "squared":
+            lost = (own - self.best).square() / 2
+        elif self.loss == "absolute":
+            lost = (own - self.best).abs()
+        else:
+            first = torch.sigmoid(self.best)
+            here, there = (torch.nn.functional.softplus(each) - first * each for each in (own, self.best))
+            lost = here - there
+        return lost @ self.shares
+
+    def gradients(self, rows: Tensor, labels: Tensor) -> RecordGradients:
+        """Return the gradients of records with these rows, ``e_j`` or what it is projected to, and these labels."""
+        if self.loss != "absolute":
+            return LinearRecords(rows, labels, loss=self.loss)
+        features = rows.shape[1]
+
+        def slopes(weights: Tensor, records: Tensor) -> Tensor:
+            columns, targets = records[..., :features], records[..., features]
+            scores = (columns @ weights[:, :, None])[..., 0]
+            return (scores - targets).sign()[..., None] * columns
+
+        return GivenRecords(slopes, torch.cat([rows, labels[:, None]], dim=1), dimension=features)
+
+
+def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
+    """Return the law whose shares halve from block to block, with the same best number in each.
+
+    A descent of ``T`` steps of size ``eta`` has learned the blocks of a share above ``1 / (eta T)`` and not the others,
+    whatever ``T`` is: so it loses of the order ``1 / T``, as the bounds have it, where other laws let it be faster.
+
+    Args:
+        blocks: How many.
+        length: Norm of the best model.
+        loss: Loss of a record.
+    """
+    shares = 0.5 ** torch.arange(1, blocks + 1, dtype=torch.float64)
+    return Blocks(loss, shares / shares.sum(), torch.full((blocks,), length / math.sqrt(blocks), dtype=torch.float64))

@@ -1,0 +1,203 @@
+"""Chapter 4's learners at the parameters of their theorems, on data of which few records differ.
+
+What is run are the steps of the exact engine (`mechanisms.exact`), but nothing is kept for edits, and a batch is drawn
+as what it is told by: how often it holds each record that differs. That number has the law of a uniform batch, and a
+run costs the same for any number of records.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.tv import erm
+from certified_unlearning.accounting.tv.erm import ConvexProblem
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
+from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.trajectory import Descent
+from certified_unlearning.papers.tv_stability.theory import rates
+from certified_unlearning.papers.tv_stability.theory.stability import AMPLIFIABLE
+
+RADIUS = 1.0
+"""Radius of the ball of models, around the start; its diameter is ``D = 2``."""
+LIPSCHITZ, SMOOTHNESS = 2.0, 1.0
+"""Constants of ``(w_j - y)^2 / 2`` with ``|w_j| <= 1`` and ``|y| = 1``."""
+STEPS_AT_ONCE = 256
+"""Steps whose batches are drawn together."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A learner with all its constants.
+
+    Attributes:
+        settings: Settings of the steps.
+        rate: What its theorem states of the excess risk, constants and logarithms left out.
+    """
+
+    settings: Descent
+    rate: float
+
+
+def problem_of(*, n: int, dimension: int, rho: float) -> ConvexProblem:
+    """Return the problem that all these learners are planned for."""
+    return ConvexProblem(n, dimension, LIPSCHITZ, SMOOTHNESS, 2 * RADIUS, rho)
+
+
+def proposition_3(problem: ConvexProblem) -> Planned:
+    """Return sub-sample-GD (Proposition 3; the first rate of Theorem 22)."""
+    planned = erm.proposition_3_whole(problem)
+    steps, batch_size = int(planned.steps), int(planned.batch_size)
+    settings = SubsampleGd(steps=steps, batch_size=batch_size, step_size=planned.step_size, radius=RADIUS)
+    return Planned(settings, planned.excess_risk)
+
+
+def theorem_22(problem: ConvexProblem) -> Planned:
+    """Return accelerated noisy SGD where a share ``rho`` of edits computes again (the second rate of Theorem 22)."""
+    planned = erm.theorem_22(problem)
+    steps, batch_size = erm.whole_numbers(planned, n=problem.n)
+    return _noisy(erm.theorem_22_at(problem, steps=steps, batch_size=batch_size), planned.excess_risk, True)
+
+
+def corollary_7(problem: ConvexProblem) -> Planned:
+    """Return accelerated noisy SGD that is ``rho``-stable (Proposition 1 at Corollary 7's largest batches)."""
+    planned = rates.corollary_7(problem, batch_size=rates.corollary_7_batches(problem)[1])
+    steps, batch_size = erm.whole_numbers(planned, n=problem.n)
+    return _noisy(erm.proposition_1(problem, steps=steps, batch_size=batch_size), planned.excess_risk, True)
+
+
+def theorem_44(problem: ConvexProblem) -> Planned:
+    """Return noisy SGD where a share ``rho`` of edits computes again."""
+    planned = erm.theorem_44(problem)
+    steps, batch_size = erm.whole_numbers(planned, n=problem.n)
+    inner = erm.inner_problem(problem, steps=steps)
+    return _noisy(erm.proposition_7(inner, steps=steps, batch_size=batch_size), planned.excess_risk, False)
+
+
+def corollary_8(problem: ConvexProblem) -> Planned:
+    """Return noisy SGD that is ``rho``-stable (Proposition 7 at Corollary 8's largest batches)."""
+    planned = rates.corollary_8(problem, batch_size=rates.corollary_8_batches(problem)[1])
+    steps, batch_size = erm.whole_numbers(planned, n=problem.n)
+    return _noisy(erm.proposition_7(problem, steps=steps, batch_size=batch_size), planned.excess_risk, False)
+
+
+def theorem_45(problem: ConvexProblem) -> Planned:
+    """Return quantized SGD (Proposition 8 at Remark 6's largest batches, Theorem 45)."""
+    planned = erm.theorem_45(problem)
+    steps, batch_size = erm.whole_numbers(planned, n=problem.n)
+    quantum = planned.noise * steps / planned.steps
+    step_size = erm.noisy_step_size(problem, steps=steps, batch_size=batch_size, sigma=quantum, accelerated=False)
+    settings = QuantizedSgd(steps=steps, batch_size=batch_size, step_size=step_size, quantum=quantum, radius=RADIUS)
+    return Planned(settings, planned.excess_risk)
+
+
+def theorem_48_subsampled(problem: ConvexProblem) -> Planned:
+    """Return sub-sample-GD for the population's risk, at Proposition 3's parameters (Theorem 48)."""
+    return replace(proposition_3(problem), rate=rates.theorem_48_risk(problem))
+
+
+def theorem_48_noisy(problem: ConvexProblem) -> Planned:
+    """Return noisy SGD for the population's risk, at Theorem 48's steps, corrected.
+
+    Batches are the least for which amplification by sub-sampling holds: their size is not said.
+    """
+    steps = math.ceil(rates.theorem_48_steps(problem))
+    batch_size = max(1, math.ceil(problem.stable_records / math.sqrt(8 * AMPLIFIABLE * steps)))
+    sigma = erm.stable_sigma(problem, steps=steps)
+    g, d = problem.lipschitz, problem.dimension
+    spread = math.sqrt(g**2 * steps / problem.n + 2 * g**2 / batch_size + sigma**2 * d)
+    step_size = erm.step_size_of_spread(problem, spread=spread, steps=steps, accelerated=False)
+    settings = NoisySgd(steps=steps, batch_size=batch_size, step_size=step_size, sigma=sigma, radius=RADIUS)
+    return Planned(settings, rates.theorem_48_risk(problem))
+
+
+EMPIRICAL: dict[str, Callable[[ConvexProblem], Planned]] = {
+    "sub-sample-GD": proposition_3,
+    "accelerated noisy SGD": theorem_22,
+    "accelerated noisy SGD, stable": corollary_7,
+    "noisy SGD": theorem_44,
+    "noisy SGD, stable": corollary_8,
+    "quantized SGD": theorem_45,
+}
+"""Learners of a small empirical risk, by the name of their line."""
+LONG_RUNS = ("noisy SGD, stable",)
+"""Those whose steps grow as ``rho n``."""
+POPULATION: dict[str, Callable[[ConvexProblem], Planned]] = {
+    "sub-sample-GD": theorem_48_subsampled,
+    "noisy SGD": theorem_48_noisy,
+}
+"""Learners of a small risk over the population."""
+
+
+def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Draws, key: int) -> Tensor:
+    """Return the models of all trials, shape ``(trials, dimension)``.
+
+    Args:
+        settings: Settings of the learner.
+        counts: Shape ``(trials, 2 blocks)``, int64: how often each trial's data hold every record ``(e_j, 1)`` and
+            ``(e_j, -1)``; squared loss.
+        dimension: Numbers of a model, at least the number of blocks; further columns meet no record, but have noise.
+        draws: Fresh: noise and offsets.
+        key: The address of the batches.
+    """
+    trials, blocks = len(counts), counts.shape[1] // 2
+    now = torch.zeros(trials, dimension, dtype=torch.float64)
+    before, total = now, now.clone()
+    for step, batch in enumerate(_batches(settings, counts, key)):
+        points = now + step / (step + 3) * (now - before) if settings.accelerated else now
+        gradients = torch.zeros_like(points)
+        positive, negative = batch[:, :blocks], batch[:, blocks:]
+        met = (positive + negative) * points[:, :blocks] - (positive - negative)
+        gradients[:, :blocks] = met / settings.batch_size
+        directions = settings.directions(gradients, settings.randomness(gradients, draws))
+        before, now = now, settings.moved(points, directions)
+        total += now
+    return now if settings.accelerated else total / (settings.steps + 1)
+
+
+def excess_empirical(weights: Tensor, counts: np.ndarray) -> Tensor:
+    """Return what models lose beyond the best on each trial's data, by squared loss; shape ``(trials,)``."""
+    given = torch.as_tensor(counts, dtype=torch.float64)
+    positive, negative = given.chunk(2, dim=1)
+    met = positive + negative
+    best = torch.where(met > 0, (positive - negative) / met.clamp(min=1), 0.0)
+    off = weights[:, : best.shape[1]] - best
+    return (met * off.square()).sum(dim=1) / (2 * met.sum(dim=1))
+
+
+def _batches(settings: Descent, counts: np.ndarray, key: int) -> Iterator[Tensor]:
+    """Yield each step's batches, as how often they hold every record: shape ``(trials, 2 blocks)``."""
+    generator = np.random.default_rng(key)
+    same = bool((counts == counts[0]).all())
+    for first in range(0, settings.steps, STEPS_AT_ONCE):
+        steps = min(STEPS_AT_ONCE, settings.steps - first)
+        if same:
+            drawn = generator.multivariate_hypergeometric(
+                counts[0], settings.batch_size, size=(steps, len(counts)), method="marginals"
+            )
+        else:
+            drawn = np.stack(
+                [
+                    generator.multivariate_hypergeometric(own, settings.batch_size, size=steps, method="marginals")
+                    for own in counts
+                ],
+                axis=1,
+            )
+        yield from torch.as_tensor(drawn, dtype=torch.float64)
+
+
+def _noisy(planned: erm.Parameters, rate: float, accelerated: bool) -> Planned:
+    settings = NoisySgd(
+        steps=int(planned.steps),
+        batch_size=int(planned.batch_size),
+        step_size=planned.step_size,
+        sigma=planned.noise,
+        radius=RADIUS,
+        accelerated=accelerated,
+    )
+    return Planned(settings, rate)
