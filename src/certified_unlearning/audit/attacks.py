@@ -199,8 +199,8 @@ def _fitted(models: int, attacked: float) -> int:
 def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Return which records each model learns and unlearns, in a random order.
 
-    Of those that are not attacked, every second one takes what the one before it left, so that each record is often
-    enough of either kind. Those that are attacked are independent of each other, which intervals suppose.
+    Among models that are not attacked, every second one takes what the one before it left. So each record is often
+    enough of either kind. The models that are attacked are independent of each other, which intervals suppose.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]

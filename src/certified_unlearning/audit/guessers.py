@@ -139,7 +139,7 @@ def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
     inside, outside = (np.ma.masked_array(scores, mask) for mask in (~is_in, is_in))
     means = [np.asarray(each.mean(axis=0)) for each in (inside, outside)]
     variance = (np.asarray(inside.var(axis=0)) + np.asarray(outside.var(axis=0))) / 2
-    # Of a few models a variance is known badly.
+    # A few models give a poor estimate of a variance.
     variance = (variance + np.median(variance)) / 2
     variance = np.where(variance > 0, variance, 1.0)
 

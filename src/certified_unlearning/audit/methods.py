@@ -147,7 +147,7 @@ class OwnEstimator:
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
         """Return the guess by weights where the model minimises a known objective, else the one by scores."""
-        # Of as many records as every run has, for constants follow from their number.
+        # As many records as every run has, because constants follow from their number.
         X, y, _ = known.with_canaries(np.arange(known.members))
         objective = objective_of(self.learn(X, y))
         if objective is not None:

@@ -56,7 +56,7 @@ def audit(
 ) -> AuditResult:
     """Attack what is left of removed records in a model, and return a lower bound beside what is certified.
 
-    Of the canaries some are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
+    Some of the canaries are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
     publishes, and names canaries. A model that forgot lets it guess as well as chance does.
 
     Args:

@@ -178,7 +178,7 @@ def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
 def as_written(preset: Preset) -> dict[str, Any]:
     """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`.
 
-    Of those that are fitted to the data's size, which is not known here, it is said how.
+    Some are fitted to the data's size, which is not known here. For these it states how.
     """
     settings = preset.settings.model_dump(mode="json")
     unchosen = () if preset.chosen is None else settings.keys() - preset.chosen

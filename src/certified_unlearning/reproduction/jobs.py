@@ -32,7 +32,7 @@ def learn(
 ) -> None:
     """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
 
-    Of several processes that share the job, the first one writes.
+    If several processes share the job, the first one writes.
 
     Raises:
         ParameterError: The mechanism has no such job, or several processes share what cannot be shared.

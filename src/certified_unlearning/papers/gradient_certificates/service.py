@@ -32,9 +32,9 @@ budget left if none is trained again (nothing where a stream never gets there), 
 numbers are those of `accounting.core.occupancy`, for random streams. ``trainings`` counts shards that were trained
 again. ``refused`` is the share of queries without an answer, over all requests, ``refused_most`` the largest after one.
 ``against_sisa`` is the number of gradients of plain SISA over ours, for the same requests, ``against_retraining`` that
-of training all shards again after each; nothing where no shard was trained again, so that ours is 0. Of ``compared``
-answers ``wrong`` differ from those of the ensemble trained again; of its labels at those requests ``changed`` differ
-from the first ones.
+of training all shards again after each; nothing where no shard was trained again, so that ours is 0.
+``wrong`` of the ``compared`` answers differ from those of the ensemble trained again; ``changed`` of its labels at
+those requests differ from the first ones.
 ``box_cost`` is the time of training with boxes over that without: what a gradient of ours costs more.
 """
 

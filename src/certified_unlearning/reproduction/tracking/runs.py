@@ -263,7 +263,7 @@ def _page_tags(entry: Entry) -> dict[str, str]:
         "mlflow.note.content": entry.description,
         "mlflow.source.name": entry.origin.source,
         "mlflow.source.type": "LOCAL",
-        # Of a changed working tree, or of rows of several commits, none is true.
+        # A changed working tree, or rows of several commits, have no true commit.
         **({"mlflow.source.git.commit": commit} if commit.isalnum() else {}),
         **({"mlflow.runColor": entry.color} if entry.color else {}),
     }

@@ -186,8 +186,8 @@ def encode_then_delete_advantage(
 def reading_advantage(*, first: float, later: float = 0.0, observed_releases: int = 1) -> float:
     """Return the advantage of encode-then-delete where the requester reads several releases before it encodes.
 
-    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are told
-    apart without error.
+    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are
+    distinguished without error.
 
     Args:
         first: Mean of the learned model over its standard deviation.

@@ -81,7 +81,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     t = (_NODES + 1) / 2 * most
     log_phi = 1j * t * rest / 2 - t**2 * rest / 2
     for width in widths:
-        # Of `|x| - |x - width|` where x is Laplace around width: atoms at both ends, a density between them.
+        # The law of `|x| - |x - width|` where x is Laplace around width: atoms at both ends, a density between them.
         up, down = np.exp(1j * t * width) / 2, np.exp(-width - 1j * t * width) / 2
         log_phi += np.log(up + down + (up - down) / (1 + 2j * t))
     return min(1.0, float(most / math.pi * _WEIGHTS @ (np.exp(log_phi).imag / t)))
