@@ -63,7 +63,7 @@ CREATE TABLE identifier_key (
 ) STRICT;
 CREATE TABLE earlier_hashes (
     sequence INTEGER PRIMARY KEY,
-    hash TEXT NOT NULL,
+    sealed TEXT NOT NULL,
     hidden TEXT,
     tag BLOB NOT NULL
 ) STRICT;
@@ -120,13 +120,13 @@ class Earlier(NamedTuple):
 
     Attributes:
         sequence: The event's number.
-        hash: Its hash of then.
+        sealed: A keyed digest of its hash of then (`Names.sealed`).
         hidden: The digest of what its leaf does not show.
         tag: What shows that a migration wrote this.
     """
 
     sequence: int
-    hash: str
+    sealed: str
     hidden: str | None
     tag: bytes
 
@@ -601,7 +601,7 @@ class Ledger:
         """Return what the events were before a migration; nothing where there was none."""
         if not self.names.hides_people:
             return []
-        query = "SELECT sequence, hash, hidden, tag FROM earlier_hashes ORDER BY sequence"
+        query = "SELECT sequence, sealed, hidden, tag FROM earlier_hashes ORDER BY sequence"
         return [Earlier._make(row) for row in self._connection.execute(query)]
 
     def verify_chain(self) -> list[Event]:

@@ -142,16 +142,30 @@ def test_heads_receipts_and_hashes_of_before_hold(old: Path, tmp_path: Path) -> 
 def test_a_hash_of_before_is_not_believed_where_events_are_missing_or_changed(old: Path) -> None:
     chained = chain_head(old)
     migrate(old)
+    with Ledger.opened(ModelDirectory(old).ledger) as ledger:
+        (*_, sealed) = (each.sealed for each in ledger.earlier())
     with pytest.raises(LedgerError, match=r"the head f+ is of no event in it"):
         verify(old, "f" * 64)
-    sql(old, f"UPDATE earlier_hashes SET hash = '{'f' * 64}' WHERE sequence = 7")
+    sql(old, f"UPDATE earlier_hashes SET sealed = '{'f' * 64}' WHERE sequence = 7")
     with pytest.raises(LedgerError, match="event 7 is not what it was before the migration"):
         verify(old, "f" * 64)
-    sql_again(old, f"UPDATE earlier_hashes SET hash = '{chained}' WHERE sequence = 7")
+    sql_again(old, f"UPDATE earlier_hashes SET sealed = '{sealed}' WHERE sequence = 7")
     verify(old, chained)
     sql_again(old, "DELETE FROM events WHERE sequence = 7")
     with pytest.raises(LedgerError, match="event 7 is not what it was before the migration"):
         verify(old, chained)
+
+
+def test_no_hash_that_was_made_of_an_identifier_is_left(old: Path, tmp_path: Path) -> None:
+    """Everything else that went into such a hash stands in the ledger, so everybody could test a guess."""
+    with Ledger.opened(ModelDirectory(old).ledger) as ledger:
+        # The first event names nobody, so its hash stays.
+        hashes = [text.encode() for text in ledger.hashes()[1:]]
+    raw = [bytes.fromhex(text.decode()) for text in hashes]
+    set_log(old, tmp_path / "log.jsonl")
+    assert files_with(old, *hashes)
+    migrate(old)
+    assert files_with(tmp_path, *hashes, *raw) == set()
 
 
 def sql_again(model: Path, *statements: str) -> None:

@@ -4,7 +4,7 @@ All of the ledger changes in one transaction of SQLite, in the same file: a kill
 the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
 would lose what a command writes that has the first one open. Nothing is drawn at random, so a directory and its backup
 become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes that chain
-events change, and those of before are kept beside them.
+events change. Those of before are kept as keyed digests: they were made of identifiers in clear.
 """
 
 import os
@@ -95,8 +95,9 @@ def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
         check_tags(ledger, ledger.records())
         earlier = []
         for event_hash, leaf in zip(ledger.hashes(), leaves, strict=True):
-            tag = names.earlier(leaf.sequence, event_hash, leaf.hash())
-            earlier.append(Earlier(leaf.sequence, event_hash, leaf.hidden, tag))
+            sealed = names.sealed(event_hash)
+            tag = names.earlier(leaf.sequence, sealed, leaf.hash())
+            earlier.append(Earlier(leaf.sequence, sealed, leaf.hidden, tag))
         ledger.hide_people(earlier)
         check_tags(ledger, ledger.records())
         if _head(leaves_of(directory, ledger)) != _head(leaves) or read_state(ledger) != state:
@@ -117,10 +118,14 @@ def _write_second_place_anew(ledger: Ledger) -> None:
     A log of a directory that was migrated earlier, as after a restore, is left as it is.
     """
     place = ledger.log()
-    if place is None or not place.is_file() or not ledger.earlier():
+    earlier = ledger.earlier()
+    if place is None or not place.is_file() or not earlier:
         return
     last = end_of(place).row
-    if last is None or last[6] not in {each.hash for each in ledger.earlier()}:
+    # What follows the ledger as it is needs no key.
+    if last is None or ledger.hash_of(last[0]) == last[6]:
+        return
+    if ledger.names.sealed(last[6]) not in {each.sealed for each in earlier}:
         return
     with place.open("r+b", buffering=0) as old:
         write_log(place, ledger.rows_after(0))
