@@ -454,6 +454,21 @@ def test_a_directory_that_is_behind_its_log_is_brought_to_the_present_before_it_
     works(old)
 
 
+def test_a_directory_that_lost_versions_and_was_brought_to_the_present_migrates(old: Path, tmp_path: Path) -> None:
+    backup = Path(shutil.copytree(old, tmp_path / "backup"))
+    requests.request(old, [address("p8")])
+    apply(old)
+    old.rename(tmp_path / "lost")
+    backup.rename(old)
+    assert replay(old, tmp_path / "lost").back_to is not None
+    head = requests.status(old).head
+    restored = requests.status(old).state.restored
+    assert migrate(old).head == head
+    # Exact unlearning draws from the restore's name: an `apply` that goes on after the migration draws the same.
+    assert requests.status(old).state.restored == restored
+    works(old)
+
+
 @pytest.mark.parametrize("most_bytes", [0, 1_000, 20_000, 60_000])
 def test_a_migration_without_room_leaves_the_old_directory(old: Path, fork: Forks, most_bytes: int) -> None:
     assert fork("migrate", old, most_bytes=most_bytes) == 1
