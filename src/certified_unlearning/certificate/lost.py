@@ -29,6 +29,8 @@ NO_BACKUP_SEEN = Assumption(
     status="assumed",
     by="it holds an older state, which used records that were removed since",
 )
+NO_REASON_TO_RESTORE = "Nor may any of this have been a reason to restore the model's folder from a backup."
+"""The first of these assumptions beside a condition on requests, in a sentence without terms."""
 NOTHING_OF_LOST_RELEASES = (
     "nothing to whoever kept releases that were lost: the model directory was restored from a backup without them, and "
     "no number here counts them"
