@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 from certified_unlearning.data.tables.spellings import Group
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
-from certified_unlearning.ledger.identifiers.keys import MissingKeyError, place_of, read_key_file
+from certified_unlearning.ledger.identifiers.keys import MissingKeyError, in_words, place_of, read_key_file
 from certified_unlearning.ledger.identifiers.names import FORMATS, PRESENT, Names, Pseudonyms, key_check
 from certified_unlearning.ledger.log.file import GENESIS, Row
 from certified_unlearning.ledger.log.second_place import Last, Standing, follow, standing_of
@@ -209,8 +209,8 @@ class Ledger:
         # Old releases did not record it.
         if (self._key_check() or key_check(key)) != key_check(key):
             raise LedgerError(
-                f"{place} was replaced: it is not the key that `unlearn init` made, and with another one people have "
-                "other names"
+                f"{in_words(place)} was replaced or is another model's: it is not the key that `unlearn init` made, "
+                "and with another one people have other names"
             )
         return key
 
@@ -303,6 +303,12 @@ class Ledger:
         row = self._connection.execute(query).fetchone()
         path = None if row is None else json.loads(row[0])["path"]
         return None if path is None else Path(path)
+
+    def earlier_logs(self) -> list[Path]:
+        """Return where the log was kept before, which no command writes any more."""
+        paths = [event.payload["path"] for event in self.events("logged")]
+        places = dict.fromkeys(Path(path) for path in paths if path is not None)
+        return [place for place in places if place != self.log()]
 
     def standing(self) -> Standing | None:
         """Return how that log stands to the ledger; None where there is none."""

@@ -397,6 +397,26 @@ def test_the_log_in_a_second_place_is_written_anew_and_its_old_bytes_are_overwri
     assert not files_with(tmp_path, NEEDLE)
 
 
+def test_a_log_in_a_second_place_that_is_missing_is_not_forgotten(old: Path, tmp_path: Path) -> None:
+    """Identifiers stand in it in clear, as on a disk that is not mounted."""
+    set_log(old, tmp_path / "log.jsonl")
+    (tmp_path / "log.jsonl").rename(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match=r"cannot read the log .*: put the log of .* back"):
+        migrate(old)
+    assert is_old(old)
+    (tmp_path / "elsewhere").rename(tmp_path / "log.jsonl")
+    migrate(old)
+    assert not files_with(tmp_path, NEEDLE)
+
+
+def test_places_where_the_log_was_kept_before_are_named(old: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    set_log(old, tmp_path / "first.jsonl")
+    set_log(old, tmp_path / "second.jsonl")
+    assert f"the log was kept in {tmp_path / 'first.jsonl'} before: what is left" in unlearn("migrate", old).stdout
+    assert files_with(tmp_path, NEEDLE) == {"first.jsonl"}
+    assert "first.jsonl" not in unlearn("migrate", old).stdout
+
+
 def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_by_the_next(
     old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,7 +427,9 @@ def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_b
         migrate(old)
     monkeypatch.undo()
     assert NEEDLE in place.read_bytes()
-    with pytest.raises(UnlearningError, match="nothing was recorded"):
+    with pytest.raises(
+        UnlearningError, match=r"only one of the two is migrated \(then run `unlearn migrate`\).*nothing was recorded"
+    ):
         requests.request(old, [address("p8")])
     assert not migrate(old).has_hidden
     assert NEEDLE not in place.read_bytes()
@@ -489,7 +511,7 @@ def test_the_key_moves_out_and_its_old_place_is_overwritten(old: Path, tmp_path:
 
 def test_a_key_that_is_another_ones_is_no_place_for_it(old: Path, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(bytes(32))
-    with pytest.raises(LedgerError, match="key was replaced: it is not the key"):
+    with pytest.raises(LedgerError, match="key was replaced or is another model's: it is not the key"):
         migrate(old, tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == bytes(32)
     works(old)

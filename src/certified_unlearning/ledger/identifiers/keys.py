@@ -56,7 +56,13 @@ def read_key_file(path: Path, without: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise MissingKeyError(f"cannot read {path}: {error.strerror}", without) from error
+        raise MissingKeyError(f"cannot read {in_words(path)}: {error.strerror}", without) from error
+
+
+def in_words(place: Path) -> str:
+    """Return what messages call a key's file: it is said where the environment names it."""
+    named = os.environ.get(ENVIRONMENT)
+    return f"{place} (named by {ENVIRONMENT})" if named and Path(named) == place else str(place)
 
 
 def point_to(directory: Path, key_file: Path) -> None:

@@ -34,12 +34,14 @@ class Migrated:
         has_hidden: Whether people got pseudonyms; False where they had them already.
         key_file: Where the key lies now; None where nobody asked for another place.
         old_key_file: Where a copy of it is left, which its owner must delete; None where there is none.
+        earlier_logs: Where the log was kept in a second place before; what is left there is as it was.
         head: The head of the log, which is as it was.
     """
 
     has_hidden: bool
     key_file: Path | None
     old_key_file: Path | None
+    earlier_logs: tuple[Path, ...]
     head: str
 
 
@@ -54,7 +56,8 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
         ParameterError: The key cannot lie in that file.
         DataError: The directory or its key cannot be read.
         LedgerError: Something was tampered with; nothing was done.
-        StorageError: Another command is at work, another program keeps the ledger open, or a file cannot be written.
+        StorageError: Another command is at work, another program keeps the ledger open, the log in the second place is
+            missing, or a file cannot be written.
     """
     directory = ModelDirectory(path)
     if key_file is not None:
@@ -63,7 +66,8 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
         has_hidden = not ledger.names.hides_people
         if has_hidden:
             standing = ledger.standing()
-            if standing is not None and standing.ahead:
+            # One of other events may be of after a migration, where this is a backup of before.
+            if standing is not None and (standing.ahead or not standing.path.is_file()):
                 require_in_step(standing, path)
             _hide_people(directory, ledger)
         _write_second_place_anew(ledger)
@@ -74,7 +78,7 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
                 f"{directory.ledger.name}-wal: end that program, and run `unlearn migrate` again"
             )
         left = None if key_file is None else _move_key(directory, ledger, key_file)
-        return Migrated(has_hidden, key_file, left, head_of(directory, ledger))
+        return Migrated(has_hidden, key_file, left, tuple(ledger.earlier_logs()), head_of(directory, ledger))
 
 
 @contextmanager
