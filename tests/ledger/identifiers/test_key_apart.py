@@ -256,9 +256,17 @@ def test_a_key_that_was_taken_out_of_the_directory_by_hand_is_found_again(model:
     assert requests.request(model, ["p3"]).records == 2
 
 
-def test_a_pointer_that_is_damaged_is_one_sentence(apart: Path) -> None:
-    (apart / "key-file.json").write_text("{}")
-    with pytest.raises(DataError, match=r"key-file\.json lacks key_file"):
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{}", r"key-file\.json lacks key_file"),
+        ('{"key_file": null}', r"key-file\.json is damaged: key_file must be an absolute path, got None"),
+        ('{"key_file": "a/key"}', r"key-file\.json is damaged: key_file must be an absolute path, got 'a/key'"),
+    ],
+)
+def test_a_pointer_that_is_damaged_is_one_sentence(apart: Path, content: str, sentence: str) -> None:
+    (apart / "key-file.json").write_text(content)
+    with pytest.raises(DataError, match=sentence):
         requests.request(apart, ["p6"])
 
 

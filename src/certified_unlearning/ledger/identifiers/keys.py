@@ -39,8 +39,10 @@ def place_of(directory: Path) -> Path:
     pointer = directory / POINTER
     if not pointer.exists():
         return directory / IN_DIRECTORY
-    named = os.environ.get(ENVIRONMENT)
-    return Path(named or str(read_json(pointer, ["key_file"])["key_file"]))
+    said = read_json(pointer, ["key_file"])["key_file"]
+    if not isinstance(said, str) or not Path(said).is_absolute():
+        raise DataError(f"{pointer} is damaged: key_file must be an absolute path, got {said!r}")
+    return Path(os.environ.get(ENVIRONMENT) or said)
 
 
 def read_key_file(path: Path, without: str) -> bytes:
