@@ -152,7 +152,7 @@ def answer(
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
     if secret is not None and state.restored is not None:
-        secret = secret._replace(restored=state.restored.hash)
+        secret = secret._replace(restored=state.restored.name)
     if state.planned is not None:
         check_data(directory, ledger, model, state)
     batch = state.planned or plan(state)

@@ -207,12 +207,12 @@ class Restored(NamedTuple):
 
     Attributes:
         time: When `replay` recorded it, in UTC.
-        hash: The hash of its event, which is another for every restore.
+        name: What was drawn to name it: another for every restore, and the same before and after a migration.
         to: The number of the event from which the model went on.
     """
 
     time: str
-    hash: str
+    name: str
     to: int
 
 
@@ -379,7 +379,7 @@ class _Course:
         elif event.kind == "applied" and self.planned is not None:
             follows = self._apply(event, self.planned)
         elif event.kind == "restored":
-            follows = self._restore(event, event.payload["to"])
+            follows = self._restore(event, event.payload["to"], event.payload["name"])
         else:
             return False
         self._note(event)
@@ -408,7 +408,7 @@ class _Course:
         self.planned = None
         return version.version == batch.version
 
-    def _restore(self, event: Event, to: int) -> bool:
+    def _restore(self, event: Event, to: int, name: str) -> bool:
         """Go back to where the model stood after an event: what was published since stays published, and is lost."""
         place = bisect_right(self._points, to, key=lambda point: point[0]) - 1
         if place < 0 or to >= event.sequence:
@@ -420,5 +420,5 @@ class _Course:
         current = self.versions[-1]
         since = sum(version.event > current.event for version in self.lost)
         self.versions[-1] = replace(current, lost_since=since)
-        self.restored = Restored(event.time, event.hash, to)
+        self.restored = Restored(event.time, name, to)
         return True

@@ -35,6 +35,8 @@ def migrate(
             if done.old_key_file is not None:
                 print(f"note: {done.old_key_file} holds the key, too: delete it there")
             if done.has_hidden:
+                for earlier in done.earlier_logs:
+                    print(f"note: the log was kept in {earlier} before: what is left there has identifiers in clear")
                 print(
                     "Backups and copies from before have the identifiers in clear: they are yours to migrate or delete."
                 )
