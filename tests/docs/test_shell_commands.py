@@ -248,7 +248,7 @@ def test_the_script_for_every_night_prints_only_what_went_wrong(tmp_path: Path) 
 def test_a_backup_comes_to_the_present_as_the_page_says(tmp_path: Path) -> None:
     if shutil.which("flock") is None:
         pytest.skip("flock is not installed, so no backup can be made as the page says")
-    begins, backs_up, restores = (b.text for b in blocks(ROOT / "docs" / "howto" / "after-a-restore.md"))
+    begins, backs_up, restores, practises = (b.text for b in blocks(ROOT / "docs" / "howto" / "after-a-restore.md"))
     table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
         columns={"older": "churned"}
     )
@@ -265,3 +265,5 @@ def test_a_backup_comes_to_the_present_as_the_page_says(tmp_path: Path) -> None:
     assert "brought the record back. The removal was carried out again." in run(
         "unlearn show model --id 1234", tmp_path
     )
+    assert "events of drill.jsonl were appended as recorded" in run(practises, tmp_path)
+    assert "version 3 of the model, 2 certificates" in run("unlearn verify model", tmp_path)

@@ -154,7 +154,7 @@ def test_what_kills_long_requests_changes_no_law_unless_they_draw_anew(
     for module in (draws, exact_steps):
         monkeypatch.setattr(module, "secrets", SimpleNamespace(randbits=lambda bits: next(seeds)))
     left, killed = [], 0
-    runs = 150 if fault else 60
+    runs = 250 if fault else 60
     for run in range(runs):
         path = learned(scratch / f"model-{run}", THREE, steps=6, batch_size=1, sigma=0.02)
         most = MOST_KILLS if fault else 2

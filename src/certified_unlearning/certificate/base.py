@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
 from certified_unlearning.certificate.guesses import Share, so_many_are_right
+from certified_unlearning.certificate.lost import NO_REASON_TO_RESTORE
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
@@ -76,11 +77,11 @@ class Stated(NamedTuple):
 
     def in_words(self, release: str) -> str:
         """Return the guarantee if one release is seen, and if all releases were kept."""
-        last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for whoever sees "
+        last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for a reader of "
         if self.epsilon_all_published is None:
-            return f"{last}{release} only; nothing for whoever kept earlier ones"
+            return f"{last}{release} alone; no guarantee if a reader kept earlier ones"
         every = f"epsilon = {or_nothing(self.epsilon_all_published)} at delta = {or_nothing(self.delta)}"
-        return f"{last}{release} only; {every} for whoever kept all versions"
+        return f"{last}{release} alone; {every} for a reader who kept all versions"
 
 
 class Scope(NamedTuple):
@@ -197,7 +198,10 @@ class Certificate(BaseModel):
         if share is None:
             return None
         often = f"{self.provided}{so_many_are_right(share)}"
-        return f"Someone sees {self.seen} and guesses whether {self.bet}. {often[0].upper()}{often[1:]}. {self.guesser}"
+        # Where conditions are named, all are.
+        restored = f" {NO_REASON_TO_RESTORE}" if self.lost and self.provided else ""
+        bet = f"Someone sees {self.seen} and guesses whether {self.bet}."
+        return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
         """Return what holds if requests depended on a model's output, in plain sentences, if anything."""

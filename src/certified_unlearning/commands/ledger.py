@@ -269,12 +269,18 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     for version in state.versions:
         print(_version(version))
     print("".join(f"{line}\n" for line in lines_about_the_log(found.log, state, model_dir)), end="")
-    print(guarantee_in_words(state.current))
+    if not _is_old(found):
+        print(guarantee_in_words(state.current))
     print(f"weights: {_weights(model_dir, state) if state.current.certificate.publishes_weights else 'secret'}")
     if quality:
         print_quality(model_dir)
     _print_notes(found, model_dir)
     _print_head(found.head)
+
+
+def _is_old(found: Status) -> bool:
+    """Whether the log in the second place knows a newer version, so that no number for all versions can be right."""
+    return found.log is not None and found.log.has_newer_version
 
 
 def _print_open(open_requests: Sequence[OpenRequest]) -> None:
@@ -344,7 +350,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "target_range": found.target_range,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
-        "guarantee": guarantee_as_json(state.current),
+        "guarantee": None if _is_old(found) else guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
         "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,

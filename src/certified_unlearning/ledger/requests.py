@@ -16,7 +16,7 @@ from certified_unlearning.errors import DataError, ParameterError, UnlearningErr
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
-from certified_unlearning.ledger.log.second_place import Standing
+from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
@@ -227,7 +227,7 @@ class Status:
         class_weight: What the losses of records of each class are multiplied by, as `init` was asked; None for 1.
         target_range: The declared range of numbers to predict; None of classes.
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
-            cannot be read; None where nothing is guaranteed.
+            cannot be read or is not repeated; None where nothing is guaranteed.
         interruption: What is to be said of a command that was interrupted, if one was.
         in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
         log: How the log in a second place stands to the ledger; None where there is none.
@@ -266,6 +266,8 @@ def status(path: Path) -> Status:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
+    if log is not None and log.has_newer_version:
+        meaning = f"note: {problem_of(log, path)}; until then nothing that is guaranteed is repeated here"
     return Status(
         state,
         head,

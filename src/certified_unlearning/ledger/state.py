@@ -163,9 +163,11 @@ class Version:
         counts = "which the number for all versions counts"
         if self.stated.epsilon_all_published is None:
             counts = "so nothing is stated of all versions together"
+        # Answers that are equal suppose nothing of the restore.
+        supposed = "; no model may have been a reason for that" if self.certificate.publishes_weights else ""
         return scope._replace(
             sentence=f"{scope.sentence}. {counted(lost, 'published version')} "
-            f"{'was' if lost == 1 else 'were'} lost before the directory was restored from a backup, {counts}"
+            f"{'was' if lost == 1 else 'were'} lost before the directory was restored from a backup, {counts}{supposed}"
         )
 
 

@@ -10,22 +10,26 @@ import pytest
 from certified_unlearning import certificate
 from certified_unlearning.certificate import CertificateError, ResidualCertificate
 from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import StorageError
 from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
+from certified_unlearning.ledger.copies.exports import export
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.log import replay as replaying
 from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.method import Secret, answered_of
+from certified_unlearning.ledger.methods import exact_steps
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
 from certified_unlearning.ledger.model import method_of, read_stored, read_weights
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original
 from tests.ledger.log.conftest import backed_up, restore
-from tests.ledger.tables import LANGEVIN, make_refit
+from tests.ledger.tables import LANGEVIN, make_refit, write_new
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "langevin": {**LANGEVIN, "C": 0.1, "steps": 5, "records": 3, "device": "cpu"},
@@ -87,6 +91,11 @@ def test_certificates_count_lost_releases_or_state_nothing_of_all(lost: tuple[Pa
     else:
         assert stated.epsilon_all_published is None
         assert "2 published versions were lost" in current.scope.sentence
+    # A condition on requests names the restore, too; answers that are equal have none.
+    assert ("no model may have been a reason for that" in current.scope.sentence) == (
+        model.name != "certified-ensemble"
+    )
+    assert ("Nor may any of this have been a reason" in str(certified.meaning())) == (model.name == "noisy-sgd")
     text = report_on(model, "p3").as_text()
     assert "With all versions" not in text
     assert not [each.statement for each in certified.assumptions if each.statement in text]
@@ -160,6 +169,30 @@ def test_noisy_steps_state_a_number_for_all_versions_until_one_is_lost(made: Pat
         certificate.verify(planted)
 
 
+def test_a_copy_of_the_version_that_was_restored_has_a_certificate_that_counts_what_was_lost(
+    original: Original, tmp_path: Path
+) -> None:
+    """Only an addition was lost, so no request waits, and nothing makes a new version with a certificate of its own."""
+    model, log = tmp_path / "model", tmp_path / "log"
+    make_refit(model, original.data)
+    set_log(model, log)
+    requests.request(model, ["p3"])
+    apply(model)
+    backup = backed_up(model, "backup")
+    write_new(tmp_path / "new.csv", people=4)
+    add(model, tmp_path / "new.csv")
+    restore(model, backup)
+    assert replay(model, log).applied.versions == ()
+    export(model, to=tmp_path / "copy")
+    copied = certificate.read_any(tmp_path / "copy" / "certificate.json")
+    certificate.verify(copied)
+    before = certificate.read_any(ModelDirectory(model).certificate(2))
+    assert (copied.lost, before.lost) == (1, 0)
+    assert copied.releases == before.releases + 1 == 3  # type: ignore[attr-defined]
+    numbers = [each.stated().epsilon_all_published for each in (before, copied)]
+    assert numbers[0] < numbers[1]  # type: ignore[operator]
+
+
 @pytest.fixture
 def exact(original: Original, tmp_path: Path) -> tuple[Path, Path]:
     """A restored directory of exact unlearning, whose lost version removed one person, and its lost weights' file."""
@@ -211,3 +244,34 @@ def test_after_a_restore_exact_unlearning_that_is_killed_ends_with_the_same_bits
     apply(model)
     apply(twin)
     assert np.array_equal(weights_of(model), weights_of(twin))
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_restore_that_no_log_names_draws_other_numbers_for_other_requests(
+    original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: bool
+) -> None:
+    """The planted fault: the seed is used as it was kept, and two models differ in their requests only."""
+    model = tmp_path / "model"
+    table = Table(path=str(original.data), label="ill", identifier="person", classes=("no", "yes"))
+    initialise(model, table, **SETTINGS["noisy-sgd"])
+    new = original.table.head(3).assign(person=["new0", "new1", "new2"])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    new.tail(2).to_csv(tmp_path / "other.csv", index=False)
+    seeds: list[int] = []
+
+    def noted(seed: int) -> Draws:
+        seeds.append(seed)
+        return Draws(seed)
+
+    monkeypatch.setattr(exact_steps, "Draws", noted)
+    if fault:
+        monkeypatch.setattr(exact_steps, "address", lambda *parts: int(parts[1], 16))
+    for number, people in enumerate((["p3"], ["p3"], ["p5"], ["p3", "p5"])):
+        copy = backed_up(model, f"removed-{number}")
+        requests.request(copy, people)
+        apply(copy)
+    for name in ("new.csv", "new.csv", "other.csv"):
+        copy = backed_up(model, f"added-{len(seeds)}")
+        add(copy, tmp_path / name)
+    assert (seeds[0], seeds[4]) == (seeds[1], seeds[5])
+    assert len({*seeds}) == (1 if fault else 5)

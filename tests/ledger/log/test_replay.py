@@ -378,6 +378,29 @@ def test_the_log_lies_elsewhere_from_a_restore_on(model: Path, log: Path, tmp_pa
     verify(model)
 
 
+def test_a_log_that_replaces_the_known_one_may_not_lack_its_events(model: Path, log: Path, tmp_path: Path) -> None:
+    """An old copy of the log, with the real one still there: a request would be lost without a word."""
+    backup, before = backed_up(model, "backup"), log.read_bytes()
+    requests.request(model, ["p3"])
+    shutil.copy(log, tmp_path / "old")
+    requests.request(model, ["p4"])
+    restore(model, backup)
+    events = events_of(model)
+    with pytest.raises(
+        DataError, match=r"old and the log that .*model had, .*log.jsonl, have different events \(it has"
+    ):
+        replay(model, tmp_path / "old", log=tmp_path / "old")
+    assert events_of(model) == events
+    # The same of a history that went on differently from the backup on.
+    log.write_bytes(before)
+    requests.request(model, ["p9"])
+    restore(model, backup)
+    with pytest.raises(DataError, match="another history of this one"):
+        replay(model, tmp_path / "old", log=tmp_path / "old")
+    log.rename(tmp_path / "away")
+    assert replay(model, tmp_path / "old", log=tmp_path / "old").events == 1
+
+
 def test_the_commands_say_what_was_lost(model: Path, log: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     write_new(tmp_path / "new.csv", people=4)
     backup = backed_up(model, "backup")

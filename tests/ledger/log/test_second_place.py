@@ -183,6 +183,23 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
     assert (rows_of(model), log.read_bytes()) == (before, content)
 
 
+def test_a_directory_that_is_behind_repeats_no_guarantee(model: Path, log: Path, unlearn: Unlearn) -> None:
+    """What it states of all versions leaves out those that the log knows."""
+    requests.request(model, ["p3"])
+    apply(model)
+    backup = backed_up(model, "backup")
+    assert "for a reader who kept all versions" in unlearn("status", model, "--no-quality").stdout
+    requests.request(model, ["p4"])
+    apply(model)
+    restore(model, backup)
+    printed = unlearn("status", model, "--no-quality").stdout
+    assert printed.startswith(f"note: {model} is behind its log {log} by 3 events")
+    assert "until then nothing that is guaranteed is repeated here" in printed
+    assert "epsilon" not in printed
+    assert json.loads(unlearn("status", model, "--no-quality", "--json").stdout)["guarantee"] is None
+    assert f"{log} has 3 events that {backup} lacks" in unlearn("log", backup, "--stop").stdout
+
+
 def test_an_old_version_that_a_backup_brought_back_answers_nothing(model: Path, log: Path) -> None:
     requests.request(model, ["p3"])
     backup = backed_up(model, "backup")

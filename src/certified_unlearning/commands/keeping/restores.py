@@ -41,7 +41,14 @@ def log(
         )
         with after(f"{said} (head: {moved.head})"):
             print(said)
-            if moved.before is not None and moved.before != moved.path:
+            if moved.ahead:
+                print(
+                    f"{moved.before} has {counted(moved.ahead, 'event')} that {model_dir} lacks, as after a restore. "
+                    "What is recorded from now on cannot be joined with them, and no certificate counts versions "
+                    "among them: if this directory is to replace the one that was lost, restore it again, and say "
+                    "`unlearn replay`"
+                )
+            elif moved.before is not None and moved.before != moved.path:
                 print(f"{moved.before} gets no more events, and is still there: delete it when you need it no more")
             print(f"head: {moved.head}")
 

@@ -239,7 +239,8 @@ def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
         DataError: A file of the model directory cannot be read.
         LedgerError: One is not what was recorded.
     """
-    from certified_unlearning.ledger.model import read_stored
+    from certified_unlearning.ledger.method import answered_of
+    from certified_unlearning.ledger.model import method_of, read_stored
     from certified_unlearning.ledger.weights import weights_file
 
     current = state.current
@@ -253,6 +254,11 @@ def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
         raise DataError(f"cannot read {file}: {error.strerror}") from error
     if hashlib.sha256(certificate).hexdigest() != current.certificate_sha256:
         raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
+    if current.lost_since:
+        # The one in the directory leaves out versions that were published after it, and that a restore lost.
+        method = method_of(directory, model)
+        counting = method.certificate(answered_of(state), state.training_digest, len(state.lost))
+        certificate = f"{counting.model_dump_json(indent=2)}\n".encode()
     table = model.table.model_dump(mode="json", exclude={"path", "identifier"})
     columns = {"table": table, "intercept": model.intercept, "version": current.version}
     return {

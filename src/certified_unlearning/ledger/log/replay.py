@@ -68,7 +68,8 @@ def replay(path: Path, source: Path, *, log: Path | None = None, head: str | Non
         head: A head that a command printed before the loss: ``source`` must have the events of then.
 
     Raises:
-        DataError: ``source`` cannot be read, or is of another directory or history.
+        DataError: ``source`` cannot be read, is of another directory or history, or lacks events of the log that
+            ``log`` replaces.
         ParameterError: ``head`` is no head, or ``log`` cannot be made.
         LedgerError: Something was tampered with, ``source`` lacks events of ``head``, or the files of the directory do
             not belong together.
@@ -86,6 +87,7 @@ def replay(path: Path, source: Path, *, log: Path | None = None, head: str | Non
             require_prefix(earlier, hashes_of(directory, ledger), source)
         _follow(directory, ledger, before, own)
         if place is not None and place != ledger.log():
+            _require_no_other(ledger, path, source)
             ledger.append("logged", {"path": str(place)})
         after = read_state(ledger)
     applied = apply(path)
@@ -141,6 +143,16 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
         "`unlearn replay` first, and record it again. If only one of them was migrated, run `unlearn migrate` on the "
         "other one first; nothing was done"
     )
+
+
+def _require_no_other(ledger: Ledger, path: Path, source: Path) -> None:
+    """Raise `DataError` if the log that a ledger had, and that another one replaces, is still there and has more."""
+    had = ledger.standing()
+    if had is not None and had.path.exists() and (had.ahead or had.trouble):
+        raise DataError(
+            f"{source} and the log that {path} had, {had.path}, have different events ({had.trouble or 'it has more'})"
+            f": replay {had.path}, or move it away if it must not count; nothing was done"
+        )
 
 
 def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) -> None:

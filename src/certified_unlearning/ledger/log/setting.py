@@ -18,11 +18,13 @@ class Moved(NamedTuple):
         path: Where the log is kept from now on; None where it is kept in the directory only.
         before: Where it was kept before; None where it was not. That file is left as it is.
         head: The head of the log.
+        ahead: How many events that file has which the directory lacks, as after a restore.
     """
 
     path: Path | None
     before: Path | None
     head: str
+    ahead: int
 
 
 def set_log(path: Path, to: Path | None) -> Moved:
@@ -44,7 +46,7 @@ def set_log(path: Path, to: Path | None) -> Moved:
         if place is not None and standing is not None and standing.ahead:
             require_in_step(standing, path)
         ledger.append("logged", {"path": None if place is None else str(place)})
-        return Moved(place, before, head_of(directory, ledger))
+        return Moved(place, before, head_of(directory, ledger), 0 if standing is None else standing.ahead)
 
 
 def checked_place(to: Path, directory: Path) -> Path:

@@ -12,13 +12,15 @@ The seed of a removal is drawn with the version before it, and kept in the secre
 again ends as the first would have. With a seed drawn by each `apply`, those that take steps again, which take longer,
 would be killed more often and get another chance, and what is left would not have the law of learning anew.
 
-A directory that was restored from a backup holds a seed with which a lost version was drawn already, perhaps for fewer
-requests. With the same numbers the difference of the two published models would show the other requests without noise.
-So the seed is hashed with the restore, which the log names: another draw for every restore, the same for every `apply`
-after it. A state that is restored has the law of learning anew on the records of then, where nobody lost the directory
-or chose the backup because of what was drawn; the certificate says so (`certificate.lost`).
+A directory that was restored from a backup holds a seed with which a lost version was drawn already, perhaps for other
+requests. With the same numbers the difference of the two published models would show what they differ in without noise.
+So the seed is hashed with what is removed and added, which tells even a restore apart that nothing in the log names;
+and with the restore, where the log names it: another draw for every restore, the same for every `apply` after it. A
+state that is restored has the law of learning anew on the records of then, where nobody lost the directory or chose the
+backup because of what was drawn; the certificate says so (`certificate.lost`).
 """
 
+import hashlib
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -115,7 +117,8 @@ class ExactSteps(Method[ExactPlan]):
         first = self.plan_after(answered).n
         added = range(first, first + batch.records_added)
         # What it cost is told to nobody.
-        self._descent(first + len(added)).edit(state, rows, added, Draws(seed))
+        drawn = address("removal", f"{seed:x}", self._digest_of(added), *rows)
+        self._descent(first + len(added)).edit(state, rows, added, Draws(drawn))
         return self._version(state)
 
     def check(
@@ -169,6 +172,15 @@ class ExactSteps(Method[ExactPlan]):
             strong_convexity=plan.strong_convexity,
         )
         return ExactDescent(plan.settings, records, from_batches=True)
+
+    def _digest_of(self, added: range) -> str:
+        """Return a digest of rows that are added, which stand in the training copy."""
+        found, width = hashlib.sha256(), self._plan.features
+        if added:
+            shape, start = (len(added), width), added.start * width * np.dtype(np.float32).itemsize
+            found.update(np.memmap(self._directory.features, np.float32, "r", start, shape).tobytes())
+            found.update(numbers(self._directory.labels, np.int8, added.stop)[added.start :].tobytes())
+        return found.hexdigest()
 
     def _kept(self, secret: Secret | None) -> tuple[Trajectory[Descent], int]:
         """Return the state, and the seed of the next removal."""
