@@ -97,15 +97,16 @@ def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -
     return Quantity(for_both - for_privacy, name)
 
 
-@sweep("{setting}")
-def linear_risk_at_privacy_steps(*, setting: Setting) -> float:
+@sweep("{setting}, epsilon_dd = epsilon_dp / {ratio:g}")
+def linear_risk_at_privacy_steps(*, setting: Setting, ratio: float) -> float:
     """Return the excess risk of linear losses with deletion steps for privacy alone, over what Theorem 5.1 certifies.
 
     Every one of 100 requests moves ``r = sqrt(q d / epsilon_dd)`` records as far as they can be moved, all one way.
     """
     values = SETTINGS[setting]
+    values = values | {"epsilon_dd": values["epsilon_dp"] / ratio}
     records = math.floor(math.sqrt(values["alpha"] * values["dimension"] / values["epsilon_dd"]))
-    plan = setting_plan(setting, certify_risk=False)
+    plan = setting_plan(setting, epsilon_dd=values["epsilon_dd"], certify_risk=False)
     problem = plan.problem
     moved = problem.sensitivity(records) / problem.strong_convexity
     distance = kept_after(problem, setting_plan(setting).learning_steps) * problem.lipschitz / problem.strong_convexity

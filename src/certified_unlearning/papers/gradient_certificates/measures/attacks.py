@@ -125,6 +125,23 @@ def unsafe_after_the_check(*, noise: Literal["own", "shared"]) -> float:
     return found
 
 
+@measure
+def labels_changed_after_the_check() -> float:
+    """Return in how many draws noisy parameters pass the check and a neighbour's give a certified query another label.
+
+    Noise is that of ``own`` in `unsafe_after_the_check`.
+    """
+    attacked, found = _attacked(), 0
+    sure = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
+    certified, asked = _labels(attacked, attacked.queries[sure], without=False), attacked.queries[None, sure]
+    for draw in range(_DRAWS):
+        drawn = _noise(attacked, _scale_of_half(), draw)
+        if _passes(attacked, drawn):
+            labels = logits(attacked.network, _retrained(attacked, drawn), asked).argmax(dim=-1)
+            found += bool((labels != certified).any())
+    return found
+
+
 @cache
 def _attacked() -> _Attacked:
     task = task_of("near", seed=_SEED)
