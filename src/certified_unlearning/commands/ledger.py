@@ -280,8 +280,8 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
 
 
 def _is_old(found: Status) -> bool:
-    """Whether the log in the second place knows a newer version, so that no number for all versions can be right."""
-    return found.log is not None and found.log.has_newer_version
+    """Whether the log in the second place may know a newer version: then no number for all versions can be right."""
+    return found.log is not None and found.log.may_have_newer_version
 
 
 def _print_open(open_requests: Sequence[OpenRequest]) -> None:

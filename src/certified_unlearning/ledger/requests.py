@@ -266,7 +266,7 @@ def status(path: Path) -> Status:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
-    if log is not None and log.has_newer_version:
+    if log is not None and log.may_have_newer_version:
         meaning = f"note: {problem_of(log, path)}; until then nothing that is guaranteed is repeated here"
     return Status(
         state,

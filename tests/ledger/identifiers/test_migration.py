@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from certified_unlearning.errors import ParameterError, StorageError, UnlearningError
-from certified_unlearning.ledger import requests
+from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.identifiers.migration import migrate
+from certified_unlearning.ledger.identifiers.names import Identifiers, Pseudonyms
 from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.personal.report import report_on
@@ -166,6 +167,14 @@ def test_no_hash_that_was_made_of_an_identifier_is_left(old: Path, tmp_path: Pat
     assert files_with(old, *hashes)
     migrate(old)
     assert files_with(tmp_path, *hashes, *raw) == set()
+
+
+def test_the_search_finds_hashes_that_are_not_sealed(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pseudonyms, "sealed", lambda self, earlier_hash: earlier_hash)
+    monkeypatch.setattr(Identifiers, "sealed", lambda self, earlier_hash: earlier_hash)
+    chained = chain_head(old)
+    migrate(old)
+    assert files_with(old, chained.encode()) == {"ledger.sqlite"}
 
 
 def sql_again(model: Path, *statements: str) -> None:
@@ -450,6 +459,11 @@ def test_a_backup_of_before_is_migrated_and_brought_to_the_present_by_the_log_of
     backup.rename(old)
     with pytest.raises(UnlearningError, match="If only one of them was migrated, run `unlearn migrate` on the other"):
         replay(old, place)
+    # Its model knows people who were removed since.
+    for command in (load_model, lambda model: report_on(model, address("p8")), verify, apply):
+        with pytest.raises(UnlearningError, match=r"only one of the two is migrated \(then run `unlearn migrate`\)"):
+            command(old)
+    assert "until then nothing that is guaranteed is repeated here" in str(requests.status(old).meaning)
     migrate(old)
     replay(old, place)
     verify(old, head)

@@ -33,6 +33,8 @@ class Standing(NamedTuple):
         has_newer_version: Whether one of them is a version of the model, so that the directory's is an old one.
         behind: How many events it lacks; the next event brings them.
         trouble: Why it cannot be used, as it is missing, damaged, or of other events.
+        has_other_events: Whether they are others. Then it may know more than the directory, as where that is a backup
+            of before a migration.
     """
 
     path: Path
@@ -40,6 +42,16 @@ class Standing(NamedTuple):
     has_newer_version: bool = False
     behind: int = 0
     trouble: str | None = None
+    has_other_events: bool = False
+
+    @property
+    def may_have_newer_version(self) -> bool:
+        """Whether the directory's model may be an old one, which knows people who were removed since."""
+        return self.has_newer_version or self.has_other_events
+
+
+class _OtherEventsError(DataError):
+    """A log does not begin with the events of the ledger."""
 
 
 HashOf = Callable[[int], str | None]
@@ -56,7 +68,7 @@ def standing_of(path: Path, last: Last, hash_of: HashOf) -> Standing:
         ahead = _rows_ahead(path, last)
         return Standing(path, ahead=len(ahead), has_newer_version=any(row[2] == "applied" for row in ahead))
     except UnlearningError as error:
-        return Standing(path, trouble=str(error))
+        return Standing(path, trouble=str(error), has_other_events=isinstance(error, _OtherEventsError))
 
 
 def require_in_step(standing: Standing, directory: Path) -> None:
@@ -130,7 +142,7 @@ def _rows_ahead(path: Path, last: Last) -> list[Row]:
     """
     rows = read_log(path).rows
     if not 0 < last.sequence <= len(rows) or rows[last.sequence - 1][6] != last.hash:
-        raise DataError(
+        raise _OtherEventsError(
             f"{path} is the log of another directory, or of another history of this one, or only one of the two is "
             "migrated (then run `unlearn migrate`)"
         )

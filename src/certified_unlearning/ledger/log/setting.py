@@ -68,23 +68,28 @@ def checked_place(to: Path, directory: Path) -> Path:
 def require_present(ledger: Ledger, *, version: bool = False) -> None:
     """Raise `LedgerError` where the log in the second place knows more, as after a restore from a backup.
 
+    One of other events may know more: so it is where a backup of before `migrate` was restored.
+
     Args:
         ledger: The ledger.
         version: Whether only a newer version of the model counts: what is asked for depends on nothing else.
     """
     standing = standing_settled(ledger)
-    if standing is not None and (standing.has_newer_version if version else standing.ahead):
+    if standing is None:
+        return
+    if standing.may_have_newer_version or (standing.ahead and not version):
         raise LedgerError(str(problem_of(standing, ledger.path.parent)))
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:
     """Return how the log in the second place stands to a ledger; None where there is none.
 
-    A moment's patience where it knows more: a command that has written it may be about to commit.
+    A moment's patience where it knows more: a command that has written it may be about to commit. So it is where it has
+    other events: a migration may be about to write it anew.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         found = ledger.standing()
-        if found is None or not found.ahead or time.monotonic() > deadline:
+        if found is None or not (found.ahead or found.has_other_events) or time.monotonic() > deadline:
             return found
         time.sleep(PATIENCE_SECONDS / 10)
