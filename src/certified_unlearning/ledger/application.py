@@ -68,7 +68,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
 
     Args:
         path: The model directory.
-        device: Where the noisy steps are taken: auto, cpu or cuda; by default as `init` was told.
+        device: Where the noisy steps are taken: auto, cpu or cuda; by default as `init` recorded.
 
     Raises:
         LedgerError: Something was tampered with; nothing was done.
@@ -152,7 +152,7 @@ def answer(
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
     if secret is not None and state.restored is not None:
-        secret = secret._replace(restored=state.restored.hash)
+        secret = secret._replace(restored=state.restored.name)
     if state.planned is not None:
         check_data(directory, ledger, model, state)
     batch = state.planned or plan(state)

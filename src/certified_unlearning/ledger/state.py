@@ -88,13 +88,14 @@ class Version:
         batch: What it answered; None for the model that was learned.
         weights_sha256: Digest of its weights file.
         certificate_sha256: Digest of its certificate file.
-        epsilon: Of its certificate, as the other three; all are None where its answers are certified, not its weights.
+        epsilon: Epsilon of its certificate; the next three are of its certificate, too. All are None where its answers
+            are certified, not its weights.
         delta: The target's delta.
         extra_delta: What learning that stopped before stationarity adds.
         epsilon_all_published: The guarantee against somebody who kept every version.
         reading: Whether all records were read for it; None where noisy steps alone made it.
         secret_digest: Keyed digest of what it keeps besides its weights, if anything.
-        kind: Of its certificate; None where an earlier release did not record it.
+        kind: Kind of its certificate; None where an earlier release did not record it.
         removed_before: Whether records were removed from a version before it.
         event: The number of its event.
         lost_before: How many versions were published before it that a restore had lost, so that it does not follow from
@@ -155,7 +156,7 @@ class Version:
 
     @property
     def scope(self) -> "Scope":
-        """For whom the statement of its certificate holds."""
+        """The scope of its certificate's statement: for whom it holds."""
         scope = self.certificate.scope(self.stated, f"version {self.version}")
         lost = self.lost_before + self.lost_since
         if not lost:
@@ -206,12 +207,12 @@ class Restored(NamedTuple):
 
     Attributes:
         time: When `replay` recorded it, in UTC.
-        hash: The hash of its event, which is another for every restore.
+        name: What was drawn to name it: another for every restore, and the same before and after a migration.
         to: The number of the event from which the model went on.
     """
 
     time: str
-    hash: str
+    name: str
     to: int
 
 
@@ -378,7 +379,7 @@ class _Course:
         elif event.kind == "applied" and self.planned is not None:
             follows = self._apply(event, self.planned)
         elif event.kind == "restored":
-            follows = self._restore(event, event.payload["to"])
+            follows = self._restore(event, event.payload["to"], event.payload["name"])
         else:
             return False
         self._note(event)
@@ -407,7 +408,7 @@ class _Course:
         self.planned = None
         return version.version == batch.version
 
-    def _restore(self, event: Event, to: int) -> bool:
+    def _restore(self, event: Event, to: int, name: str) -> bool:
         """Go back to where the model stood after an event: what was published since stays published, and is lost."""
         place = bisect_right(self._points, to, key=lambda point: point[0]) - 1
         if place < 0 or to >= event.sequence:
@@ -419,5 +420,5 @@ class _Course:
         current = self.versions[-1]
         since = sum(version.event > current.event for version in self.lost)
         self.versions[-1] = replace(current, lost_since=since)
-        self.restored = Restored(event.time, event.hash, to)
+        self.restored = Restored(event.time, name, to)
         return True

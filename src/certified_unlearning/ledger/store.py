@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 from certified_unlearning.data.tables.spellings import Group
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
-from certified_unlearning.ledger.identifiers.keys import MissingKeyError, place_of, read_key_file
+from certified_unlearning.ledger.identifiers.keys import MissingKeyError, in_words, place_of, read_key_file
 from certified_unlearning.ledger.identifiers.names import FORMATS, PRESENT, Names, Pseudonyms, key_check
 from certified_unlearning.ledger.log.file import GENESIS, Row
 from certified_unlearning.ledger.log.second_place import Last, Standing, follow, standing_of
@@ -63,7 +63,7 @@ CREATE TABLE identifier_key (
 ) STRICT;
 CREATE TABLE earlier_hashes (
     sequence INTEGER PRIMARY KEY,
-    hash TEXT NOT NULL,
+    sealed TEXT NOT NULL,
     hidden TEXT,
     tag BLOB NOT NULL
 ) STRICT;
@@ -120,13 +120,13 @@ class Earlier(NamedTuple):
 
     Attributes:
         sequence: The event's number.
-        hash: Its hash of then.
+        sealed: A keyed digest of its hash of then (`Names.sealed`).
         hidden: The digest of what its leaf does not show.
         tag: What shows that a migration wrote this.
     """
 
     sequence: int
-    hash: str
+    sealed: str
     hidden: str | None
     tag: bytes
 
@@ -209,8 +209,8 @@ class Ledger:
         # Old releases did not record it.
         if (self._key_check() or key_check(key)) != key_check(key):
             raise LedgerError(
-                f"{place} was replaced: it is not the key that `unlearn init` made, and with another one people have "
-                "other names"
+                f"{in_words(place)} was replaced or is another model's: it is not the key that `unlearn init` made, "
+                "and with another one people have other names"
             )
         return key
 
@@ -304,6 +304,12 @@ class Ledger:
         path = None if row is None else json.loads(row[0])["path"]
         return None if path is None else Path(path)
 
+    def earlier_logs(self) -> list[Path]:
+        """Return where the log was kept before, which no command writes any more."""
+        paths = [event.payload["path"] for event in self.events("logged")]
+        places = dict.fromkeys(Path(path) for path in paths if path is not None)
+        return [place for place in places if place != self.log()]
+
     def standing(self) -> Standing | None:
         """Return how that log stands to the ledger; None where there is none."""
         path = self.log()
@@ -336,7 +342,7 @@ class Ledger:
         """Append a request for each person, or that it is on hold.
 
         Args:
-            kind: Of all of these events.
+            kind: Kind of all of these events.
             requests: What is to be known of each person's: ``records``, how many there are; ``added_with``, the version
                 that added them if they came after the start; and the terms.
         """
@@ -405,7 +411,7 @@ class Ledger:
         """Add rows.
 
         Args:
-            owners: Of each row the person's identifier and the row's number in the training copy.
+            owners: A pair for each row: the person's identifier, and the row's number in the training copy.
         """
         names, people = self.names, dict[str, str]()
         records = []
@@ -601,7 +607,7 @@ class Ledger:
         """Return what the events were before a migration; nothing where there was none."""
         if not self.names.hides_people:
             return []
-        query = "SELECT sequence, hash, hidden, tag FROM earlier_hashes ORDER BY sequence"
+        query = "SELECT sequence, sealed, hidden, tag FROM earlier_hashes ORDER BY sequence"
         return [Earlier._make(row) for row in self._connection.execute(query)]
 
     def verify_chain(self) -> list[Event]:

@@ -3,7 +3,7 @@
 import hmac
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,12 +92,12 @@ def verify(path: Path, head: str | None = None) -> Verified:
         leaves = leaves_of(directory, ledger)
         hashes = [leaf.hash() for leaf in leaves]
         missing = ledger.missing_key()
-        earlier_hashes = _earlier_hashes(ledger, leaves)
+        sealed_hashes = _sealed_hashes(ledger, leaves)
         log = standing_settled(ledger)
         problem = None if log is None else problem_of(log, path)
         if problem is not None:
             raise LedgerError(problem)
-        if head is not None and of_chain and ledger.sequence_of(head) is None and head not in earlier_hashes:
+        if head is not None and of_chain and not _has_chained(ledger, sealed_hashes, head):
             if missing is not None and ledger.earlier():
                 raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing.fact}")
             raise LedgerError(
@@ -194,8 +194,15 @@ def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
     return rows
 
 
-def _earlier_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
-    """Return the hashes that events had before a migration, after a check that the migration wrote them.
+def _has_chained(ledger: Ledger, sealed_hashes: Collection[str], chained: str) -> bool:
+    """Return whether a hash is that of an event, now or before a migration."""
+    if ledger.sequence_of(chained) is not None:
+        return True
+    return bool(sealed_hashes) and ledger.names.sealed(chained) in sealed_hashes
+
+
+def _sealed_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
+    """Return keyed digests of the hashes of before a migration, after a check that the migration wrote them.
 
     Without the key of identifiers that cannot be checked, so there are none.
 
@@ -207,12 +214,12 @@ def _earlier_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
         return set()
     for each in earlier:
         leaf = leaves[each.sequence - 1] if 0 < each.sequence <= len(leaves) else None
-        due = None if leaf is None else names.earlier(each.sequence, each.hash, leaf.hash())
+        due = None if leaf is None else names.earlier(each.sequence, each.sealed, leaf.hash())
         if leaf is None or due is None or leaf.hidden != each.hidden or not hmac.compare_digest(each.tag, due):
             raise LedgerError(
                 f"{ledger.path} was tampered with: event {each.sequence} is not what it was before the migration"
             )
-    return {each.hash for each in earlier}
+    return {each.sealed for each in earlier}
 
 
 def _check_batches(ledger: Ledger, state: State) -> None:

@@ -74,7 +74,7 @@ def unlearn(
     """Answer every request of a mechanism's runs.
 
     Args:
-        mechanism: Whose runs.
+        mechanism: The mechanism whose runs these are.
         plan: What to run.
         data: The plan's data set.
         learned: The weights that `learn` wrote, where the mechanism learns in a job of its own.

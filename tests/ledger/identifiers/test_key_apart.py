@@ -126,6 +126,18 @@ def test_a_variable_names_the_key_where_it_lies_elsewhere(
     assert requests.request(apart, ["p7"]).people == 1
 
 
+def test_it_is_said_that_the_variable_names_a_file_that_is_missing_or_another_models_key(
+    apart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    monkeypatch.setenv(ENVIRONMENT, str(other))
+    with pytest.raises(MissingKeyError, match=rf"cannot read {other} \(named by {ENVIRONMENT}\): No such file"):
+        requests.request(apart, ["p6"])
+    other.write_bytes(bytes(32))
+    with pytest.raises(LedgerError, match=rf"{other} \(named by {ENVIRONMENT}\) was replaced or is another model's"):
+        requests.request(apart, ["p6"])
+
+
 def test_the_variable_means_nothing_for_a_directory_that_keeps_its_key(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +156,10 @@ def test_init_refuses_another_file_than_the_variable_names(
 def test_another_models_key_is_refused_by_everything_that_looks_at_it(apart: Path, tmp_path: Path) -> None:
     key_of(tmp_path).write_bytes(bytes(32))
     for command in (requests.status, verify, apply, lambda path: requests.request(path, ["p6"])):
-        with pytest.raises(LedgerError, match=r"safe/key was replaced: it is not the key that `unlearn init` made"):
+        with pytest.raises(
+            LedgerError,
+            match=r"safe/key was replaced or is another model's: it is not the key that `unlearn init` made",
+        ):
             command(apart)
 
 
@@ -241,9 +256,17 @@ def test_a_key_that_was_taken_out_of_the_directory_by_hand_is_found_again(model:
     assert requests.request(model, ["p3"]).records == 2
 
 
-def test_a_pointer_that_is_damaged_is_one_sentence(apart: Path) -> None:
-    (apart / "key-file.json").write_text("{}")
-    with pytest.raises(DataError, match=r"key-file\.json lacks key_file"):
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{}", r"key-file\.json lacks key_file"),
+        ('{"key_file": null}', r"key-file\.json is damaged: key_file must be an absolute path, got None"),
+        ('{"key_file": "a/key"}', r"key-file\.json is damaged: key_file must be an absolute path, got 'a/key'"),
+    ],
+)
+def test_a_pointer_that_is_damaged_is_one_sentence(apart: Path, content: str, sentence: str) -> None:
+    (apart / "key-file.json").write_text(content)
+    with pytest.raises(DataError, match=sentence):
         requests.request(apart, ["p6"])
 
 

@@ -142,16 +142,30 @@ def test_heads_receipts_and_hashes_of_before_hold(old: Path, tmp_path: Path) -> 
 def test_a_hash_of_before_is_not_believed_where_events_are_missing_or_changed(old: Path) -> None:
     chained = chain_head(old)
     migrate(old)
+    with Ledger.opened(ModelDirectory(old).ledger) as ledger:
+        (*_, sealed) = (each.sealed for each in ledger.earlier())
     with pytest.raises(LedgerError, match=r"the head f+ is of no event in it"):
         verify(old, "f" * 64)
-    sql(old, f"UPDATE earlier_hashes SET hash = '{'f' * 64}' WHERE sequence = 7")
+    sql(old, f"UPDATE earlier_hashes SET sealed = '{'f' * 64}' WHERE sequence = 7")
     with pytest.raises(LedgerError, match="event 7 is not what it was before the migration"):
         verify(old, "f" * 64)
-    sql_again(old, f"UPDATE earlier_hashes SET hash = '{chained}' WHERE sequence = 7")
+    sql_again(old, f"UPDATE earlier_hashes SET sealed = '{sealed}' WHERE sequence = 7")
     verify(old, chained)
     sql_again(old, "DELETE FROM events WHERE sequence = 7")
     with pytest.raises(LedgerError, match="event 7 is not what it was before the migration"):
         verify(old, chained)
+
+
+def test_no_hash_that_was_made_of_an_identifier_is_left(old: Path, tmp_path: Path) -> None:
+    """Everything else that went into such a hash stands in the ledger, so everybody could test a guess."""
+    with Ledger.opened(ModelDirectory(old).ledger) as ledger:
+        # The first event names nobody, so its hash stays.
+        hashes = [text.encode() for text in ledger.hashes()[1:]]
+    raw = [bytes.fromhex(text.decode()) for text in hashes]
+    set_log(old, tmp_path / "log.jsonl")
+    assert files_with(old, *hashes)
+    migrate(old)
+    assert files_with(tmp_path, *hashes, *raw) == set()
 
 
 def sql_again(model: Path, *statements: str) -> None:
@@ -383,6 +397,26 @@ def test_the_log_in_a_second_place_is_written_anew_and_its_old_bytes_are_overwri
     assert not files_with(tmp_path, NEEDLE)
 
 
+def test_a_log_in_a_second_place_that_is_missing_is_not_forgotten(old: Path, tmp_path: Path) -> None:
+    """Identifiers stand in it in clear, as on a disk that is not mounted."""
+    set_log(old, tmp_path / "log.jsonl")
+    (tmp_path / "log.jsonl").rename(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match=r"cannot read the log .*: put the log of .* back"):
+        migrate(old)
+    assert is_old(old)
+    (tmp_path / "elsewhere").rename(tmp_path / "log.jsonl")
+    migrate(old)
+    assert not files_with(tmp_path, NEEDLE)
+
+
+def test_places_where_the_log_was_kept_before_are_named(old: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    set_log(old, tmp_path / "first.jsonl")
+    set_log(old, tmp_path / "second.jsonl")
+    assert f"the log was kept in {tmp_path / 'first.jsonl'} before: what is left" in unlearn("migrate", old).stdout
+    assert files_with(tmp_path, NEEDLE) == {"first.jsonl"}
+    assert "first.jsonl" not in unlearn("migrate", old).stdout
+
+
 def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_by_the_next(
     old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +427,9 @@ def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_b
         migrate(old)
     monkeypatch.undo()
     assert NEEDLE in place.read_bytes()
-    with pytest.raises(UnlearningError, match="nothing was recorded"):
+    with pytest.raises(
+        UnlearningError, match=r"only one of the two is migrated \(then run `unlearn migrate`\).*nothing was recorded"
+    ):
         requests.request(old, [address("p8")])
     assert not migrate(old).has_hidden
     assert NEEDLE not in place.read_bytes()
@@ -440,6 +476,21 @@ def test_a_directory_that_is_behind_its_log_is_brought_to_the_present_before_it_
     works(old)
 
 
+def test_a_directory_that_lost_versions_and_was_brought_to_the_present_migrates(old: Path, tmp_path: Path) -> None:
+    backup = Path(shutil.copytree(old, tmp_path / "backup"))
+    requests.request(old, [address("p8")])
+    apply(old)
+    old.rename(tmp_path / "lost")
+    backup.rename(old)
+    assert replay(old, tmp_path / "lost").back_to is not None
+    head = requests.status(old).head
+    restored = requests.status(old).state.restored
+    assert migrate(old).head == head
+    # Exact unlearning draws from the restore's name: an `apply` that goes on after the migration draws the same.
+    assert requests.status(old).state.restored == restored
+    works(old)
+
+
 @pytest.mark.parametrize("most_bytes", [0, 1_000, 20_000, 60_000])
 def test_a_migration_without_room_leaves_the_old_directory(old: Path, fork: Forks, most_bytes: int) -> None:
     assert fork("migrate", old, most_bytes=most_bytes) == 1
@@ -460,7 +511,7 @@ def test_the_key_moves_out_and_its_old_place_is_overwritten(old: Path, tmp_path:
 
 def test_a_key_that_is_another_ones_is_no_place_for_it(old: Path, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(bytes(32))
-    with pytest.raises(LedgerError, match="key was replaced: it is not the key"):
+    with pytest.raises(LedgerError, match="key was replaced or is another model's: it is not the key"):
         migrate(old, tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == bytes(32)
     works(old)

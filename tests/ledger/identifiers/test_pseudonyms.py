@@ -119,8 +119,14 @@ def another_subject(model: Path) -> None:
         (lambda model: sql(model, "PRAGMA user_version = 0"), "whose row is whose|not those of the head|was replaced"),
         (lambda model: sql(model, "PRAGMA user_version = 3"), "has the format 3, which a later release wrote"),
         (lambda model: sql(model, "DELETE FROM identifier_key"), "it does not say which key of identifiers it has"),
-        (lambda model: sql(model, "UPDATE identifier_key SET key_check = 'a'"), "was replaced: it is not the key that"),
-        (lambda model: ModelDirectory(model).identifier_key.write_bytes(bytes(32)), "identifier-key was replaced: it"),
+        (
+            lambda model: sql(model, "UPDATE identifier_key SET key_check = 'a'"),
+            "was replaced or is another model's: it is not the key that",
+        ),
+        (
+            lambda model: ModelDirectory(model).identifier_key.write_bytes(bytes(32)),
+            "identifier-key was replaced or is",
+        ),
         (lambda model: sql(model, "UPDATE events SET payload = '[]'"), "event 1 is not what was recorded"),
     ],
 )

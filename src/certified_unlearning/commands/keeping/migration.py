@@ -19,9 +19,9 @@ def migrate(
         ),
     ] = None,
 ) -> None:
-    """Bring a directory of an earlier release to the present format: people stand in it under pseudonyms.
+    """Convert a directory of an earlier release to the present format, which names people by pseudonyms.
 
-    It is done as a whole or not at all, and doing it again changes nothing. Heads and receipts stay valid.
+    All of it is converted or nothing, and a second run changes nothing. Heads and receipts stay valid.
     """
     from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
 
@@ -35,6 +35,8 @@ def migrate(
             if done.old_key_file is not None:
                 print(f"note: {done.old_key_file} holds the key, too: delete it there")
             if done.has_hidden:
+                for earlier in done.earlier_logs:
+                    print(f"note: the log was kept in {earlier} before: what is left there has identifiers in clear")
                 print(
                     "Backups and copies from before have the identifiers in clear: they are yours to migrate or delete."
                 )

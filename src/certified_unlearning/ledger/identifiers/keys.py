@@ -39,8 +39,10 @@ def place_of(directory: Path) -> Path:
     pointer = directory / POINTER
     if not pointer.exists():
         return directory / IN_DIRECTORY
-    named = os.environ.get(ENVIRONMENT)
-    return Path(named or str(read_json(pointer, ["key_file"])["key_file"]))
+    said = read_json(pointer, ["key_file"])["key_file"]
+    if not isinstance(said, str) or not Path(said).is_absolute():
+        raise DataError(f"{pointer} is damaged: key_file must be an absolute path, got {said!r}")
+    return Path(os.environ.get(ENVIRONMENT) or said)
 
 
 def read_key_file(path: Path, without: str) -> bytes:
@@ -56,7 +58,13 @@ def read_key_file(path: Path, without: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise MissingKeyError(f"cannot read {path}: {error.strerror}", without) from error
+        raise MissingKeyError(f"cannot read {in_words(path)}: {error.strerror}", without) from error
+
+
+def in_words(place: Path) -> str:
+    """Return what messages call a key's file: it is said where the environment names it."""
+    named = os.environ.get(ENVIRONMENT)
+    return f"{place} (named by {ENVIRONMENT})" if named and Path(named) == place else str(place)
 
 
 def point_to(directory: Path, key_file: Path) -> None:

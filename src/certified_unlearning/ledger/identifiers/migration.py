@@ -4,7 +4,7 @@ All of the ledger changes in one transaction of SQLite, in the same file: a kill
 the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
 would lose what a command writes that has the first one open. Nothing is drawn at random, so a directory and its backup
 become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes that chain
-events change, and those of before are kept beside them.
+events change. Those of before are kept as keyed digests: they were made of identifiers in clear.
 """
 
 import os
@@ -34,12 +34,14 @@ class Migrated:
         has_hidden: Whether people got pseudonyms; False where they had them already.
         key_file: Where the key lies now; None where nobody asked for another place.
         old_key_file: Where a copy of it is left, which its owner must delete; None where there is none.
+        earlier_logs: Where the log was kept in a second place before; what is left there is as it was.
         head: The head of the log, which is as it was.
     """
 
     has_hidden: bool
     key_file: Path | None
     old_key_file: Path | None
+    earlier_logs: tuple[Path, ...]
     head: str
 
 
@@ -54,7 +56,8 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
         ParameterError: The key cannot lie in that file.
         DataError: The directory or its key cannot be read.
         LedgerError: Something was tampered with; nothing was done.
-        StorageError: Another command is at work, another program keeps the ledger open, or a file cannot be written.
+        StorageError: Another command is at work, another program keeps the ledger open, the log in the second place is
+            missing, or a file cannot be written.
     """
     directory = ModelDirectory(path)
     if key_file is not None:
@@ -63,7 +66,8 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
         has_hidden = not ledger.names.hides_people
         if has_hidden:
             standing = ledger.standing()
-            if standing is not None and standing.ahead:
+            # One of other events may be of after a migration, where this is a backup of before.
+            if standing is not None and (standing.ahead or not standing.path.is_file()):
                 require_in_step(standing, path)
             _hide_people(directory, ledger)
         _write_second_place_anew(ledger)
@@ -74,7 +78,7 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
                 f"{directory.ledger.name}-wal: end that program, and run `unlearn migrate` again"
             )
         left = None if key_file is None else _move_key(directory, ledger, key_file)
-        return Migrated(has_hidden, key_file, left, head_of(directory, ledger))
+        return Migrated(has_hidden, key_file, left, tuple(ledger.earlier_logs()), head_of(directory, ledger))
 
 
 @contextmanager
@@ -95,8 +99,9 @@ def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
         check_tags(ledger, ledger.records())
         earlier = []
         for event_hash, leaf in zip(ledger.hashes(), leaves, strict=True):
-            tag = names.earlier(leaf.sequence, event_hash, leaf.hash())
-            earlier.append(Earlier(leaf.sequence, event_hash, leaf.hidden, tag))
+            sealed = names.sealed(event_hash)
+            tag = names.earlier(leaf.sequence, sealed, leaf.hash())
+            earlier.append(Earlier(leaf.sequence, sealed, leaf.hidden, tag))
         ledger.hide_people(earlier)
         check_tags(ledger, ledger.records())
         if _head(leaves_of(directory, ledger)) != _head(leaves) or read_state(ledger) != state:
@@ -117,10 +122,14 @@ def _write_second_place_anew(ledger: Ledger) -> None:
     A log of a directory that was migrated earlier, as after a restore, is left as it is.
     """
     place = ledger.log()
-    if place is None or not place.is_file() or not ledger.earlier():
+    earlier = ledger.earlier()
+    if place is None or not place.is_file() or not earlier:
         return
     last = end_of(place).row
-    if last is None or last[6] not in {each.hash for each in ledger.earlier()}:
+    # What follows the ledger as it is needs no key.
+    if last is None or ledger.hash_of(last[0]) == last[6]:
+        return
+    if ledger.names.sealed(last[6]) not in {each.sealed for each in earlier}:
         return
     with place.open("r+b", buffering=0) as old:
         write_log(place, ledger.rows_after(0))

@@ -94,15 +94,23 @@ class Names(ABC):
             return hmac.digest(bytes.fromhex(salt), text.encode(), "sha256").hex()
         return hmac.digest(self._key(), f"hidden\0{text}".encode(), "sha256").hex()
 
-    def earlier(self, sequence: int, earlier_hash: str, leaf: bytes) -> bytes:
-        """Return what only the key's owner can write beside the hash that an event had before a migration.
+    def sealed(self, earlier_hash: str) -> str:
+        """Return a keyed digest of the hash that an event had before a migration.
+
+        That hash is of the identifier in clear and of what stands in the ledger beside it: with it everybody could
+        test a guess.
+        """
+        return hmac.digest(self._key(), f"sealed hash {earlier_hash}".encode(), "sha256").hex()
+
+    def earlier(self, sequence: int, sealed: str, leaf: bytes) -> bytes:
+        """Return what only the key's owner can write beside the sealed hash of an event from before a migration.
 
         Args:
             sequence: The event's number.
-            earlier_hash: The hash of then.
+            sealed: What `sealed` made of the hash of then.
             leaf: The hash of the event's leaf.
         """
-        text = f"earlier hash {sequence} {earlier_hash} {leaf.hex()}"
+        text = f"earlier hash {sequence} {sealed} {leaf.hex()}"
         return hmac.digest(self._key(), text.encode(), "sha256")[:16]
 
 

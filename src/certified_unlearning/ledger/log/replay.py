@@ -10,6 +10,7 @@ A command that was killed after it had written the log in the second place, and 
 that lacks events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
 """
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,7 +176,7 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
         with ledger.attempt():
             _take_files_as_they_are(directory, ledger, model, before, after)
     except _FilesLackError:
-        ledger.append("restored", {"to": own})
+        ledger.append("restored", {"to": own, "name": secrets.token_hex(16)})
         try:
             _require_files(directory, ledger, model)
         except (DataError, LedgerError) as error:

@@ -25,7 +25,7 @@ class Last(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a log stands to the events of a ledger.
+    """The state of a log beside the events of a ledger.
 
     Attributes:
         path: The log.
@@ -130,5 +130,8 @@ def _rows_ahead(path: Path, last: Last) -> list[Row]:
     """
     rows = read_log(path).rows
     if not 0 < last.sequence <= len(rows) or rows[last.sequence - 1][6] != last.hash:
-        raise DataError(f"{path} is the log of another directory, or of another history of this one")
+        raise DataError(
+            f"{path} is the log of another directory, or of another history of this one, or only one of the two is "
+            "migrated (then run `unlearn migrate`)"
+        )
     return rows[last.sequence :]

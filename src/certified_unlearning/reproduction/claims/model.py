@@ -1,4 +1,4 @@
-"""The table of claims as it is written down: who claims what, and how it is checked."""
+"""The table of claims as it is written down: the owner of each claim, what it states, and how it is checked."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ class Simulation:
 
     Args:
         plan: What to simulate.
-        mechanism: Whose runs.
+        mechanism: The mechanism whose runs these are.
         data: The plan's data set.
         name: The job's name, for its progress line and its checkpoints.
         output: The job's main output; checkpoints lie beside it until `finish`.

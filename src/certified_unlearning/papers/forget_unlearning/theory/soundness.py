@@ -28,7 +28,7 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     (derived; the definition itself promises nothing on deleted records).
 
     Args:
-        epsilon: Of unlearning, in both directions; 0 for perfect unlearning.
+        epsilon: Epsilon of unlearning, in both directions; 0 for perfect unlearning.
         delta: At least 0, below 1.
     """
     require_non_negative(epsilon=epsilon, delta=delta)

@@ -34,7 +34,7 @@ class _Attacked:
     Attributes:
         network: 6-8-2.
         descent: How all were trained.
-        start: From where.
+        start: The start of the attack.
         batch: The records; targets are the first of them.
         with_all: Parameters, one run.
         without: Parameters, a run for each target that is left out.
