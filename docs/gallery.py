@@ -30,7 +30,7 @@ PRESET = "digits"
 DOCS = Path(__file__).parent
 _HEAD = f"""# Gallery
 
-Every figure of the pipeline, as the preset `{PRESET}` draws it, with the command that makes it and whatever it needs.
+Every figure of the pipeline, as the preset `{PRESET}` draws it, with the command that makes it and everything it needs.
 All of them at once: `make reproduce`. Another data set: another [preset](howto/presets.md). The same captions stand in
 `results/<preset>/report.html`, beside files of each figure and the numbers that it shows.
 
@@ -107,7 +107,7 @@ _LETTERS = {"svg.hashsalt": "certified-unlearning", "svg.fonttype": "none"}
 def slim(svg: str) -> str:
     """Return a figure without its date, with each style once and two decimals of a point, more than anybody sees.
 
-    Whoever has no DejaVu Sans has Verdana, which is as wide.
+    A reader without DejaVu Sans sees Verdana, which is as wide.
     """
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = svg.replace("font-family: 'DejaVu Sans';", "font-family: 'DejaVu Sans', Verdana, sans-serif;")

@@ -436,9 +436,9 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     unlearn("request", model, "--id", "p3", "--id", "p4")
     said = unlearn("apply", model)
     assert "removed 3 records of 2 people by exact unlearning" in said.output
-    assert "exact: epsilon = 0 at delta = 0 for whoever sees version 2 only" in said.output
+    assert "exact: epsilon = 0 at delta = 0 for a reader of version 2 alone" in said.output
     assert "if no request depended on a model or on how long a request took" in said.output
-    assert "Nothing is promised to who stays" in said.output
+    assert "none for the remaining records" in said.output
     for path in (model, model / "certificate-2.json"):
         assert unlearn("verify", path).exit_code == 0
     stated = json.loads(unlearn("verify", model, "--json").stdout)["guarantee"]

@@ -42,7 +42,7 @@ def test_init_request_apply_status_verify(original: Original, tmp_path: Path, un
     certified = certificate.read(ModelDirectory(model).certificate(2))
     assert certified.epsilon_all_published is not None
     everything = rounded_up(certified.epsilon_all_published)
-    assert f"epsilon = 1 at delta = 0.00222223 for whoever sees version 2 only; epsilon = {everything} at" in printed
+    assert f"epsilon = 1 at delta = 0.00222223 for a reader of version 2 alone; epsilon = {everything} at" in printed
     assert f"weights: {model}/weights-2.safetensors" in printed
     assert "no request is pending" in unlearn("apply", model).stdout
     printed = unlearn("verify", model, "--head", head).stdout

@@ -20,7 +20,7 @@ IDENTIFIES = "This list itself identifies people: records that models hardly for
 DRAWN = 60
 """Points of a drawn curve."""
 BLUE, ORANGE = "#0072B2", "#D55E00"
-"""Of Okabe and Ito's palette, which colour-blind people can tell apart."""
+"""Two colours of Okabe and Ito's palette, which colour-blind people can tell apart."""
 
 
 class HardRecord(NamedTuple):
@@ -155,7 +155,7 @@ class AttackResult:
 
         Args:
             path: The file.
-            records: As of `to_dict`.
+            records: As in `to_dict`.
 
         Raises:
             StorageError: It cannot be written.

@@ -24,7 +24,7 @@ from certified_unlearning.audit.methods import AuditedMethod, Learn, Unlearn, me
 from certified_unlearning.errors import DataError, ParameterError
 
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
-"""From a model, records and their labels to a number for each record."""
+"""A function from a model, records and their labels to a number for each record."""
 SHARED = 32
 """With fewer models of either kind for a record, all records share the variances, as Carlini et al. advise."""
 LEAST = 4 * LEAST_MODELS
@@ -55,8 +55,8 @@ def likelihood_ratio_attack(
             ``unlearn`` are given.
         X: Records, shape ``(n, features)``.
         y: Their classes or targets.
-        learn: As of `audit`.
-        unlearn: As of `audit`.
+        learn: As in `audit`.
+        unlearn: As in `audit`.
         confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, by what it hands
             out: a number that is about Gaussian over models, such as the log-odds of the label. None: the log-odds of
             classifiers; the predictions of regressors.
@@ -72,9 +72,9 @@ def likelihood_ratio_attack(
         The result. It prints as text, without the secret list of records.
 
     Raises:
-        ParameterError: A number is out of its range, or it is not said how to learn or to unlearn.
+        ParameterError: A number is out of its range, or it is not given how to learn or to unlearn.
         DataError: There is no such record, or confidences are not finite.
-        AssumptionError: As of `audit`.
+        AssumptionError: As in `audit`.
     """
     if X is None or y is None:
         raise ParameterError("give X and y, of which some records are attacked")
@@ -199,8 +199,8 @@ def _fitted(models: int, attacked: float) -> int:
 def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Return which records each model learns and unlearns, in a random order.
 
-    Of those that are not attacked, every second one takes what the one before it left, so that each record is often
-    enough of either kind. Those that are attacked are independent of each other, which intervals suppose.
+    Among models that are not attacked, every second one takes what the one before it left. So each record is often
+    enough of either kind. The models that are attacked are independent of each other, which intervals suppose.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]

@@ -80,7 +80,7 @@ class Guessing:
         """Return how many guesses are right.
 
         Args:
-            scores: Of every canary, the larger the likelier a member; the largest and the least are named.
+            scores: Scores of all canaries, the larger the likelier a member; the largest and the least are named.
             is_member: Whether each was drawn.
             ties: Random numbers, independent of which canaries were drawn, that decide between equal scores.
         """
@@ -144,7 +144,7 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
 
     Raises:
         DataError: Their columns or labels are others.
-        ParameterError: There are too few of them, or the numbers make no sense.
+        ParameterError: There are too few of them, or the numbers are invalid.
     """
     if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):
         raise DataError(

@@ -16,8 +16,8 @@ class Claim:
     The default claims what retraining would: the same law.
 
     Attributes:
-        epsilon: For all removed records together.
-        delta: At which epsilon holds, all that is added to it included.
+        epsilon: Epsilon for all removed records together.
+        delta: The delta at which epsilon holds, all that is added to it included.
         mu: The same as Gaussian differential privacy; None where that is not claimed.
         extra_delta: What is added to the Gaussian curve of ``mu``.
     """
@@ -83,8 +83,8 @@ class LowerBound:
     """What a model's law differs by at least.
 
     Attributes:
-        epsilon: At the claim's delta.
-        mu: As Gaussian differential privacy.
+        epsilon: The bound on epsilon, at the claim's delta.
+        mu: The bound as Gaussian differential privacy.
     """
 
     epsilon: float

@@ -36,7 +36,7 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
-"""Of the training copy that fit on the disk: one, and what is written beside it while it is dealt."""
+"""How many training copies must fit on the disk: one, and what is written beside it while it is dealt."""
 
 
 def audit_directory(
@@ -60,12 +60,12 @@ def audit_directory(
             drawn in advance.
         runs: How many times the model is learned again.
         alpha: Probability with which an honest model is called ``violated``, at most.
-        device: auto, cpu or cuda; None as `init` was told.
-        announce: Told before anything begins how many seconds learning takes in all, about.
+        device: auto, cpu or cuda; None: as `init` recorded.
+        announce: Called before anything begins, with about how many seconds learning takes in all.
 
     Raises:
         DataError: It is no model directory, or has too few records.
-        ParameterError: A number makes no sense.
+        ParameterError: A number is invalid.
         AssumptionError: Its answers are certified, not its weights, or it learned from text.
         StorageError: An `apply` is at work or was interrupted, or the disk is too small.
     """
@@ -146,7 +146,7 @@ class DirectoryMethod:
         scratch: The scratch directory, which a new model empties.
         model: What never changes of the model.
         request_size: How many records a request removes.
-        device: Where noisy steps are taken; None as `init` was told.
+        device: Where noisy steps are taken; None: as `init` recorded.
     """
 
     scratch: Path

@@ -27,11 +27,11 @@ PATH = 8
 WINDOW = 6
 """How many steps of the path before and after that point are not trusted."""
 UNKNOWN_NOISE = 1e-4
-"""Of solvers without noise, the share of the canaries' effects that a reference may be off by."""
+"""The share of the canaries' effects by which a reference of a solver without noise may be off."""
 POLISHED = 3
 """Newton's steps after a solver's end, to the last digits."""
 PAIRS = 4
-"""Of models that the guesser learns itself: one from half of the canaries, one from the others."""
+"""Pairs of models that the guesser learns itself: one from half of the canaries, one from the others."""
 
 
 def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
@@ -81,7 +81,7 @@ class _Linearised:
     Attributes:
         at: The minimiser.
         effects: What each canary moves weights by, shape ``(d, m)``.
-        covariance: Of weights, where members are drawn at random, noise included.
+        covariance: Covariance of weights, where members are drawn at random, noise included.
     """
 
     at: Array
@@ -133,13 +133,13 @@ def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
     was learned, and one that was not.
 
     Args:
-        scores: Of canaries by such models, shape ``(models, m)``.
+        scores: Scores of canaries by such models, shape ``(models, m)``.
         is_in: Whether each of these models learned each canary; both occur for every canary.
     """
     inside, outside = (np.ma.masked_array(scores, mask) for mask in (~is_in, is_in))
     means = [np.asarray(each.mean(axis=0)) for each in (inside, outside)]
     variance = (np.asarray(inside.var(axis=0)) + np.asarray(outside.var(axis=0))) / 2
-    # Of a few models a variance is known badly.
+    # A few models give a poor estimate of a variance.
     variance = (variance + np.median(variance)) / 2
     variance = np.where(variance > 0, variance, 1.0)
 

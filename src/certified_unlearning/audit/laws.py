@@ -23,9 +23,9 @@ from certified_unlearning.audit.result import SHOWN, Verdict, ceiling, explained
 from certified_unlearning.errors import DataError, ParameterError
 
 THRESHOLDS = 200
-"""That are tried where the claim has no ``mu``."""
+"""How many thresholds are tried where the claim has no ``mu``."""
 LEAST_TRIALS = 20
-"""Of each law."""
+"""The least number of trials of each law."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +137,11 @@ def two_laws(
         trials: How many models of each law.
         alpha: Probability with which an honest method is called ``violated``, at most.
         choosing: Which share of the models chooses the event.
-        random_state: Of all noise, so that the same comes out again; a second audit with the same number is no second
-            audit. None: from the operating system.
+        random_state: Seed of all noise, so that the result can be repeated. A second audit with the same number is no
+            second audit. None: from the operating system.
 
     Raises:
-        ParameterError: A number makes no sense.
+        ParameterError: A number is invalid.
         AssumptionError: What the certificate compares with cannot be drawn.
     """
     require_count(least=LEAST_TRIALS, trials=trials)
@@ -188,7 +188,7 @@ def compare_laws(
 
     Raises:
         DataError: The models do not have as many numbers each, or are too few.
-        ParameterError: A number makes no sense.
+        ParameterError: A number is invalid.
     """
     require_probability(alpha=alpha, choosing=choosing)
     claim = claim or Claim()

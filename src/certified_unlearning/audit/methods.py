@@ -24,9 +24,9 @@ from certified_unlearning.audit.guessers import (
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 Learn = Callable[[Array, NDArray[Any]], Any]
-"""From records and labels to a model."""
+"""A function from records and labels to a model."""
 Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
-"""From a model, all records and labels that it learned from, and positions of those that go, to the model without."""
+"""A function from a model, all its records and labels, and the positions of those that go, to the model without."""
 
 
 class AuditedMethod(Protocol):
@@ -147,7 +147,7 @@ class OwnEstimator:
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
         """Return the guess by weights where the model minimises a known objective, else the one by scores."""
-        # Of as many records as every run has, for constants follow from their number.
+        # As many records as every run has, because constants follow from their number.
         X, y, _ = known.with_canaries(np.arange(known.members))
         objective = objective_of(self.learn(X, y))
         if objective is not None:

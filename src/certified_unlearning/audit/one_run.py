@@ -28,7 +28,7 @@ from certified_unlearning.audit.result import AuditResult, AuditRun
 from certified_unlearning.errors import InfeasibleError, ParameterError
 
 VERDICT = 1e-3
-"""Of honest methods, at most this share is called ``violated``."""
+"""At most this share of honest methods is called ``violated``."""
 AIM = 2.0
 """The ``mu`` of violations for which several runs choose what they count."""
 
@@ -56,7 +56,7 @@ def audit(
 ) -> AuditResult:
     """Attack what is left of removed records in a model, and return a lower bound beside what is certified.
 
-    Of the canaries some are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
+    Some of the canaries are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
     publishes, and names canaries. A model that forgot lets it guess as well as chance does.
 
     Args:
@@ -91,7 +91,7 @@ def audit(
         The result. It prints as text.
 
     Raises:
-        ParameterError: A number makes no sense, or it is not said how to learn or to unlearn.
+        ParameterError: A number is invalid, or it is not given how to learn or to unlearn.
         DataError: Canaries or records are not what they should be.
         AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on which
             canaries were drawn.

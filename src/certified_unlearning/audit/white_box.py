@@ -24,7 +24,7 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """How far two laws are apart, for the records that were removed. For others it may be more: it is no bound.
+    """The distance of two laws, for the records that were removed. For others it may be more: it is no bound.
 
     Attributes:
         method: What was audited.

@@ -77,11 +77,11 @@ class Stated(NamedTuple):
 
     def in_words(self, release: str) -> str:
         """Return the guarantee if one release is seen, and if all releases were kept."""
-        last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for whoever sees "
+        last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for a reader of "
         if self.epsilon_all_published is None:
-            return f"{last}{release} only; nothing for whoever kept earlier ones"
+            return f"{last}{release} alone; no guarantee if a reader kept earlier ones"
         every = f"epsilon = {or_nothing(self.epsilon_all_published)} at delta = {or_nothing(self.delta)}"
-        return f"{last}{release} only; {every} for whoever kept all versions"
+        return f"{last}{release} alone; {every} for a reader who kept all versions"
 
 
 class Scope(NamedTuple):

@@ -135,9 +135,9 @@ class ExactCertificate(Certificate):
         return Scope(
             compared_with=ANEW,
             adaptive=False,
-            sentence=f"exact: epsilon = 0 at delta = 0 for whoever sees {release} only: it and its secret state are "
-            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took; nothing for "
-            "whoever kept earlier ones. Nothing is promised to who stays",
+            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
+            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
+            "if a reader kept earlier ones, and none for the remaining records",
         )
 
     @classmethod

@@ -22,7 +22,7 @@ OBLIVIOUS_RESTORE = Assumption(
     statement="when the model directory was lost, and which backup was restored, depended neither on a model nor on "
     "how long a request took",
     status="assumed",
-    by="no software can see it; whoever restores a backup because of a model chooses among models",
+    by="no software can see it; restoring a backup because of a model is choosing among models",
 )
 NO_BACKUP_SEEN = Assumption(
     statement="nobody sees the backup that the model directory was restored from, or it was destroyed",
@@ -32,6 +32,6 @@ NO_BACKUP_SEEN = Assumption(
 NO_REASON_TO_RESTORE = "Nor may any of this have been a reason to restore the model's folder from a backup."
 """The first of these assumptions beside a condition on requests, in a sentence without terms."""
 NOTHING_OF_LOST_RELEASES = (
-    "nothing to whoever kept releases that were lost: the model directory was restored from a backup without them, and "
+    "nothing to readers of releases that were lost: the model directory was restored from a backup without them, and "
     "no number here counts them"
 )

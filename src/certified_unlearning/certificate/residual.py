@@ -180,7 +180,9 @@ class ResidualCertificate(Certificate):
         return Scope(
             compared_with="an exact refit with the same noise",
             adaptive=adaptive,
-            sentence=f"{sentence}, adaptive requests, too. Nothing is promised to who stays" if adaptive else sentence,
+            sentence=f"{sentence}, also with adaptive requests. No guarantee for the remaining records"
+            if adaptive
+            else sentence,
         )
 
     @classmethod

@@ -11,7 +11,7 @@ from certified_unlearning.commands.output import after
 if TYPE_CHECKING:
     from certified_unlearning.data.dataset import DataSet
 
-app = typer.Typer(no_args_is_help=True, help="Raw files and prepared data sets.")
+app = typer.Typer(no_args_is_help=True, help="Fetch the raw files of a data set, and prepare it.")
 
 Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
 
@@ -42,9 +42,9 @@ def prepare(
     summary: Annotated[Path, typer.Option(help="Where its summary goes (JSON).")],
     seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
     raw: Raw = Path("data/raw"),
-    features: Annotated[str | None, typer.Option(help="Of images: hog or resnet18.")] = None,
+    features: Annotated[str | None, typer.Option(help="Features of images: hog or resnet18.")] = None,
     table: Annotated[
-        str | None, typer.Option(help="Of your own data: the declaration in `own_data` of params.yaml, as JSON.")
+        str | None, typer.Option(help="The declaration of your own data in `own_data` of params.yaml, as JSON.")
     ] = None,
     other: OthersPapers = None,
 ) -> None:

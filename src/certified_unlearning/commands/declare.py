@@ -19,7 +19,9 @@ def declare(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The table: a .csv, .csv.gz or .parquet file.")],
     label: Annotated[
         str | None,
-        typer.Option("--label", "--target", help="The column to predict; without it you are told which could be."),
+        typer.Option(
+            "--label", "--target", help="The column to predict; without it, the columns that it could be are printed."
+        ),
     ] = None,
     regression: Annotated[
         bool, typer.Option("--regression", help="The column to predict holds numbers, not classes.")
@@ -36,7 +38,7 @@ def declare(
         typer.Option("--output", "-o", help="Where the draft goes: a new YAML file; by default it is printed."),
     ] = None,
 ) -> None:
-    """Draft the declaration of a table for `init --table` or own_data, and say all that you must look at in the table.
+    """Draft the declaration of a table for `init --table` or own_data, and list all that you must check in the table.
 
     Ranges and constants in a draft are read off the data, so they are not public: they are marked, as are lists of
     values that few people have. Each mark says what to write there.

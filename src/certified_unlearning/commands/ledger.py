@@ -54,7 +54,8 @@ def register(app: typer.Typer) -> None:
 def request(
     model_dir: ModelDir,
     identifier: Annotated[
-        list[str] | None, typer.Option("--id", help="Whose records are to be removed; repeatable.")
+        list[str] | None,
+        typer.Option("--id", help="Identifier of a person whose records are to be removed; repeatable."),
     ] = None,
     file: Annotated[
         Path | None,
@@ -64,7 +65,7 @@ def request(
         bool,
         typer.Option(
             "--one-spelling",
-            help="Other people have the identifiers that differ from the named ones in blanks, case or encoding only.",
+            help="Identifiers that differ from the named ones only in blanks, case or encoding are other people's.",
         ),
     ] = False,
     received: Annotated[
@@ -79,7 +80,7 @@ def request(
         typer.Option(metavar="REASON", help="Keep the request waiting until `release` names it: a legal hold."),
     ] = None,
 ) -> None:
-    """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
+    """Record requests to remove people's records, which `apply` then removes. All requests are recorded, or none."""
     with interruptible(lambda: f"{_command('status', model_dir)} says whether the request was recorded"):
         terms = Terms.of(received, due, hold)
         recorded = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling, terms=terms)
@@ -96,10 +97,10 @@ def request(
 
 def apply(
     model_dir: ModelDir,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as `init` was told.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as at `init`.")] = None,
     quality: WithQuality = True,
 ) -> None:
-    """Answer all pending requests: a new version of the model, its certificate, a training copy without the records.
+    """Answer all pending requests with a new version, its certificate, and a training copy without the records.
 
     After a crash or a full disk, run it again: it finishes what was begun, once.
     """
@@ -121,12 +122,12 @@ def add(
         bool,
         typer.Option(
             "--one-spelling",
-            help="New identifiers that differ from a removed one in blanks, case or encoding only are other people's.",
+            help="New identifiers that differ from a removed one only in blanks, case or encoding are other people's.",
         ),
     ] = False,
     quality: WithQuality = True,
 ) -> None:
-    """Add new people's records, and answer all pending requests: one new version of the model, and its certificate.
+    """Add new people's records, and answer all pending requests, with one new version of the model and its certificate.
 
     All records are added, or none. After a crash or a full disk, run it again: it finishes what was begun, once.
     """
@@ -240,7 +241,7 @@ def status(
         typer.Option("--fail-when-late", help=f"End with the exit status {LATE} when a request is late: for cron."),
     ] = False,
 ) -> None:
-    """Say where a model stands: requests, versions, what is guaranteed, how good it is, where its weights lie."""
+    """Show a model's requests and versions, what is guaranteed, how good it is, and where its weights lie."""
     found = requests.status(model_dir)
     if as_json:
         print(json.dumps(_status_as_json(found, model_dir, quality), indent=2))

@@ -38,9 +38,9 @@ _CLASSES_SHOWN = 12
 _BY_FLAGS = "the table"
 """What messages call a declaration by flags."""
 _FLAG_OF = {"class_weight": "--class-weight", "target_range": "--range"}
-"""By which flag a key of the declaration is given, where messages name the whole key."""
+"""The flag that gives a key of the declaration, where messages name the whole key."""
 BALANCED = "balanced"
-"""How scikit-learn has weights counted from the records, which no guarantee covers."""
+"""scikit-learn's name for weights that are counted from the records, which no guarantee covers."""
 _TITLES = "; ".join(
     f"{', '.join(each.name for each in group)}: {title}"
     for title, group in itertools.groupby(MECHANISMS.values(), lambda each: each.title)

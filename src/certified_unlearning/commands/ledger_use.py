@@ -44,14 +44,16 @@ Positive = Annotated[
 
 def show(
     model_dir: ModelDir,
-    identifier: Annotated[str, typer.Option("--id", help="Whose records the report is about.")],
+    identifier: Annotated[
+        str, typer.Option("--id", help="Identifier of the person whose records the report is about.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the report to this file: a page (.html) that can be printed."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say to one person what was asked, what was done, what is guaranteed, what is not, and how to check it."""
+    """Write a page for one person: what was asked and done, what is and is not guaranteed, and how to check it."""
     from certified_unlearning.files import write_text
     from certified_unlearning.ledger.personal.report import report_on
 
@@ -88,9 +90,9 @@ def predict(
     threshold: ThresholdOption = None,
     positive: Positive = None,
 ) -> None:
-    """Predict the class of records, or the number: a table with whose each is (or its row) and the prediction.
+    """Predict the class or the number of each record, in a table with the record's identifier (or row).
 
-    Of classes it has all probabilities, too.
+    For classes, the table has all probabilities, too.
     """
     from certified_unlearning.ledger import load_model
 
@@ -148,7 +150,7 @@ def evaluate(
     positive: Positive = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how good the current version is on labelled records that were not used for training."""
+    """Measure how good the current version is on labelled records that were not used for training."""
     from certified_unlearning.ledger import load_model
     from certified_unlearning.ledger.identifiers.keys import MissingKeyError
     from certified_unlearning.ledger.requests import count_known

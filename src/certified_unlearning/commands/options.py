@@ -15,7 +15,7 @@ WithQuality = Annotated[
     bool,
     typer.Option(
         "--quality/--no-quality",
-        help="Whether to say how good the model is on the training records that are left: for you, not for a log.",
+        help="Whether to print how good the model is on the remaining training records: for you, not for a log.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -25,7 +25,7 @@ OthersPapers = Annotated[
 ]
 
 KEEP_THE_KEY = "keep a copy in a safe place, and none beside the model"
-"""What is said of a key of pseudonyms that lies outside its model directory."""
+"""The advice about a key of pseudonyms that lies outside its model directory."""
 LARGEST_EPSILON = 350
 """The sampler of noise leaves out a probability of 2^-512, which adds exp(epsilon) times as much to delta."""
 

@@ -13,7 +13,7 @@ import typer
 from certified_unlearning.commands.options import OthersPapers, Results
 from certified_unlearning.text import counted
 
-app = typer.Typer(no_args_is_help=True, help="The jobs of the workflow, one command each.")
+app = typer.Typer(no_args_is_help=True, help="Run one job of the workflow.")
 
 Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where it is declared.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn pipeline plan`.")]
@@ -278,7 +278,7 @@ def claims(
     results: Results = Path("results"),
     other: OthersPapers = None,
 ) -> None:
-    """Give a verdict on every claim of the papers, from what presets left behind, and say what matters most."""
+    """Give a verdict on every claim of the papers, from the results of presets, and name the main findings."""
     from certified_unlearning.data.sets import built_in
     from certified_unlearning.papers import all
     from certified_unlearning.reproduction.claims import findings as found

@@ -29,13 +29,14 @@ class _Plans(typer.core.TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_Plans, no_args_is_help=True, help="What a removal takes, before anything is run.")
+app = typer.Typer(cls=_Plans, no_args_is_help=True, help="Compute what a removal takes, before anything is run.")
 
 Count = Annotated[int | None, typer.Option("--n", help="Number of training records.")]
 InverseStrength = Annotated[
     float | None,
     typer.Option(
-        "--C", help="Of logistic regression, as in scikit-learn; of --data 100 / n by default. Replaces m, L and M."
+        "--C",
+        help="C of logistic regression, as in scikit-learn; with --data 100 / n by default. Replaces m, L and M.",
     ),
 ]
 Classes = Annotated[int | None, typer.Option(help="With --C: how many there are; 2 by default.")]
@@ -100,9 +101,9 @@ def removal(
 ) -> None:
     """Plan Langevin unlearning, by every accountant side by side.
 
-    Of the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and --label, or --n and
-    the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records,
-    certified epsilon, least sigma, least steps).
+    To describe the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and
+    --label, or --n and the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is
+    planned (most records, certified epsilon, least sigma, least steps).
     """
     from certified_unlearning.commands.plans import removal as planned
     from certified_unlearning.commands.plans.known import problem_of
@@ -206,13 +207,13 @@ def exact(
         ),
     ],
     n: Count = None,
-    steps: Annotated[int | None, typer.Option(help="T, of learning.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Learning steps T.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Records of a mini-batch.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise of a step's gradient.")] = None,
     quantum: Annotated[float | None, typer.Option(help="The spacing of the grid of gradients.")] = None,
     recompute: Annotated[float | None, typer.Option(help="The wanted probability that an edit computes again.")] = None,
     lipschitz: Annotated[
-        float | None, typer.Option(help="Bounds each record's gradient; of linear queries what one record adds.")
+        float | None, typer.Option(help="Bounds each record's gradient; for linear queries, what one record adds.")
     ] = None,
     smoothness: Annotated[float | None, typer.Option(help="L, of each record's loss.")] = None,
     diameter: Annotated[float | None, typer.Option(help="D, of the set of models.")] = None,
@@ -249,14 +250,14 @@ def private(
     n: Count = None,
     features: Annotated[int | None, typer.Option(help="Columns of a row of norm at most 1.")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="For as many deleted records as --records says.", callback=positive)
+        float | None, typer.Option(help="Target for as many deleted records as --records says.", callback=positive)
     ] = None,
     radius: Annotated[float | None, typer.Option(help="The largest norm of weights.")] = None,
     delta: Annotated[str, typer.Option(help=f"{DELTA_HELP}.")] = "auto",
     loss: Annotated[str, typer.Option(help="logistic, squared, absolute, huber or tanh.")] = "logistic",
     relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
-    records: Annotated[int, typer.Option(help="Deletions that it shall cover with no work.")] = 1,
-    steps: Annotated[int | None, typer.Option(help="Of descent; planned by default.")] = None,
+    records: Annotated[int, typer.Option(help="Deletions that the model shall cover with no work.")] = 1,
+    steps: Annotated[int | None, typer.Option(help="Steps of descent; planned by default.")] = None,
     goal: Annotated[
         str, typer.Option(help="loss, or gradient: methods that look for weights where the gradient is small.")
     ] = "loss",

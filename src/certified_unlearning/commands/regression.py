@@ -15,7 +15,7 @@ def check_regression(
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/metrics"),
 ) -> None:
-    """Compare a preset's records with the committed baseline; exit with 1 and a table when something moved."""
+    """Compare a preset's records with the committed baseline; exit with 1 and print a table if something moved."""
     from certified_unlearning.reproduction import regression
 
     name = active(preset)

@@ -16,7 +16,7 @@ def schema(
     ),
     other: OthersPapers = None,
 ) -> None:
-    """Write the JSON schema of params.yaml, which an editor completes and checks keys by."""
+    """Write the JSON schema of params.yaml, with which an editor completes and checks keys."""
     from certified_unlearning.files import write_text
     from certified_unlearning.papers import all, parameters
 

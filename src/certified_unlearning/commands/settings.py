@@ -26,7 +26,7 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 
 
 _READ: Mapping[Any, Callable[[Any], Any]] = {BatchSize: _batch_size, Delta: delta_of}
-"""How the words of an option become a value, for types of settings that typer does not know."""
+"""Functions that turn the words of an option into a value, for types of settings that typer does not know."""
 _CALLBACKS: Mapping[str, Callable[..., Any]] = {"epsilon": target}
 """What looks at an option's value before the command does anything, by the setting's name."""
 
@@ -38,7 +38,7 @@ def with_settings(
 
     Args:
         command: It takes them by ``**``.
-        mechanisms: Whose; of settings of one name those of the first.
+        mechanisms: Their settings are taken; where several have one name, that of the first.
         panel: Their heading in a help, which then shows usual values.
     """
     fields: dict[str, FieldInfo] = {}

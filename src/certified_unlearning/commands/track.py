@@ -25,7 +25,7 @@ def track(
     results: Annotated[Path, typer.Option(help="Directory of all results.")] = Path("results"),
     other: OthersPapers = None,
 ) -> None:
-    """Bring MLflow in line with a model directory, or with results. MLFLOW_TRACKING_URI says where it is.
+    """Update MLflow from a model directory, or from results. MLFLOW_TRACKING_URI is its address.
 
     With MODEL_DIR, the current version becomes a version of a registered model: weights, certificate and columns. The
     alias `current` moves to it, and versions that know removed records are marked. With --sync, results are sent;

@@ -26,18 +26,20 @@ def verify(
     head: Annotated[
         str | None,
         typer.Option(
-            help="A head that a command printed earlier: the directory's log must begin with it, the receipt be of it."
+            help="A head that a command printed earlier: a directory's log must begin with it, a receipt must be of it."
         ),
     ] = None,
     public_key: Annotated[
         Path | None,
-        typer.Option(help="The operator's Ed25519 public key in PEM: receipts must be signed with its pair."),
+        typer.Option(
+            help="The operator's Ed25519 public key in PEM: receipts must be signed with the matching private key."
+        ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Of one certificate, receipt or model directory: print one JSON object.")
+        bool, typer.Option("--json", help="Print one JSON object, for one certificate, receipt or model directory.")
     ] = False,
 ) -> None:
-    """Recompute what certificates, receipts and model directories state; exit with 1 when something is not so."""
+    """Recompute what certificates, receipts and model directories state, and exit with 1 if something is wrong."""
     from certified_unlearning import certificate
 
     # An exported copy holds a certificate and no ledger.
@@ -121,14 +123,14 @@ def audit(
         int, typer.Option(help="How many of them leave in one request: as many as you answer at once.")
     ] = 1,
     runs: Annotated[int, typer.Option(help="How many times the model is learned again, with others drawn.")] = 1,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as `init` was told.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as at `init`.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Attack removed records in a scratch copy: what is shown at least, beside what is certified at most.
+    """Attack removed records in a scratch copy, and compare what the attack shows with what is certified.
 
     The model is learned again by its own mechanism and constants, with made-up records in the places of some. These are
     removed, and a guesser names them by what is published then. Nothing in the model directory changes. The exit status
-    is 3 where more is shown than is certified.
+    is 3 if more is shown than is certified.
     """
     from certified_unlearning.audit.directories import audit_directory
 

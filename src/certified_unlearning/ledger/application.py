@@ -68,7 +68,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
 
     Args:
         path: The model directory.
-        device: Where the noisy steps are taken: auto, cpu or cuda; by default as `init` was told.
+        device: Where the noisy steps are taken: auto, cpu or cuda; by default as `init` recorded.
 
     Raises:
         LedgerError: Something was tampered with; nothing was done.

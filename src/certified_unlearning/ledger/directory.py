@@ -85,8 +85,8 @@ class ModelDirectory:
     def digest_key(self, version: int) -> Path:
         """Return where the key of a version's digests lies, or lay.
 
-        Without a key, whoever has the other records could guess a removed one, and would see from a digest of the
-        data before its removal whether the guess is right. With the key destroyed nobody can.
+        Without a key, somebody with the other records could guess a removed one, and would see from a digest of the
+        data before its removal whether the guess is right. Once the key is destroyed, nobody can.
         """
         return self.path / f"digest-key-{version}"
 

@@ -113,7 +113,7 @@ def initialise(
         Where the model stands.
 
     Raises:
-        ParameterError: A value makes no sense, or ``path`` is taken.
+        ParameterError: A value is invalid, or ``path`` is taken.
         DataError: The table cannot be read or is not what was declared, or classes that nobody declared have few
             records.
         InfeasibleError: The target cannot be met.

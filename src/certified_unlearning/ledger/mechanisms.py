@@ -91,13 +91,13 @@ class Settings(BaseModel, ABC):
             n: Number of records.
             features: Columns of a row, the intercept's included.
             classes: Number of classes; 1 where the label is a number to predict.
-            weights: Of the classes' losses; none but for one that `weighs_classes`.
+            weights: Weights of the classes' losses; none but for one that `weighs_classes`.
             target_range: The declared range of the label; None of classes. Only mechanisms that pass
                 `check_regression` take one.
             sparse: Whether rows are sparse, as those of text; only for one that `takes_text`.
 
         Raises:
-            ParameterError: A value makes no sense.
+            ParameterError: A value is invalid.
             AssumptionError: An assumption of the analysis does not hold.
             InfeasibleError: The target cannot be met.
         """
@@ -401,8 +401,8 @@ class EnsembleSettings(Settings):
         return Words(
             f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: the first one is trained again after "
             f"about {counted(round(requests_until_first(plan.shards, hits)), 'request')} for single records at random, "
-            f"and each once after about {requests_until_all(plan.shards, hits):.0f}; whoever knows who lies where "
-            f"needs {hits}"
+            f"and each once after about {requests_until_all(plan.shards, hits):.0f}; the first "
+            f"after {hits} if all are for records of one shard"
         )
 
 

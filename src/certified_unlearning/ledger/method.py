@@ -27,7 +27,7 @@ class Secret(NamedTuple):
     """What a mechanism keeps from one request to the next, and nobody else may see: it depends on the records.
 
     Attributes:
-        arrays: By name.
+        arrays: The arrays by name.
         header: What else is to be known, as JSON has it.
         restored: What names the last restore from a backup: what is drawn from this secret must not be what a lost
             version drew from it. None where there was no restore.
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         weights: What is published, shape ``(d,)``.
-        reading: Of `Answered`.
+        reading: As in `Answered`.
         secret: What the next request needs besides, if anything.
     """
 
@@ -154,13 +154,13 @@ class Method(ABC, Generic[PlanT]):
         It may be done again, after it was interrupted at any moment: for the same batch, from the same version.
 
         Args:
-            weights: Of the current version, shape ``(d,)``.
-            secret: Of the current version.
+            weights: Weights of the current version, shape ``(d,)``.
+            secret: Secret of the current version.
             answered: The batches that it has behind it.
             batch: The batch.
             rows: Its rows of the table, ascending.
-            taken: Its records, for who `needs_what_it_removes`; None where the batch adds records, and if they are
-                lost: an interrupted `apply` had zeroed them.
+            taken: Its records, for a method that `needs_what_it_removes`; None where the batch adds records, and if
+                they are lost: an interrupted `apply` had zeroed them.
             device: Where noisy steps are taken.
         """
 
@@ -172,8 +172,8 @@ class Method(ABC, Generic[PlanT]):
         By default nothing does: without the noise, which nobody keeps, published weights follow from no records.
 
         Args:
-            weights: Of the current version, shape ``(d,)``.
-            secret: Of the current version.
+            weights: Weights of the current version, shape ``(d,)``.
+            secret: Secret of the current version.
             answered: The batches that it has behind it.
             left: Rows of the table that are somebody's.
 
@@ -185,7 +185,7 @@ class Method(ABC, Generic[PlanT]):
         """Return what answers for a version of which no weights are published.
 
         Args:
-            secret: Of the version.
+            secret: Secret of the version.
 
         Raises:
             DataError: The mechanism publishes weights, or the secret is missing.

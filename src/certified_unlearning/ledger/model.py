@@ -46,7 +46,7 @@ class StoredModel(BaseModel):
     """`model.json`: everything that is fixed when the directory is made.
 
     Attributes:
-        format: Of the directory.
+        format: Format of the directory.
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.

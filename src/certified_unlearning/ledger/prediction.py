@@ -90,11 +90,12 @@ class AnswersQuality:
 class LoadedModel:
     """A version of a model, in memory.
 
-    Whoever keeps it after the next `apply` keeps what was to be forgotten: load the model again then.
+    Load the model again after the next `apply`: a version that is kept in memory still holds what was to be
+    forgotten.
 
     Attributes:
         version: The version of the model.
-        table: How a table becomes rows, as `init` was told.
+        table: How a table becomes rows, as `init` recorded.
         classes: The names of the classes; none where numbers are predicted.
         weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
     """

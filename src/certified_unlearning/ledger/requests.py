@@ -364,7 +364,7 @@ def source_changed(directory: ModelDirectory, state: State, key: bytes | None = 
     Args:
         directory: The model's.
         state: What the ledger says.
-        key: Of its digest: then it is read even if it claims not to have been changed since.
+        key: Key of its digest. With it, the file is read even if it claims not to have been changed since.
     """
     start = state.start
     if len(state.versions) > 1:

@@ -88,13 +88,14 @@ class Version:
         batch: What it answered; None for the model that was learned.
         weights_sha256: Digest of its weights file.
         certificate_sha256: Digest of its certificate file.
-        epsilon: Of its certificate, as the other three; all are None where its answers are certified, not its weights.
+        epsilon: Epsilon of its certificate; the next three are of its certificate, too. All are None where its answers
+            are certified, not its weights.
         delta: The target's delta.
         extra_delta: What learning that stopped before stationarity adds.
         epsilon_all_published: The guarantee against somebody who kept every version.
         reading: Whether all records were read for it; None where noisy steps alone made it.
         secret_digest: Keyed digest of what it keeps besides its weights, if anything.
-        kind: Of its certificate; None where an earlier release did not record it.
+        kind: Kind of its certificate; None where an earlier release did not record it.
         removed_before: Whether records were removed from a version before it.
         event: The number of its event.
         lost_before: How many versions were published before it that a restore had lost, so that it does not follow from
@@ -155,7 +156,7 @@ class Version:
 
     @property
     def scope(self) -> "Scope":
-        """For whom the statement of its certificate holds."""
+        """The scope of its certificate's statement: for whom it holds."""
         scope = self.certificate.scope(self.stated, f"version {self.version}")
         lost = self.lost_before + self.lost_since
         if not lost:

@@ -342,7 +342,7 @@ class Ledger:
         """Append a request for each person, or that it is on hold.
 
         Args:
-            kind: Of all of these events.
+            kind: Kind of all of these events.
             requests: What is to be known of each person's: ``records``, how many there are; ``added_with``, the version
                 that added them if they came after the start; and the terms.
         """
@@ -411,7 +411,7 @@ class Ledger:
         """Add rows.
 
         Args:
-            owners: Of each row the person's identifier and the row's number in the training copy.
+            owners: A pair for each row: the person's identifier, and the row's number in the training copy.
         """
         names, people = self.names, dict[str, str]()
         records = []

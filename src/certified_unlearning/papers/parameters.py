@@ -58,7 +58,7 @@ class Preset:
         processes: Processes that share the rows of one simulation job.
         shows: The papers, or experiments, that it runs.
         papers: Their sections: paper -> experiment -> what it sweeps.
-        chosen: Of a preset on data of one's own, the keys whose values were chosen for these data, as
+        chosen: Keys whose values were chosen for the preset's data, where these are your own, as
             ``papers.paper.experiment.key``: in the preset, or in one on the same data that it extends. None for other
             data, where every value counts as chosen.
     """
@@ -85,7 +85,7 @@ class Parameters:
 
     Attributes:
         preset: The preset or collection that runs.
-        presets: By name.
+        presets: The presets by name.
         collections: Names of presets that are run and reported together, by the collection's name.
         own_data: Tables of one's own, by a name for ``dataset``.
         figures: How every figure looks.
@@ -178,7 +178,7 @@ def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
 def as_written(preset: Preset) -> dict[str, Any]:
     """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`.
 
-    Of those that are fitted to the data's size, which is not known here, it is said how.
+    Some are fitted to the data's size, which is not known here. For these it states how.
     """
     settings = preset.settings.model_dump(mode="json")
     unchosen = () if preset.chosen is None else settings.keys() - preset.chosen

@@ -9,7 +9,7 @@ from certified_unlearning.errors import StorageError
 from certified_unlearning.text import counted
 
 _FORMAT = "%i|%k|%Z"
-"""Of `squeue`: number, comment, working directory; the last may hold anything."""
+"""The format of `squeue`: number, comment, working directory; the last may hold anything."""
 _SECONDS = 60
 _SHOWN = 3
 
@@ -27,7 +27,7 @@ class QueuedJob(NamedTuple):
 
 
 def queued(directory: Path) -> list[QueuedJob]:
-    """Return the jobs in SLURM's queue that Snakemake submitted from a directory, whoever started it.
+    """Return the jobs in SLURM's queue that Snakemake submitted from a directory, for any user.
 
     Raises:
         StorageError: The queue does not answer.

@@ -72,7 +72,7 @@ class Caption:
     Attributes:
         title: What it shows, in a line.
         text: How to read it.
-        description: What one would see, for those who cannot.
+        description: What the figure looks like, for readers who cannot see it.
     """
 
     title: str

@@ -32,7 +32,7 @@ def learn(
 ) -> None:
     """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
 
-    Of several processes that share the job, the first one writes.
+    If several processes share the job, the first one writes.
 
     Raises:
         ParameterError: The mechanism has no such job, or several processes share what cannot be shared.
@@ -74,7 +74,7 @@ def unlearn(
     """Answer every request of a mechanism's runs.
 
     Args:
-        mechanism: Whose runs.
+        mechanism: The mechanism whose runs these are.
         plan: What to run.
         data: The plan's data set.
         learned: The weights that `learn` wrote, where the mechanism learns in a job of its own.

@@ -8,7 +8,7 @@ from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.reproduction.declared import mechanism_name
 
 _IN_WORDS = {"K": "steps", "I": "steps", "S": "records-per-request", "b": "batch-size"}
-"""Symbols in the names of points, for who has not read the paper."""
+"""Symbols in the names of points, for readers who have not read the paper."""
 
 
 def certificate_file(run: Run) -> str:

@@ -15,7 +15,7 @@ class Paper:
     Attributes:
         name: Its key in `params.yaml`, its directory in the results.
         title: What people call it.
-        experiments: In the order in which the report shows them.
+        experiments: The experiments, in the order in which the report shows them.
         package: The package in which ``claims.yaml`` lies; empty where it has no claims.
         citation: Who wrote it, where it appeared.
         measures: Modules of functions that claims may name; each is imported when claims are judged.

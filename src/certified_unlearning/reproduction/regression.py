@@ -71,7 +71,7 @@ class Baseline(BaseModel):
     Attributes:
         constants: The quantities `OF_THE_PRESET`.
         test_records: The accuracies are multiples of one over this.
-        points: By name, such as ``<experiment>: Langevin (lsi), K = 1, epsilon = 0.5, request 1``.
+        points: The points by name, such as ``<experiment>: Langevin (lsi), K = 1, epsilon = 0.5, request 1``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -95,7 +95,7 @@ class ChangedQuantity:
         quantity: A column of the records, ``trials``, or ``sweep point`` for one that is missing or new.
         baseline: What it was; the mean over the trials where it is the accuracy.
         now: What it is.
-        chance: For an accuracy, a bound on the probability of any such move in the whole comparison; else None.
+        chance: A bound on the probability of any such move of accuracy in the whole comparison; else None.
     """
 
     point: str

@@ -36,8 +36,8 @@ class Tables:
 
         Args:
             runs: The runs of a group.
-            judged: For each request `quality.MEASURES` of all trials, a row each, run by run; a deterministic run's
-                single trial counts for all.
+            judged: One array for each request: `quality.MEASURES` of all trials, a row each, run by run. A
+                deterministic run's single trial counts for all.
             seconds: Wall time of the group, shared out among its runs by their number of steps.
         """
         trials = self._plan.settings.trials

@@ -1,4 +1,4 @@
-"""Rows as a table for people: what all rows share is said once, epsilons are columns, fractions are rounded up."""
+"""Rows as a table for people: what all rows share is stated once, epsilons are columns, fractions are rounded up."""
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation

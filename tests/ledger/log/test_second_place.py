@@ -188,7 +188,7 @@ def test_a_directory_that_is_behind_repeats_no_guarantee(model: Path, log: Path,
     requests.request(model, ["p3"])
     apply(model)
     backup = backed_up(model, "backup")
-    assert "for whoever kept all versions" in unlearn("status", model, "--no-quality").stdout
+    assert "for a reader who kept all versions" in unlearn("status", model, "--no-quality").stdout
     requests.request(model, ["p4"])
     apply(model)
     restore(model, backup)

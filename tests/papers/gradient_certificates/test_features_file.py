@@ -269,14 +269,16 @@ def test_claims_of_the_papers_data_are_decided_where_a_file_of_that_name_was_bro
     rows = head_table(sweep_of("smoke", "head", data=path, **HEAD))
     last = rows[(rows["epochs"] == 2) & (rows["mode"] == "privacy")].set_index("k")
     evidence = [Tables(head=rows.assign(data="digits")), Tables(head=rows)]
-    found = brought.shares_on_imdb(evidence, k=[1, 3], mode="privacy")
+    found = brought.shares_on_imdb(evidence, k=[1, 3], mode="privacy", epochs=2)
     assert [each.value for each in found] == last.loc[[1, 3], "share"].tolist()
-    assert brought.accuracy_on_imdb(evidence)[0].value == last.loc[1, "accuracy"]
+    assert brought.accuracy_on_imdb(evidence, epochs=2)[0].value == last.loc[1, "accuracy"]
     for other in ("other.npz", "digits", "imdb-gpt2"):
         with pytest.raises(MissingEvidence, match=r"bring them as imdb-gpt2.npz or imdb-gpt2.parquet"):
-            brought.accuracy_on_imdb([Tables(head=rows.assign(data=other))])
+            brought.accuracy_on_imdb([Tables(head=rows.assign(data=other))], epochs=2)
     with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for k = 7"):
-        brought.shares_on_imdb(evidence, k=[7], mode="privacy")
+        brought.shares_on_imdb(evidence, k=[7], mode="privacy", epochs=2)
+    with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for 125 epochs, as the paper's was"):
+        brought.accuracy_on_imdb(evidence, epochs=125)
 
 
 def test_claims_of_cards_and_of_scans_read_their_rows() -> None:
@@ -297,6 +299,9 @@ def test_claims_of_cards_and_of_scans_read_their_rows() -> None:
     assert [each.value for each in brought.accuracies_on_oct(evidence)] == [0.1, 0.5]
     assert [each.value for each in brought.clipping_on_oct(evidence)] == pytest.approx([-0.2, 0.1])
     assert [each.value for each in brought.shares_on_oct(evidence, k=2)] == [0.8, 0.9]
+    for of_levels in (brought.accuracies_on_oct, brought.clipping_on_oct):
+        with pytest.raises(MissingEvidence, match="for one level of clipping only"):
+            of_levels([Tables(fine_tuning=tuned[tuned["gamma"] == 0.1])])
     cards = pd.DataFrame(
         [
             {"data": "amex.parquet", "mode": "unlearning", "depth": 4, "k": 50, "wanted": 0.95, "batch_size": size}
@@ -304,10 +309,14 @@ def test_claims_of_cards_and_of_scans_read_their_rows() -> None:
             for size, share in ((100, 0.1), (200, 0.96), (400, 0.97))
         ]
     )
-    asked = {"depth": 4, "k": 50, "wanted": 0.95}
+    asked = {"depth": 4, "k": 50, "wanted": 0.95, "beyond": 100}
     assert brought.least_batch_on_amex([Tables(batches=cards)], **asked)[0].value == 200
     none = cards.assign(share=0.1)
     assert brought.least_batch_on_amex([Tables(batches=none)], **asked)[0].value == 400
+    for beyond, tried in ((150, cards), (400, none), (50, cards[cards["share"] > 0.9])):
+        with pytest.raises(MissingEvidence, match=f"do not decide: add one of {beyond}, and a larger one"):
+            brought.least_batch_on_amex([Tables(batches=tried)], **asked | {"beyond": beyond})
+    assert brought.least_batch_on_amex([Tables(batches=cards)], **asked | {"beyond": 200})[0].value == 200
     with pytest.raises(MissingEvidence, match="not run on amex for 3 layers"):
         brought.least_batch_on_amex([Tables(batches=cards)], **asked | {"depth": 3})
 

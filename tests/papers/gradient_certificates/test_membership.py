@@ -14,8 +14,10 @@ REPRODUCED = (
     "gc-theorem-4-1-right-labels-uncertified",
     "gc-line-16-outside-sum",
     "gc-line-16-shared",
+    "gc-line-16-check-labels",
+    "gc-theorem-4-1-status",
 )
-CONTRADICTED = ("gc-theorem-4-1-status", "gc-line-16-outside", "gc-line-16-check")
+CONTRADICTED = ("gc-line-16-outside", "gc-line-16-check")
 
 
 def test_what_is_proved_holds_and_what_is_not_is_contradicted() -> None:
@@ -56,6 +58,16 @@ def test_noise_that_only_the_network_has_leaves_boxes_that_claim_to_share_it(mon
     boxes = attacks._boxes
     monkeypatch.setattr(attacks, "_boxes", lambda attacked, batch, noise=None: boxes(attacked, batch))
     assert judged(names=["gc-line-16-shared"]) == {"gc-line-16-shared": "contradicted"}
+
+
+def test_certified_labels_change_where_every_query_counts_as_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    attacked = attacks._attacked()
+    (before,) = attacks.labels_changed_after_the_check()
+    assert before.value == 0
+    everything = attacks.replace(attacked, box=tuple(Interval(each, each) for each in attacked.with_all))
+    monkeypatch.setattr(attacks, "_attacked", lambda: everything)
+    monkeypatch.setattr(attacks, "_passes", lambda attacked, noise: True)
+    assert judged(names=["gc-line-16-check-labels"]) == {"gc-line-16-check-labels": "contradicted"}
 
 
 def test_line_16_prints_noise_that_is_larger_by_the_size_of_a_batch() -> None:

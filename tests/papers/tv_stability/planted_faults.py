@@ -267,7 +267,7 @@ FAULTS = {
                 wrong_steps.inverted_ratio,
             )
         ],
-        ["tv-algorithm-28-law", "tv-algorithm-29-law"],
+        ["tv-algorithm-28-law", "tv-algorithm-28-insertion", "tv-algorithm-29-law"],
     ),
     "a tenth of the bound of queries": (
         [(queries, "query_recompute_probability", times(queries.query_recompute_probability, 0.1))],

@@ -15,7 +15,8 @@ from certified_unlearning.text import counted
 def release(
     model_dir: ModelDir,
     identifier: Annotated[
-        list[str] | None, typer.Option("--id", help="Whose request is released from its hold; repeatable.")
+        list[str] | None,
+        typer.Option("--id", help="Identifier of a person whose request is released from its hold; repeatable."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A CSV file of identifiers, as for `request`.")] = None,
 ) -> None:

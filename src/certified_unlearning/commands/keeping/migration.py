@@ -19,9 +19,9 @@ def migrate(
         ),
     ] = None,
 ) -> None:
-    """Bring a directory of an earlier release to the present format: people stand in it under pseudonyms.
+    """Convert a directory of an earlier release to the present format, which names people by pseudonyms.
 
-    It is done as a whole or not at all, and doing it again changes nothing. Heads and receipts stay valid.
+    All of it is converted or nothing, and a second run changes nothing. Heads and receipts stay valid.
     """
     from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def receipt(
     model_dir: ModelDir,
-    identifier: Annotated[str | None, typer.Option("--id", help="Whose request the receipt is of.")] = None,
+    identifier: Annotated[
+        str | None, typer.Option("--id", help="Identifier of the person whose request the receipt is for.")
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(help="A head that a command printed earlier: prove that nothing was rewritten since."),
@@ -25,7 +27,7 @@ def receipt(
         Path | None, typer.Option(help="A file with an Ed25519 private key in PEM: sign the head with it.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write it; without, it is printed.")
+        Path | None, typer.Option("--output", "-o", help="Where to write it; by default it is printed.")
     ] = None,
 ) -> None:
     """Write a receipt: a proof that a request was recorded and answered, for somebody without the model directory.

@@ -75,7 +75,7 @@ def _listed(versions: list[int]) -> str:
 
 
 def _entry(published: Publication, model: str, head: str) -> Entry:
-    """Return what MLflow is told of a version: what the certificate states, and nothing of how good the model is."""
+    """Return what MLflow shows of a version: what the certificate states, and nothing of how good the model is."""
     version, certified = published.version, published.certificate
     guaranteed = guarantee_as_json(version) or {}
     numbers = {

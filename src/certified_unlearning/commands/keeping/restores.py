@@ -25,9 +25,9 @@ def log(
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Keep the log in the model directory only.")] = False,
 ) -> None:
-    """Keep the log in a second place, too: every event is there before it is confirmed.
+    """Keep a second copy of the log in another place: every event is there before it is confirmed.
 
-    Then a directory that is lost and restored from a backup comes to the present with `unlearn replay`. The file names
+    If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The file names
     the people who asked: keep it as secret as the directory.
     """
     if (to is None) != stop:
@@ -68,7 +68,7 @@ def replay(
         str | None, typer.Option(help="A head that a command printed before the loss: the log must have its events.")
     ] = None,
 ) -> None:
-    """Bring a model directory that was restored from a backup to the present, and answer all requests since then.
+    """Bring a model directory up to date after a restore from a backup, and answer all requests since then.
 
     After a crash or a full disk, run it again: it finishes what was begun, once.
     """
@@ -104,8 +104,8 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
     if done.lost:
         names = ", ".join(map(str, done.lost))
         lines.append(
-            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Whoever has a copy keeps it; no copy is "
-            "called back, and the certificates of new versions say what that costs"
+            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Copies that others "
+            "have cannot be recalled; the certificates of new versions say what that costs"
         )
         lines.append("destroy the backup when you need it no more: it holds records and secrets from before removals")
     for addition in done.additions:
@@ -147,7 +147,7 @@ def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[st
 
 
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
-    """Return what is to be said of a log; None where it is as it should be."""
+    """Return a sentence about a log; None where it is as it should be."""
     if standing.behind:
         return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
     return problem_of(standing, model_dir)

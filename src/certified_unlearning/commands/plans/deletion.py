@@ -51,16 +51,16 @@ class DeletionCalibration:
         records: Records replaced by each.
         learning_steps: ``K_A``.
         privacy_steps: Steps of every request that certify deletion.
-        epsilon_dd: Reached by these, for requests fixed in advance.
-        epsilon_dd_adaptive: Reached for the last request where all depend on the learned model, and the learned one and
+        epsilon_dd: Epsilon that these steps reach, for requests fixed in advance.
+        epsilon_dd_adaptive: Epsilon for the last request where all depend on the learned model, and the learned one and
             the one after the last request are seen.
         advantage: No test of the model after a request fixed in advance has a larger one.
         risk_steps: Steps of every request that certify the excess risk too.
-        risk_bound: That risk, of every model of the stream.
-        gradients_saved: Over retraining, gradients of single records in the whole stream, by ``risk_steps``.
+        risk_bound: A bound on that risk, for every model of the stream.
+        gradients_saved: Gradients of single records that ``risk_steps`` save over retraining, in the whole stream.
         sigma: Noise scale.
         step_size: ``eta``.
-        start_variance: Of the start of learning.
+        start_variance: Variance of the start of learning.
     """
 
     form: DeletionForm
@@ -80,10 +80,10 @@ class DeletionCalibration:
 
 
 def run(flags: DeletionFlags, *, as_json: bool) -> None:
-    """Print what every form of the bound asks for.
+    """Print what every form of the bound needs.
 
     Raises:
-        UnlearningError: A flag is missing or makes no sense; the message names it.
+        UnlearningError: A flag is missing or invalid; the message names it.
     """
     calibrations = deletion_calibrations(flags)
     if as_json:
@@ -96,7 +96,7 @@ def deletion_calibrations(flags: DeletionFlags) -> list[DeletionCalibration]:
     """Return the calibrations by all `FORMS` of the bound.
 
     Raises:
-        ParameterError: A flag is missing or makes no sense.
+        ParameterError: A flag is missing or invalid.
         AssumptionError: A theorem's assumption does not hold.
     """
     stream = _stream(flags)

@@ -27,7 +27,7 @@ _COUNTS = ("steps", "batch_size", "dimension")
 _ABOVE_0 = ("lipschitz", "smoothness", "diameter")
 _TOO_FAR_APART = "the numbers of this plan are too far apart for floating point"
 LARGEST_TREE = 10_000_000
-"""Records up to which the mean cost of a deletion from prefix sums is reckoned, which takes memory in proportion."""
+"""Records up to which the mean cost of a deletion from prefix sums is computed. That takes memory in proportion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +66,18 @@ class ExactPlan:
     """One row: constants, what they cost, and where they come from.
 
     Attributes:
-        mechanism: Whose.
+        mechanism: The mechanism that is planned.
         constants: `sharp`, what suffices, or `published`.
-        source: Where the published constant stands; `derived` of the sharp one.
+        source: Where the published constant stands; `derived` for the sharp one.
         n: Records.
         steps: ``T``; of prefix sums one a record.
         batch_size: ``m``; 0 where there are no batches.
-        step_size: Of descent, where its constants were given; else None.
+        step_size: Step size of descent, where its constants were given; else None.
         noise: Standard deviation per coordinate, or the grid's spacing; 0 for none.
-        recompute_probability: That one edit computes again, at most.
-        stated_probability: What the source says of it at these constants.
-        learning_gradients: Of single records' losses.
-        deletion_gradients: Of a deletion on average, at most, tests included; None where it was not reckoned.
+        recompute_probability: Probability that one edit computes again, at most.
+        stated_probability: What the source states for it at these constants.
+        learning_gradients: Gradients of single records' losses that learning takes.
+        deletion_gradients: Those of a deletion on average, at most, tests included; None where it was not computed.
     """
 
     mechanism: str
@@ -98,7 +98,7 @@ def exact_plans(flags: ExactFlags) -> list[ExactPlan]:
     """Return the plan that suffices, and the published one.
 
     Raises:
-        ParameterError: A flag is missing, superfluous or makes no sense.
+        ParameterError: A flag is missing, superfluous or invalid.
         InfeasibleError: Not one step is possible.
     """
     if flags.mechanism not in MECHANISMS:
@@ -295,7 +295,7 @@ def _prefix_sums(flags: ExactFlags, *, frank_wolfe: bool) -> list[ExactPlan]:
 
 
 class ExactMechanism(NamedTuple):
-    """How a mechanism is planned, and what people read of its plans.
+    """A way to plan a mechanism, and what people read about its plans.
 
     Attributes:
         plan: Returns the plan that suffices, and the published one.

@@ -15,7 +15,7 @@ def run(flags: ExactFlags, *, as_json: bool) -> None:
     """Print what suffices and what is published.
 
     Raises:
-        UnlearningError: A flag is missing or makes no sense; the message names it.
+        UnlearningError: A flag is missing or invalid; the message names it.
     """
     plans = exact_plans(flags)
     if as_json:

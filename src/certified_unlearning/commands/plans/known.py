@@ -58,7 +58,7 @@ class KnownProblem:
         """Check the values.
 
         Raises:
-            ParameterError: One makes no sense.
+            ParameterError: A value is invalid.
         """
         require_count(least=1, n=self.n)
         require_positive(C=self.C)

@@ -20,10 +20,10 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Delta, Relation
 
 WIDTH = 0.05
-"""Of the parabola of the absolute and the Huber loss, as in the estimators."""
+"""Width of the parabola of the absolute and the Huber loss, as in the estimators."""
 GOALS = ("loss", "gradient")
 LARGEST_COUNT = 10**15
-"""Of records, columns and steps: float64 tells all whole numbers up to about here from each other."""
+"""The most records, columns or steps: float64 tells all whole numbers up to about here from each other."""
 _COMPARED = {
     "replace-one": "replaced by any others",
     "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
@@ -49,13 +49,13 @@ class PrivateFlags:
     Attributes:
         n: Number of records.
         features: Columns of a row of norm at most 1.
-        epsilon: For as many deleted records.
+        epsilon: Epsilon for as many deleted records.
         delta: A number, ``auto`` or ``1/n``.
-        radius: Of the ball of weights.
-        loss: Of a score and a target of size at most 1.
+        radius: Radius of the ball of weights.
+        loss: Loss of a score and a target of size at most 1.
         relation: When data sets are neighbours.
         records: How many deleted records the unchanged model is to cover.
-        steps: Of descent.
+        steps: Steps of descent.
         goal: ``loss``, or ``gradient`` for stationary points.
         batch: Expected size of Poisson batches; None for a hundredth of the records, or for Theorem 42's.
     """
@@ -78,18 +78,19 @@ class PrivateCalibration:
     """What a method takes.
 
     Attributes:
-        method: As certificates name it; estimators run the first three, `mechanisms.private` all.
-        relation: Of both epsilons.
+        method: The name that certificates have for it; estimators run the first three, `mechanisms.private` all.
+        relation: The relation of both epsilons: when data sets are neighbours.
         records: Deleted records that it covers.
-        epsilon: For these.
-        epsilon_one: For one record.
-        mu: For one record; None for Poisson batches, which have none.
+        epsilon: Epsilon for these.
+        epsilon_one: Epsilon for one record.
+        mu: The ``mu`` for one record; None for Poisson batches, which have none.
         sigma: Standard deviation of the noise: on each mean gradient, or on the minimiser; of the first stage or phase,
             where there are several.
-        columns: That are learned from.
-        steps: Of descent, all stages or phases together, or visits to leaves of a tree; None for output perturbation.
-        step_size: Of descent.
-        strong_convexity: Of output perturbation.
+        columns: Columns that are learned from.
+        steps: Steps of descent, all stages or phases together, or visits to leaves of a tree; None for output
+            perturbation.
+        step_size: Step size of descent.
+        strong_convexity: Strong convexity of output perturbation.
         cost: A bound on what privacy costs in mean loss on these records, where the analysis has one: of descent for
             the mean of its iterates, without what an embedding adds on average.
         gradient: A bound on the root of the mean squared gradient on these records, where the analysis has one.
@@ -114,7 +115,7 @@ def run(flags: PrivateFlags, *, as_json: bool) -> None:
     """Print what every method takes.
 
     Raises:
-        UnlearningError: A flag is missing or makes no sense; the message names it.
+        UnlearningError: A flag is missing or invalid; the message names it.
     """
     calibrations, left_out = private_calibrations(flags)
     if as_json:
@@ -129,7 +130,7 @@ def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration],
     """Return what every method takes to cover some deleted records with no work, and why others are left out.
 
     Raises:
-        ParameterError: A flag is missing or makes no sense.
+        ParameterError: A flag is missing or invalid.
         AssumptionError: float64 is too coarse for so little noise, or epsilon so large, or delta so small, that what
             the sampler of noise leaves out would take all of delta.
     """

@@ -31,11 +31,11 @@ class Target:
 
     Attributes:
         problem: Bounds of the records.
-        epsilon: Of all records that are to be covered together.
-        epsilon_one: Of one of them, where releases have a ``mu``.
-        delta: For both.
+        epsilon: Epsilon of all records that are to be covered together.
+        epsilon_one: Epsilon of one of them, where releases have a ``mu``.
+        delta: Delta of both epsilons.
         records: How many are to be covered.
-        steps: Of descent; None for what is usual.
+        steps: Steps of descent; None for the usual number.
         batch: Expected size of Poisson batches; None for what is usual.
     """
 
@@ -52,7 +52,7 @@ class Method(NamedTuple):
     """A way to learn.
 
     Attributes:
-        name: As in certificates.
+        name: The name in certificates.
         plan: Makes its plan.
         optional: Whether the others are shown where it cannot be planned.
     """

@@ -70,7 +70,7 @@ def run(
     Where the model is ``known``, also what its noise is in a score, and an estimate of the time.
 
     Raises:
-        UnlearningError: A flag makes no sense, or a target cannot be met; the message names the flags.
+        UnlearningError: A flag is invalid, or a target cannot be met; the message names the flags.
     """
     try:
         problem, delta = _problem(constants)

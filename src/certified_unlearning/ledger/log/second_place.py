@@ -25,7 +25,7 @@ class Last(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a log stands to the events of a ledger.
+    """The state of a log beside the events of a ledger.
 
     Attributes:
         path: The log.

@@ -15,7 +15,7 @@ from certified_unlearning.data.tables.classes import flag_of_weights, suggested_
 from certified_unlearning.data.tables.declaration import Table
 
 RANKS = 0.6
-"""From which AUC on a model says something."""
+"""The AUC from which on a model says something."""
 MORE = 10
 """How many times as large a ``C``, an epsilon and a number of records are tried."""
 
@@ -45,7 +45,7 @@ class Regularised(Protocol):
 
     @property
     def strong_convexity(self) -> float:
-        """Of the regulariser."""
+        """Strong convexity of the regulariser."""
 
 
 PlanT = TypeVar("PlanT", bound=Regularised)
@@ -60,7 +60,7 @@ class Advice(ABC, Generic[PlanT]):
         table: Its declaration.
         intercept: Whether it has one.
         trial: What is tried with.
-        weights: Of its current version.
+        weights: Weights of its current version.
         worth: What these are worth on the records of the trial.
     """
 

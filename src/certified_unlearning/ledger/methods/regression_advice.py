@@ -28,10 +28,10 @@ class RegressionTrial(NamedTuple):
     Attributes:
         rows: Shape ``(records, features)``, with the intercept's constant if the model has one.
         targets: From -1 to 1, shape ``(records,)``.
-        strong_convexity: Of the model's objective ``mean loss + m |w|^2 / 2``.
+        strong_convexity: Strong convexity of the model's objective ``mean loss + m |w|^2 / 2``.
         n: How many records there were at the start.
         epsilon: The model's target.
-        delta: Of the target.
+        delta: Delta of the target.
         of_all: Which share of the objective's normaliser all the records are that these stand for.
         C: Scikit-learn's, of the model.
         noise: A bound on its noise's standard deviation in any direction of the weights.

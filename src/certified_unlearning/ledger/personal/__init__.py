@@ -1,1 +1,1 @@
-"""What one person can be told of a model, in words without terms."""
+"""What a person reads about a model, in plain words without technical terms."""

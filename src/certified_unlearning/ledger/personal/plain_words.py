@@ -175,7 +175,7 @@ PLAIN_WORDS = {
         "Answers that the model gave before the removal, and that somebody kept, are not covered."
     ),
 }
-"""What a reader is told of assumptions and of what is not promised; several statements may come to one sentence."""
+"""What a reader sees about assumptions and about what is not promised; several statements may come to one sentence."""
 _COMPARISONS = {
     "learning anew by the same noisy steps": (
         "one that was trained in the same way, with noise as well, without the removed records from the beginning"

@@ -113,7 +113,7 @@ class TrainingCopy(ABC):
             gone: Rows of the table that were removed.
             waiting: Rows that were added.
             planned: The digest that it must have.
-            key: Of the digest.
+            key: Key of the digest.
         """
 
     @abstractmethod

@@ -32,7 +32,7 @@ def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) ->
         directory: Where the training copy lies.
         features: Columns of a row.
         classes: Number of classes.
-        key: Of the order.
+        key: Key of the order.
     """
     from certified_unlearning.engine.minibatch import (  # Not at the top: quick commands need no torch.
         dealt_order,

@@ -15,7 +15,7 @@ FREE = ("blocks", "sample")
 
 
 class Readings:
-    """How many rows were read.
+    """A count of the rows that were read.
 
     Attributes:
         rows: So many, one that was read twice counted twice.

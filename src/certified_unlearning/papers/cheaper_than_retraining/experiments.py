@@ -35,8 +35,8 @@ COST_ROWS = pa.schema(
 ``seconds`` is the median over rounds, ``seconds_low`` and ``seconds_high`` are the quartiles; these and ``fit_seconds``
 are those of the ``machine``. ``passes`` is rows read over ``n``, the mean over rounds; ``requests_that_read`` counts
 rounds in which more than the removed records was read, ``requests_that_moved`` those after which any test score was
-another. ``epsilon_for_those_who_stay`` is reckoned here, for one record: no certificate states it, and where it is
-empty nothing is promised them. ``skipped`` says why a row is empty.
+another. ``epsilon_for_those_who_stay`` is computed here, for one record. No certificate states it. Where it is
+empty, nothing is guaranteed for them. ``skipped`` says why a row is empty.
 """
 
 
@@ -59,12 +59,13 @@ COST = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "What a request costs, and what is guaranteed for it, beside fitting again",
-        "Timings as of the machine that is named: one process, the same number of threads for all, systems take turns "
-        "in every round; medians, with quartiles. Same objective for all (C n as stated, the intercept regularised). "
-        "A pass is one reading of all rows by a solver. Right: seconds of a request against the number of records, "
-        "both logarithmic; shaded from quartile to quartile, each line named at its end. Left, in the same colours: "
-        "test accuracy after the last request. Black and grey: scikit-learn. A system that is not run at a size is in "
-        "the table with the reason. Depends on no data set of the preset.",
+        "Right: seconds of a request against the number of records, both logarithmic. Left, in the same colours: "
+        "test accuracy after the last request. Black and grey lines are scikit-learn. Timings are those of the "
+        "machine that is named: one process, the same number of threads for all, and systems take turns in every "
+        "round. They are medians, shaded from quartile to quartile, and each line is named at its end. All systems "
+        "have the same objective (C n as stated, the intercept regularised). A pass is one reading of all rows by a "
+        "solver. A system that is not run at a size is in the table with the reason. The figure depends on no data "
+        "set of the preset.",
         "Two panels against n. Right: lines of scikit-learn and full-batch systems rise with n, that of mini-batches "
         "levels off, and Newton removal lies lowest. Left: accuracies.",
     ),

@@ -71,7 +71,7 @@ def cost(rows: pd.DataFrame) -> str:
     """Return what the smallest request costs at the largest number of rows (of several data sets the first).
 
     Args:
-        rows: Of ``cost``; one certified system was run at least.
+        rows: Rows of ``cost``; at least one certified system was run.
     """
     certified, again = _at_most_rows(rows[rows["skipped"] == ""])
     epsilon = unbroken(f"ε = {rounded_up(float(certified.iloc[0]['epsilon']), 3)}")

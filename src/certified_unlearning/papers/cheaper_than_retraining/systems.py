@@ -40,13 +40,13 @@ class Promise:
 
     Attributes:
         guarantee: ``exact``, ``upper bound`` or ``none``.
-        comparator: Compared with what.
-        observers: For whom.
+        comparator: The model that it is compared with.
+        observers: Observers for whom the guarantee holds.
         adaptive: Whether requests may depend on what was published.
-        epsilon: Of the model published last; None where nothing is guaranteed.
-        epsilon_all: Of all releases together; None where nothing is said of them.
-        delta: Of all of them.
-        epsilon_stay: Of the model published last, towards one record that stays: what tells it from a run in which that
+        epsilon: Epsilon of the model published last; None where nothing is guaranteed.
+        epsilon_all: Epsilon of all releases together; None where nothing is stated about them.
+        delta: Delta of each of these epsilons.
+        epsilon_stay: Epsilon of the model published last, towards one record that stays: against a run in which that
             record's loss was 0; None where nothing is known.
     """
 
@@ -423,7 +423,7 @@ MADE: dict[str, Callable[[Table, Asked, Readings], System]] = {
     "certified-refit": CertifiedRefit,
     "newton-removal": NewtonRemoval,
 }
-"""By the names that rows have, in the order in which they take turns."""
+"""The systems by the names that rows have, in the order in which they take turns."""
 FULL_BATCH = ("langevin-full", "descent-to-delete")
 """Those that read all records in every step."""
 

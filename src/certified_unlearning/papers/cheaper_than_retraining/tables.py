@@ -12,7 +12,7 @@ from certified_unlearning.errors import ParameterError
 Array = NDArray[np.float64]
 TEST_RECORDS = 10_000
 LABEL_NOISE = 0.3
-"""Of a score before its sign is the label, in units of the scores' standard deviation."""
+"""Noise of a score before its sign becomes the label, in units of the scores' standard deviation."""
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -21,7 +21,7 @@ class Table:
     """Records of two classes.
 
     Attributes:
-        name: Of a built-in data set, or the kind of synthetic rows.
+        name: Name of a built-in data set, or the kind of synthetic rows.
         rows: Shape ``(n, d + 1)``, of norm at most 1 but for the last column, which is all ones: the intercept.
         labels: -1.0 or 1.0, shape ``(n,)``.
         test_rows: Shape ``(n_test, d)``.
@@ -55,7 +55,7 @@ def synthetic(spectrum: str, *, n: int, features: int, seed: int) -> Table:
         spectrum: ``isotropic`` or ``correlated``.
         n: Number of training records.
         features: Columns of a row.
-        seed: Of the rows.
+        seed: Seed of the rows.
     """
     deviations = 1.0 / np.arange(1, features + 1) if spectrum == "correlated" else np.ones(features)
     generator = np.random.default_rng([seed, features, n])
@@ -78,7 +78,7 @@ def prepared(name: str, *, seed: int) -> Table:
 
     Args:
         name: Its name.
-        seed: Of its split, where the source has none.
+        seed: Seed of its split, where the source has none.
 
     Raises:
         ParameterError: There is none of that name, or it has more than two classes.

@@ -9,7 +9,7 @@ from certified_unlearning.papers.forget_unlearning.sweeps import Deletion
 from certified_unlearning.version import code_version
 
 FAILURE_PROBABILITY = 0.05
-"""How likely an interval of the records misses the true advantage, at most."""
+"""The probability, at most, that an interval of the records misses the true advantage."""
 FALSE_ALARM = 1e-8
 """The same for the intervals by which measurement and theory are called consistent: below 1e-6 for all cells."""
 

@@ -40,7 +40,7 @@ class FeaturesFile:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """The number of classes."""
         return int(self.labels.max()) + 1
 
 

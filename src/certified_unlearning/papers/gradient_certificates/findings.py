@@ -23,7 +23,7 @@ def shares(rows: pd.DataFrame) -> str:
     """Return how many predictions of the first case of each mode are certified at its largest k.
 
     Args:
-        rows: Of ``shares``.
+        rows: Rows of ``shares``.
     """
     ours = rows[rows["bounds"] == "tighter"]
     said = []

@@ -58,13 +58,13 @@ FINE_TUNING = Experiment(
     caption=Caption(
         "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
         "Convolutions and dense layers learn without one class, such as whether a digit is odd without one of the "
-        "digits; the dense layers are then fine-tuned in batches with private records of that class, which may be "
-        "removed (unlearning) or removed and added (privacy), and public records of the others, which stay. Left and "
-        "middle: share of test records of the new class whose prediction is certified. Right: accuracy on them; "
-        "dotted: before fine-tuning. Bands and bars: one standard deviation over pre-trainings and batches. The paper "
-        "has this on retina scans (OCT-MNIST, normal or not): 7 754 of Drusen are new, convolutions of 16 and 32 "
-        "channels, 100 dense units, batches of 3 000 of which 30 % are private, 2 epochs. Depends on no data set of "
-        "the preset.",
+        "digits. The dense layers are then fine-tuned in batches, with private records of that class and public "
+        "records of the others. The private records may be removed (unlearning) or removed and added (privacy); the "
+        "public records stay. Left and middle: share of test records of the new class whose prediction is certified. "
+        "Right: accuracy on them; the dotted line is before fine-tuning. Bands and bars are one standard deviation "
+        "over pre-trainings and batches. The paper has this on retina scans (OCT-MNIST, normal or not): 7 754 of "
+        "Drusen are new, convolutions of 16 and 32 channels, 100 dense units, batches of 3 000 of which 30 % are "
+        "private, 2 epochs. The figure depends on no data set of the preset.",
         "Shares fall with k, for small levels of clipping later; accuracy on the new class rises with the level of "
         "clipping, from that before fine-tuning.",
     ),

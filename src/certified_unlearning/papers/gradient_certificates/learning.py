@@ -41,8 +41,8 @@ def learned(
         training: How.
         mode: One of `CHANGES`.
         gamma: What entries of a record's gradient are clamped to.
-        k: In rising order.
-        seed: Of start and batches.
+        k: Numbers of records, in rising order.
+        seed: Seed of the start and the batches.
         bounds: One of `BOUNDS`.
 
     Raises:

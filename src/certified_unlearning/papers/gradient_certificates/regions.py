@@ -39,10 +39,11 @@ REGIONS = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.regions:draw",
     caption=Caption(
         "Where in the plane predictions are certified, on two clouds of points",
-        "Colours: the largest k of those asked for which no k records of every batch could change the prediction at "
-        "that point; white: not certified for any. Above: removals and as many additions (privacy); below: removals "
-        "(unlearning). Columns: overlapping (near) and separable (far) clouds, two levels γ of clipping. Lines: where "
-        "the network changes its prediction. One network each. Depends on no data set of the preset.",
+        "The colour of a point is the largest k, of those asked for, for which no k records of every batch could "
+        "change the prediction there. White points are not certified for any of them. Lines show where the network "
+        "changes its prediction. Above: removals and as many additions (privacy). Below: removals (unlearning). The "
+        "columns are overlapping (near) and separable (far) clouds, and two levels γ of clipping. Each panel is one "
+        "network. The figure depends on no data set of the preset.",
         "A white band around the boundary between the classes, narrower for removals, for separable clouds and for "
         "the smaller level of clipping; away from it colours of large k.",
     ),

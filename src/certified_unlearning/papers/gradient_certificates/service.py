@@ -32,9 +32,9 @@ budget left if none is trained again (nothing where a stream never gets there), 
 numbers are those of `accounting.core.occupancy`, for random streams. ``trainings`` counts shards that were trained
 again. ``refused`` is the share of queries without an answer, over all requests, ``refused_most`` the largest after one.
 ``against_sisa`` is the number of gradients of plain SISA over ours, for the same requests, ``against_retraining`` that
-of training all shards again after each; nothing where no shard was trained again, so that ours is 0. Of ``compared``
-answers ``wrong`` differ from those of the ensemble trained again; of its labels at those requests ``changed`` differ
-from the first ones.
+of training all shards again after each; nothing where no shard was trained again, so that ours is 0.
+``wrong`` of the ``compared`` answers differ from those of the ensemble trained again; ``changed`` of its labels at
+those requests differ from the first ones.
 ``box_cost`` is the time of training with boxes over that without: what a gradient of ours costs more.
 """
 
@@ -57,12 +57,12 @@ SERVICE = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.service:draw",
     caption=Caption(
         "Deletion requests to shards with budgets: answers refused, and work saved",
-        "An ensemble of shards whose votes are certified while at most so many records have left a shard; then it is "
-        "trained again, from the last checkpoint that no removed record reached. Left: the share of test records "
-        "without an answer, over all requests of a stream. Right: gradients of plain SISA, which trains a shard again "
-        "for every request, over those taken here; a gradient with boxes takes several times as long. Streams: records "
-        "at random, all from one shard, from each shard in turn. Bars: one standard deviation over trials. Depends on "
-        "no data set of the preset.",
+        "The votes of an ensemble of shards are certified while at most so many records have left a shard. Then the "
+        "shard is trained again, from the last checkpoint that no removed record reached. Left: the share of test "
+        "records without an answer, over all requests of a stream. Right: gradients of plain SISA, which trains a "
+        "shard again for every request, over those taken here. A gradient with boxes takes several times as long. "
+        "The streams take records at random, all from one shard, or from each shard in turn. Bars are one standard "
+        "deviation over trials. The figure depends on no data set of the preset.",
         "Refusals rise with the budget and are fewest where all requests go to one shard; the work saved rises, too.",
     ),
 )

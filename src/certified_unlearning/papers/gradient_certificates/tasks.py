@@ -22,7 +22,7 @@ class Task:
     """Records to learn from, and others to predict.
 
     Attributes:
-        name: Of the data.
+        name: Name of the data.
         rows: Shape ``(records, features)``, float64.
         labels: Shape ``(records,)``, whole numbers from 0.
         test_rows: Shape ``(test records, features)``.
@@ -51,7 +51,7 @@ def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
 
     Args:
         name: One of `KNOWN`, or the path of a features file.
-        seed: Of the clouds, or of a data set's split where its source has none.
+        seed: Seed of the clouds, or of a data set's split where its source has none.
         pooled: Side of the squares of pixels that images are averaged over; 1 for none.
 
     Raises:
@@ -130,7 +130,7 @@ def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
 
     Args:
         name: ``mnist-10``, ``digits`` for those that scikit-learn embeds, or a features file.
-        seed: Of the split of the embedded ones, 80 to 20.
+        seed: Seed of the split of the embedded digits, 80 to 20.
         held_back: The new digit.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One guarantee, several accountants: steps and noise that each asks for, read from plans."""
+"""One guarantee, several accountants: the steps and noise that each needs, read from plans."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ ROWS = pa.schema(
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return what each accountant asks for, one row for each quantity, epsilon and accountant."""
+    """Return the steps and noise that each accountant needs, one row for each quantity, epsilon and accountant."""
     runs = (run for plan in inputs.plans.values() for run in plan.of("langevin"))
     # A stream of one request is a group removed at once, which another experiment may have as well.
     return pd.DataFrame([row for run in runs for row in _rows(run)]).drop_duplicates(ignore_index=True)
@@ -79,7 +79,8 @@ ACCOUNTANTS = Experiment(
     page="certified_unlearning.papers.langevin_unlearning.accountants:page",
     caption=Caption(
         "What each accountant asks for, for the same guarantee",
-        "Unlearning steps, or noise. lsi is the paper’s analysis, lsi-tight the same without slack (optimised Hölder "
-        "exponents, tight conversion), shifted is shifted interpolation, which is exact on quadratic losses.",
+        "The table shows unlearning steps, or noise. The accountant lsi is the paper’s analysis. The accountant "
+        "lsi-tight is the same without slack (optimised Hölder exponents, tight conversion), and shifted is shifted "
+        "interpolation, which is exact on quadratic losses.",
     ),
 )

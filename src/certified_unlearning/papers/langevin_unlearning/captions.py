@@ -9,12 +9,11 @@ ANEW = ("retraining", "scikit-learn")
 """Mechanisms that learn anew, and so do not depend on epsilon."""
 
 SPREAD = (
-    "Lines: mean over trials. Shaded: one sample standard deviation over trials either way, within [0, 1]: "
-    "the spread of single trials, not of their mean. All trials "
-    "share one split and the same removed records; noiseless retraining has one value. Dotted and dash-dotted: "
-    "scikit-learn fitted again on what is left, from zero, which is retraining, and from its old weights, of which "
-    "nothing is guaranteed. Where accuracies come so low, a thin line is what guessing the most frequent class gets "
-    "right."
+    "Lines are means over trials. Bands are one sample standard deviation over trials either way, within [0, 1]: "
+    "the spread of single trials, not of their mean. All trials share one split and the same removed records; "
+    "noiseless retraining has one value. Dotted and dash-dotted lines are scikit-learn fitted again on what is left: "
+    "from zero, which is retraining, and from its old weights, of which nothing is guaranteed. Where accuracies come "
+    "so low, a thin line is what guessing the most frequent class gets right."
 )
 
 

@@ -92,14 +92,14 @@ FIG3A = Experiment(
     caption=Caption(
         "Test accuracy after one record was removed, against the target ε",
         "Langevin unlearning takes the stated number of steps K with the least noise that meets the target, by each "
-        "accountant’s reckoning: the paper’s bound (lsi), the same without slack (lsi-tight), and ours (shifted), "
-        "which is exact on quadratic losses and so needs the least noise. Descent-to-Delete takes I steps from its "
-        "secret, noiseless state and publishes with the noise that its Theorem 9 asks for (the paper’s bound, "
-        "printed, applied to replacement as the paper does) or with the noise that its distances need (our bound, "
-        "tightened). The broad pale lines are retraining with each accountant’s noise, drawn under Langevin "
-        "unlearning because the two coincide; the thin black line is noiseless retraining; the tightest Langevin line "
-        f"is repeated beside Descent-to-Delete. {SPREAD} The secret states of Descent-to-Delete are one learning run "
-        "with independent publications.",
+        "accountant. Descent-to-Delete takes I steps from its secret, noiseless state, and adds noise on "
+        "publication. The thin black line is noiseless retraining. The accountants are the paper’s bound (lsi), the "
+        "same without slack (lsi-tight), and ours (shifted). Ours is exact on quadratic losses, so it needs the "
+        "least noise. Descent-to-Delete has the noise that its Theorem 9 asks for (the paper’s bound, printed, "
+        "applied to replacement as the paper does), or the noise that its distances need (our bound, tightened). The "
+        "broad pale lines are retraining with each accountant’s noise. They are drawn under Langevin unlearning, "
+        f"because the two coincide. The tightest Langevin line is repeated beside Descent-to-Delete. {SPREAD} The "
+        "secret states of Descent-to-Delete are one learning run with independent publications.",
         "Three panels of lines, test accuracy against target ε: Langevin unlearning by each "
         "accountant, Descent-to-Delete as printed, and Descent-to-Delete tightened, each beside "
         "retraining.",

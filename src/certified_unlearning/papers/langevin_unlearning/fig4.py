@@ -49,9 +49,9 @@ FIG4 = Experiment(
     y={"unlearning_steps": "unlearning steps K"},
     caption=Caption(
         "The least number of unlearning steps K by each accountant, against the target ε",
-        "For groups of S records removed at once, a column for each, with the test accuracy after unlearning. "
-        "Retraining (broad grey: with noise) does not depend on ε, so it is a level. Step axis: linear from 0 to 1, "
-        f"logarithmic above. {SPREAD}",
+        "Each column is for groups of S records that are removed at once, with the test accuracy after unlearning. "
+        "Retraining does not depend on ε, so it is a level; the broad grey line is retraining with noise. The step "
+        f"axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
         "A column of panels for each S. Above, unlearning steps against target ε, falling for every accountant; "
         "below, test accuracy against target ε, nearly level.",
     ),

@@ -40,9 +40,8 @@ FIG5A = Experiment(
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "Test accuracy against the number of records removed at once",
-        "At one noise scale, with the least number of unlearning steps that meets the target ε "
-        "by each accountant; one panel for each ε. Retraining does not depend on ε and is"
-        f" the same in all panels. {SPREAD}",
+        "All runs have one noise scale, and the least number of unlearning steps that meets the panel’s target ε by "
+        f"each accountant. Retraining does not depend on ε, so it is the same in all panels. {SPREAD}",
         "Lines of test accuracy against records removed at once, by each accountant, beside retraining.",
     ),
 )

@@ -127,7 +127,10 @@ def _noise_rows(plan: ExperimentPlan, mechanism: str) -> Iterator[dict[str, Any]
         }
 
 
-_ROUNDED = "One record removed; a column for each epsilon. Noise is rounded up: with less the guarantee would not hold."
+_ROUNDED = (
+    "One record is removed, and each column has one epsilon. Noise is rounded up: with less noise, the "
+    "guarantee would not hold."
+)
 TABLE1 = Experiment(
     name="table1",
     source="Table 1",
@@ -137,8 +140,8 @@ TABLE1 = Experiment(
     uses=("fig3b", "fig3c", "fig4", "fig5a"),
     caption=Caption(
         "Constants, by the rule for the smoothness L",
-        "bound holds whatever is removed; spectral-with-margin makes room for as many removed records as its row says; "
-        "spectral is no guarantee, because removals may raise the spectrum.",
+        "The rule bound holds whatever is removed. The rule spectral-with-margin makes room for as many removed "
+        "records as its row says. The rule spectral is no guarantee, because removals may raise the spectrum.",
     ),
 )
 TABLE2 = Experiment(

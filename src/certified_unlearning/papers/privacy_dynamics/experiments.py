@@ -41,13 +41,13 @@ MEASURED = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.measured_figure:draw",
     caption=Caption(
         "Rényi divergence of runs on two neighbouring data sets, beside the bounds, against steps",
-        "Noisy gradient descent on quadratic losses of two curvatures, from a point, on two data sets that differ"
-        " in one record in the direction of the smaller. Points: the divergence estimated from independent runs "
-        "on either data set. Bars: confidence intervals from Student’s interval of the gap of means and the chi-"
-        "square interval of the common variance, exact because the laws are Gaussians of one variance; all bars "
-        "hold together except with a probability of one in a million (Bonferroni). Dotted: the exact divergence. "
-        "Solid: Corollary 1. Long dashes: composition, which leaves the panel. One panel for each order α. "
-        "Depends on no data set.",
+        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. Its two data sets differ "
+        "in one record, in the direction of the smaller curvature. Points are the divergence that is estimated from "
+        "independent runs on either data set. Bars are confidence intervals, from Student’s interval of the gap of "
+        "means and the chi-square interval of the common variance. They are exact, because the laws are Gaussians of "
+        "one variance. All bars hold together except with a probability of one in a million (Bonferroni). Dotted "
+        "lines are the exact divergence, and solid lines are Corollary 1. Long dashes are composition, which leaves "
+        "the panel. Each panel has one order α. The figure depends on no data set.",
         "Panels against steps: points with bars lie on the exact divergence, which levels off at about half of "
         "Corollary 1, while composition begins at the exact divergence and grows as a straight line across both.",
     ),

@@ -27,7 +27,7 @@ _UPPER_BOUNDS = ("corollary-1", "composition")
 def measured_table(sweep: Measured) -> pd.DataFrame:
     """Return divergences against steps: exact and bounded at every number of steps, sampled at those of the sweep.
 
-    Of ``bound`` there are ``exact`` (of the two laws), ``sampled`` (the estimate from runs), ``corollary-1`` and
+    The values of ``bound`` are ``exact`` (of the two laws), ``sampled`` (the estimate from runs), ``corollary-1`` and
     ``composition`` (upper bounds). ``low`` and ``high`` are the ends of the confidence interval, null where nothing was
     sampled; all of them together hold with a probability of at least ``1 - sweep.false_alarms``.
 

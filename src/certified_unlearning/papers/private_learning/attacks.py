@@ -37,10 +37,10 @@ from certified_unlearning.mechanisms.private import (
 
 Array = npt.NDArray[np.float64]
 LINEAR = ScalarLoss(name="huber", width=1.0, target=1e6)
-"""Of a target of 1e6 its slope is -1 at all weights that are met; of a target of 0, near 0, it is half of a square."""
+"""Its slope at a target of 1e6 is -1 at all weights that are met. At a target of 0, near 0, it is half of a square."""
 SQUARED = ScalarLoss(name="squared")
 SETTLED = 0.9
-"""Of the radius: where `gradients_in_the_ball` lets weights settle, so that projections are rare."""
+"""The share of the radius where `gradients_in_the_ball` lets weights settle, so that projections are rare."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, 
     """Return records of one column: the first as given, all others of one row with the same target.
 
     Args:
-        row: Of the first record; 0 for an empty place.
-        target: Of all records.
-        n: How many.
-        loss: Of the records.
+        row: Row of the first record; 0 for an empty place.
+        target: Target of all records.
+        n: Number of records.
+        loss: Loss of the records.
         others: Rows of all other records.
     """
     rows = torch.full((n, 1), others, dtype=torch.float64)
@@ -197,10 +197,10 @@ def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
     """Attack a right child of the first tree alone, under add-remove: a parabola among its records, or an empty place.
 
     Args:
-        plan: Of one column.
-        name: Of the node; it ends with 1.
-        runs: On either side.
-        seed: Of the noise.
+        plan: A plan for rows of one column.
+        name: Name of the node; it ends with 1.
+        runs: Number of runs on either side.
+        seed: Seed of the noise.
     """
     order = [each for each in tree_spider.pre_order(plan.depth) if each.endswith("1")]
     size = plan.node_batch(len(name))
@@ -256,7 +256,7 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
     Args:
         found: What was published, of either side.
         other: The row that stands in the place of 1.
-        mean: Of a row of 1.
+        mean: Mean of a row of 1.
         spread: Standard deviation.
     """
     here, there = ((each.numpy() - (1 + other) / 2 * mean) / spread for each in found)

@@ -16,7 +16,7 @@ from certified_unlearning.papers.private_learning.attacks import Attack
 from certified_unlearning.vocabulary import Relation
 
 FALSE_ALARM = 1e-6
-"""Of one audit."""
+"""The probability of a false alarm in one audit, at most."""
 LIKELY = 0.05
 """Delta at which what sampling hides is audited: one that so many runs can measure."""
 EXACTLY = 1e-9
@@ -33,13 +33,13 @@ class Audit:
         mechanism: What ran.
         planted: The fault that was planted in it; empty for none.
         method: How it was looked at.
-        unit: Of the numbers: ``mu``, ``delta`` or ``epsilon``.
-        relation: Of the neighbours.
-        runs: On either data set; 0 where nothing was sampled.
+        unit: Unit of the numbers: ``mu``, ``delta`` or ``epsilon``.
+        relation: When data sets are neighbours.
+        runs: Number of runs on either data set; 0 where nothing was sampled.
         stated: What the mechanism without a fault states.
         shown: What was shown at least, but with probability ``false_alarm``; exact where nothing was sampled.
         exact: The exact value for these two data sets, where outputs are Gaussian and their law was confirmed.
-        false_alarm: With which an audit of a true statement says ``caught``; 0 where nothing was sampled.
+        false_alarm: Probability with which an audit of a true statement says ``caught``; 0 where nothing was sampled.
         caught: Whether more was shown than was stated.
     """
 
@@ -81,7 +81,7 @@ def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_AL
 
     Args:
         attack: What was seen; scores are log-likelihood ratios.
-        epsilon: Of the statement.
+        epsilon: Epsilon of the statement.
         false_alarm: Probability with which the bound is above the truth, at most.
     """
     power = rate_above(attack.here - epsilon, false_alarm / 2)
@@ -93,7 +93,7 @@ def rate_above(scores: attacks.Array, miss: float) -> float:
     """Return a lower bound on the probability of a score above 0, by Clopper and Pearson.
 
     Args:
-        scores: Of independent runs.
+        scores: Scores of independent runs.
         miss: Probability with which the bound is above it, at most.
     """
     return least_rate(int((scores > 0).sum()), len(scores), miss=miss)
@@ -124,9 +124,9 @@ def audited(
         mechanism: What ran.
         attack: What was seen.
         stated: ``mu`` of the mechanism without a fault.
-        relation: Of the neighbours.
+        relation: When data sets are neighbours.
         planted: The fault; empty for none.
-        false_alarm: Of this audit.
+        false_alarm: Probability of a false alarm in this audit, at most.
     """
     shown = shown_mu(attack, false_alarm=false_alarm / 2)
     exact = attack.mu if attack.mu is not None and law_holds(attack, false_alarm=false_alarm / 2) else None
@@ -155,7 +155,7 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
         mechanism: What ran.
         attack: What was seen; scores are log-likelihood ratios.
         sums: The release as it is accounted for, without a fault.
-        relation: Of the neighbours.
+        relation: When data sets are neighbours.
         planted: The fault; empty for none.
     """
     epsilon = SampledGuarantee(sums=(sums._replace(times=1),), relation=relation).epsilon(LIKELY)
@@ -179,8 +179,8 @@ def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
     """Return the probability of each score to be the least with Laplace noise, by quadrature.
 
     Args:
-        scores: Of the candidates.
-        scale: Of the noise.
+        scores: Scores of the candidates.
+        scale: Scale of the noise.
     """
     from scipy.integrate import quad
 
@@ -207,8 +207,8 @@ def worst_ratio(
     """Return the largest log-ratio of a selection's probabilities where every loss moves by its bound, up or down.
 
     Args:
-        probabilities: Of the candidates, by their losses.
-        losses: Before.
+        probabilities: Returns the probabilities of the candidates, given their losses.
+        losses: The losses before any of them moves.
         moves: How far one record moves each.
     """
     before, worst = probabilities(losses), 0.0

@@ -50,7 +50,7 @@ from certified_unlearning.papers.private_learning.theory.privacy import PRINTED
 from certified_unlearning.vocabulary import Relation
 
 DELTA = 1e-5
-"""Of all plans that are audited."""
+"""The delta of all plans that are audited."""
 
 
 def selections(epsilon: float) -> list[Audit]:
@@ -163,9 +163,9 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     """Return the audits of what rests on dp-accounting: SpiderBoost and DP-SGD on Poisson batches.
 
     Args:
-        runs: On either side.
-        seed: Of the noise.
-        epsilon: Of SpiderBoost's plan.
+        runs: Number of runs on either side.
+        seed: Seed of the noise.
+        epsilon: Epsilon of SpiderBoost's plan.
 
     Raises:
         ParameterError: dp-accounting is not installed.
@@ -213,9 +213,9 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     """Return the audits of mechanisms with Gaussian noise, with and without faults.
 
     Args:
-        runs: On either side; of a node of the tree, whose runs are made one by one, a quarter.
-        seed: Of the noise.
-        epsilon: Of every plan.
+        runs: Number of runs on either side. A node of the tree, whose runs are made one by one, has a quarter.
+        seed: Seed of the noise.
+        epsilon: Epsilon of every plan.
     """
     line = LinearProblem(n=100, features=1, row_norm=1.0, loss=LINEAR, radius=1e4)
     without = replace(line, relation="add-remove")
@@ -304,9 +304,9 @@ def rows(
     """Return X12: one row an audit, with and without planted faults.
 
     Args:
-        runs: Of a mechanism on either data set.
-        seed: Of the noise.
-        epsilon: Of every plan, at delta `DELTA`.
+        runs: Number of runs of a mechanism on either data set.
+        seed: Seed of the noise.
+        epsilon: Epsilon of every plan, at delta `DELTA`.
         with_sampling: Whether mechanisms on Poisson batches are among them, which need dp-accounting.
 
     Returns:

@@ -3,16 +3,16 @@
 import pandas as pd
 
 CLOSE = 0.01
-"""Of accuracy, below another system's, that is as good as equal."""
+"""A model counts as equally accurate if its accuracy is less by at most this."""
 
 
 def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
     """Return the most deletions for which a private model is as accurate as another system, but for `CLOSE`.
 
-    The model that covers more has more noise; of those between two measured numbers nothing is said.
+    A model that covers more has more noise. Nothing is stated about numbers between two measured ones.
 
     Args:
-        rows: Of one data set and epsilon, of `group_privacy`.
+        rows: Rows of `group_privacy`, for one data set and epsilon.
         beside: The other system.
     """
     table = rows.pivot_table(values="accuracy", index="deletions", columns="system")

@@ -11,7 +11,7 @@ from certified_unlearning.reproduction.simulation.power_laws import Fit, fitted
 from certified_unlearning.text import unbroken
 
 FEWEST_TRIALS = 20
-"""With fewer, slopes are not worth telling."""
+"""With fewer, slopes are not worth reporting."""
 
 
 def findings(evidence: Evidence) -> list[str]:
@@ -32,7 +32,7 @@ def covered(rows: pd.DataFrame) -> str:
     """Return how many deletions a private model covers at retraining's accuracy, and what they take otherwise.
 
     Args:
-        rows: Of ``group_privacy``, of one data set and epsilon.
+        rows: Rows of ``group_privacy``, for one data set and epsilon.
     """
     first = rows.iloc[0]
     known = built_in(str(first["data"]))
@@ -57,7 +57,7 @@ def rates(rows: pd.DataFrame) -> str:
     """Return the slopes of output perturbation and of noisy descent against the number of records.
 
     Args:
-        rows: Of ``private_risk``.
+        rows: Rows of ``private_risk``.
     """
     slopes = [
         fitted(rows[(rows["part"] == part) & (rows["method"] == method)], x="n")

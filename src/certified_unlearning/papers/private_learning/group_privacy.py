@@ -48,12 +48,13 @@ GROUP_PRIVACY = Experiment(
     draw=f"{_HERE}.group_figure:draw_groups",
     caption=Caption(
         "How many deletions until it pays to unlearn",
-        "All systems promise the same epsilon and delta after one request to delete k records, exact ones more. Left: "
-        "test accuracy; a private model that covers k deletions has k times the noise and does nothing when they come. "
-        "Bars: two standard errors of the mean over runs. Right: gradients of single records’ losses that the request "
-        "takes; the private model is the one that covers the most at Langevin unlearning’s accuracy, less a point, "
-        "and is learned anew when those are used up: below that number it takes none. Retraining: plain SGD. "
-        "Constants are chosen on held-out records. Depends on no data set of the preset.",
+        "All systems promise the same epsilon and delta after one request to delete k records; exact ones promise "
+        "more. Left: test accuracy; right: gradients of single records’ losses that the request takes. Bars are two "
+        "standard errors of the mean over runs. A private model that covers k deletions has k times the noise, and "
+        "does nothing when they come. The private model on the right is the one that covers the most at Langevin "
+        "unlearning’s accuracy, less a point. It is learned anew when those deletions are used up; below that number "
+        "it takes no gradients. Retraining is plain SGD. Constants are chosen on held-out records. The figure "
+        "depends on no data set of the preset.",
         "Left: the private line falls from a number of deletions on, the others stay. Right: the private line begins "
         "where it is used up and rises above the others.",
     ),

@@ -28,7 +28,7 @@ PARTS = {
     "X15": Part("X15: embedding, any learner", "features", "Columns", _GRADIENT),
     "X16": Part("X16: embedding", *_RECORDS, _GRADIENT, {"recursive, embedding": -0.5}),
 }
-"""By the names that rows have."""
+"""The parts by the names that rows have."""
 RISK_PARTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X11", "X13")
 """Those of the experiment `private_risk`."""
 GRADIENT_PARTS = ("X7", "X8", "X9", "X10", "X14", "X15", "X16")
@@ -41,4 +41,4 @@ SYSTEMS = {
     "langevin": "Langevin unlearning",
     "descent-to-delete": "Descent-to-Delete",
 }
-"""Of the experiment `group_privacy`, in the order of its legend."""
+"""The systems of the experiment `group_privacy`, in the order of its legend."""

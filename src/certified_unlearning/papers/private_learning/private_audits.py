@@ -38,7 +38,7 @@ PRIVATE_AUDITS = Experiment(
     caption=Caption(
         "Audits of private mechanisms, and of faults planted in them",
         "X12: each mechanism runs on two data sets that differ in one record. Shown is what its outputs give away at "
-        "least (Clopper and Pearson, or enumerated, or by the exact law); caught: more than is stated. A mechanism "
-        "that passes is not proven by it. Depends on no data set of the preset.",
+        "least (Clopper and Pearson, or enumerated, or by the exact law). A mechanism is caught if that is more than "
+        "is stated; one that passes is not proven by it. The table depends on no data set of the preset.",
     ),
 )

@@ -55,11 +55,11 @@ PRIVATE_RISK = Experiment(
     draw=f"{_HERE}.figures:draw_risk",
     caption=Caption(
         "Excess risk of private linear models, with fitted slopes",
-        "Synthetic records whose best weights are known, replace-one privacy. Points: means over trials, each with its "
-        "own records and noise; bars: 95 % bootstrap intervals. Beside a line’s name: the slope that is fitted on "
-        "logarithmic axes, its interval, and in brackets the slope of the theorem. Dotted: weights of zero. X11 and "
-        "X13: errors over lower bounds; without privacy that of X13 is mostly below 0. Depends on no data set of the "
-        "preset.",
+        "The records are synthetic, and their best weights are known. Privacy is replace-one. Points are means over "
+        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. Beside a line’s name "
+        "stand the slope that is fitted on logarithmic axes, its interval, and in brackets the slope of the theorem. "
+        "Dotted lines are weights of zero. X11 and X13 are errors over lower bounds; without privacy that of X13 is "
+        "mostly below 0. The figure depends on no data set of the preset.",
         "Lines that fall with the number of records, all of about the slope that theory states or steeper; against "
         "columns of zeros noisy descent rises and the other two are level.",
     ),
@@ -74,12 +74,13 @@ PRIVATE_GRADIENTS = Experiment(
     draw=f"{_HERE}.figures:draw_gradients",
     caption=Caption(
         "Gradients of private models, with fitted slopes",
-        "A tanh neuron (X7, X8, X10) and logistic regression (the others), replace-one privacy. X7: root mean square "
-        "error of the gradients that steps are made with, along a run; X8, X9 and X14, at ε = 1000: gradient of the "
-        "population’s risk, on fresh records; X10, X15 and X16: of the empirical risk, rows of 10 columns and zeros. "
-        "Points: means over trials; bars: 95 % bootstrap intervals. Beside a line’s name: its slope on logarithmic "
-        "axes, the slope’s interval, and in brackets that of the theorem. Dotted: weights of zero. Depends on no data "
-        "set of the preset.",
+        "X7, X8 and X10 learn a tanh neuron, and the others learn logistic regression, with replace-one privacy. "
+        "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error of "
+        "the gradients that steps are made with, along a run. X8, X9 and X14 show the gradient of the population’s "
+        "risk, on fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of "
+        "10 columns and zeros. Beside a line’s name stand its slope on logarithmic axes, the slope’s interval, and "
+        "in brackets the slope of the theorem. Dotted lines are weights of zero. The figure depends on no data set "
+        "of the preset.",
         "Lines that fall with the number of records at about the stated slopes; the embedding’s error is lowest at "
         "some dozen columns, that of all columns rises.",
     ),

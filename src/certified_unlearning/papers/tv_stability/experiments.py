@@ -113,12 +113,13 @@ DELETIONS = Experiment(
     draw=f"{_HERE}.figures:draw_deletions",
     caption=Caption(
         "Test accuracy against the gradients of a deletion: exact systems, retraining, Langevin unlearning",
-        "Each system on a grid of its constants; shown are the settings that are better on validation records than all "
-        "cheaper ones of the system, with test accuracy and costs of other runs. Bars: two standard errors of the mean "
-        "over runs. Gradients of single records’ losses, tests included, are the mean over which record is deleted; "
-        "retraining is plain SGD of the same grid. Left: mini-batches; middle: noisy sums, over all records or one "
-        "pass; right: what they are compared with. Up and to the left is better. Langevin unlearning is not exact: its "
-        "points have epsilon above 0. Depends on no data set of the preset.",
+        "Each system runs on a grid of its constants. The figure shows the settings that are better on validation "
+        "records than all cheaper ones of the system, with test accuracy and costs of other runs. Bars are two "
+        "standard errors of the mean over runs. Gradients are those of single records’ losses, tests included, as a "
+        "mean over which record is deleted. Retraining is plain SGD of the same grid. Left: mini-batches. Middle: "
+        "noisy sums, over all records or one pass. Right: what they are compared with. Up and to the left is better. "
+        "Langevin unlearning is not exact: its points have epsilon above 0. The figure depends on no data set of the "
+        "preset.",
         "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD lie furthest to "
         "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, full batches and Langevin "
         "unlearning far more than one.",
@@ -135,10 +136,10 @@ EDITS = Experiment(
     draw=f"{_HERE}.figures:draw_edits",
     caption=Caption(
         "A stream of deletions and insertions: edits that compute again, and test accuracy, against the noise",
-        "Softmax or logistic regression by noisy mini-batch SGD, edited exactly, records in random order. Left: how "
-        "many edits computed part of the run again, and the iterations that they ran again in units of a whole run; "
-        "dotted: what is expected without noise. Right: test accuracy after the stream. Bars: two standard deviations "
-        "over runs. Depends on no data set of the preset.",
+        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, with the records in random order. "
+        "Left: how many edits computed part of the run again, and the iterations that they ran again, in units of a "
+        "whole run. Right: test accuracy after the stream. The dotted lines on the left are what is expected without "
+        "noise. Bars are two standard deviations over runs. The figure depends on no data set of the preset.",
         "Both counts fall as sigma grows, iterations more; accuracy falls slowly, then fast.",
     ),
 )
@@ -152,13 +153,13 @@ EXACT_RATES = Experiment(
     draw=f"{_HERE}.rates.figure:draw_rates",
     caption=Caption(
         "Excess risk of exact learners at their theorems’ parameters, with fitted slopes",
-        "Synthetic records with one entry each, whose best models are known. Above: learners on mini-batches, "
-        "empirical risk, and that of the population (Theorem 48). Below: one pass over records, population risk, with "
-        "noise that keeps edits from computing again but with probability ρ. Against records, against ρ, and against "
-        "columns, of which all but ten are zero; noisy SGD that is stable has a sixteenth of the records. Points: "
-        "means over trials; bars: 95 % bootstrap intervals. Beside a line’s name: the slope that is fitted on "
-        "logarithmic axes, its interval, and in brackets the slope of the theorem. Depends on no data set of the "
-        "preset.",
+        "The records are synthetic, with one entry each, and their best models are known. Above are learners on "
+        "mini-batches: their empirical risk, and that of the population (Theorem 48). Below is one pass over "
+        "records, and the population risk. Its noise keeps edits from computing again except with probability ρ. The "
+        "horizontal axes are records, ρ, and columns, of which all but ten are zero. Noisy SGD that is stable has a "
+        "sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap intervals. Beside a "
+        "line’s name stand the slope that is fitted on logarithmic axes, its interval, and in brackets the slope of "
+        "the theorem. The figure depends on no data set of the preset.",
         "Lines that fall with records and with ρ at about the stated slopes or steeper, and rise with columns as "
         "stated or slower.",
     ),

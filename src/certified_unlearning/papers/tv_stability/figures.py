@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTE
 from certified_unlearning.reproduction.figures.wording import title_of
 
 LEAST_GAIN = 0.003
-"""Of validation accuracy, for which a dearer setting is shown: about what it varies by from run to run."""
+"""Validation accuracy that a costlier setting must gain to be shown: about what it varies by from run to run."""
 _BARS = {"elinewidth": 0.8, "capsize": 2}
 
 

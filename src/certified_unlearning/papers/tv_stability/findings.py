@@ -11,7 +11,7 @@ from certified_unlearning.reproduction.summaries import Row
 from certified_unlearning.text import unbroken
 
 CLOSE = 0.01
-"""Of validation accuracy, below plain SGD's best setting, that a setting may be chosen with."""
+"""How far a chosen setting's validation accuracy may be below that of plain SGD's best setting."""
 
 
 def findings(evidence: Evidence) -> list[str]:
@@ -32,7 +32,7 @@ def deletion(rows: pd.DataFrame) -> str:
     Settings are chosen by validation accuracy; told is the test accuracy of other runs.
 
     Args:
-        rows: Of ``deletions``, on one data set; retraining is among them.
+        rows: Rows of ``deletions``, on one data set; retraining is among them.
     """
     best = frontier(rows[rows["system"] == "retraining"]).iloc[-1]
     close = rows[(rows["guarantee"] == "exact") & (rows["validation_accuracy"] >= best["validation_accuracy"] - CLOSE)]
@@ -63,7 +63,7 @@ def stream(rows: pd.DataFrame) -> str:
     """Return how many edits of a stream computed again at both ends of sigma, and what retraining each time would cost.
 
     Args:
-        rows: Of ``edits``.
+        rows: Rows of ``edits``.
     """
     ordered = rows.sort_values("sigma")
     first, last = ordered.iloc[0], ordered.iloc[-1]

@@ -15,7 +15,7 @@ SYSTEMS = {
     "projected-dual-averaging": "Dual averaging of projected rows",
     "langevin": "Langevin unlearning (ε > 0)",
 }
-"""In the order of legends. All are exact but the last."""
+"""The systems in the order of legends. All are exact but the last."""
 PANELS = {
     "mini-batches": ("retraining", "subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"),
     "noisy sums": ("retraining", "full-batches", "frank-wolfe", "dual-averaging", "projected-dual-averaging"),

@@ -20,7 +20,7 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     Args:
         results: The directory of all results.
         name: The preset's or the collection's name.
-        members: The presets of a collection, of which it is said what is not in MLflow.
+        members: The presets of a collection; the end names what of each is not in MLflow.
 
     Raises:
         DataError: There are no verdicts or no findings, or they are damaged.

@@ -27,10 +27,10 @@ class KeyFinding(BaseModel):
     Attributes:
         text: The sentence.
         newcomers: Whether it is for the top of the report, for readers who know no paper.
-        expected: Of a contradicted claim, what it states.
-        measured: Of a contradicted claim, what was measured.
-        claim: Of a contradicted claim, its id.
-        severity: Of a contradicted claim, how badly it fails.
+        expected: What a contradicted claim states; empty for other findings.
+        measured: What was measured for a contradicted claim.
+        claim: The id of a contradicted claim.
+        severity: How badly a contradicted claim fails.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

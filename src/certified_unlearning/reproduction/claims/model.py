@@ -1,4 +1,4 @@
-"""The table of claims as it is written down: who claims what, and how it is checked."""
+"""The table of claims as it is written down: the owner of each claim, what it states, and how it is checked."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Claim(BaseModel):
 
     Attributes:
         id: Its name, unique among all claims.
-        source: Where the paper makes it: figure, table, theorem or section. Of authors' code, the repository and file.
+        source: Where the paper makes it: figure, table, theorem or section. For authors' code, the repository and file.
         statement: What is claimed, in a sentence.
         measure: The name of the function that measures it.
         arguments: The keyword arguments of that function.

@@ -45,11 +45,11 @@ class Verdict(BaseModel):
         verdict: ``reproduced``, ``contradicted`` or ``not run``.
         reason: The entries that contradict, with both numbers; what is missing; what explains it, if known.
         paper: The paper's name; empty where it is not known.
-        severity: Of a contradicted claim, how badly it fails (`claims.severity`); None of another.
-        gap: Of a contradicted claim, the largest gap of its worst entries, relative to what is stated; None where zero
+        severity: How badly a contradicted claim fails (`claims.severity`); None for other claims.
+        gap: The largest gap of a contradicted claim's worst entries, relative to what is stated; None where zero
             is.
-        whose: Who claims it: the paper, its authors' code, or this project.
-        reading: Of a contradicted claim, what a second reader found, if one has read it.
+        whose: The owner of the claim: the paper, its authors' code, or this project.
+        reading: What a second reader found about a contradicted claim, if it has been read a second time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -223,7 +223,7 @@ class Tally:
 
 
 def tallies(verdicts: Sequence[Verdict]) -> dict[Whose, Tally]:
-    """Count claims by whose they are, the papers' own first; who claims nothing is left out."""
+    """Count claims by whose they are, the papers' own first; owners without claims are left out."""
     by_owner = {whose: [each for each in verdicts if each.whose == whose] for whose in OWNERS}
     return {whose: Tally(numbers(own), severities(own)) for whose, own in by_owner.items() if own}
 

@@ -52,9 +52,9 @@ _OWN = {
     "descent-to-delete shifted": _Marked(5, 0.5, "^", 0.85),
     "descent-to-delete conditional": _Marked(5, 0.25, "<", 0.85),
 }
-"""Of accountants, by name, the same in every figure."""
+"""The looks of accountants, by name, the same in every figure."""
 _FREE = tuple(_Marked(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
-"""For accountants that have none above."""
+"""The looks of accountants that have none above."""
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
     """Return the look of every label of a summary.
 
     Args:
-        summary: As `reproduction.summaries.summarise` gives it.
-        style: With the palette.
+        summary: The summary that `reproduction.summaries.summarise` returns.
+        style: The style, which has the palette.
         dashed: Whether dashes tell a method's members apart. Not where each member has a panel of its own.
 
     Raises:

@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.simulation.power_laws import Part, cells,
 
 MARKERS = "os^DvPX"
 MOST_TICKS = 5
-"""Values on an axis that are told; of more, every second one, and so on."""
+"""The most values that are written on an axis; of more, every second one is written, and so on."""
 
 
 def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -> None:

@@ -247,7 +247,7 @@ def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
     """Add the title and, below all panels in height of its own, the legend; write all numbers alike.
 
     Args:
-        figure: With everything drawn.
+        figure: The figure, with everything drawn.
         title: Its title.
         key: Groups of entries; each begins a new column, and the largest alone may have several. The legend has as
             few rows as fit the width. None where the lines' ends say what they are.

@@ -37,7 +37,7 @@ def method(name: str, accountant: str) -> str:
 
     Args:
         name: What rows call it (`mechanisms.run.Run.method`).
-        accountant: Whose accountant's; one that nobody declares, or that says nothing of its bound, changes nothing.
+        accountant: The accountant's name; one that nobody declares, or that says nothing of its bound, changes nothing.
     """
     known = ACCOUNTANTS.get(accountant)
     own = f" ({known.form})" if known is not None else ""

@@ -74,9 +74,9 @@ class Exhibits:
 
     Attributes:
         preset: The preset's name.
-        figures: In the order of papers and their experiments.
+        figures: The figures, in the order of papers and their experiments.
         repeats: Figures that another preset has already shown with the same data.
-        tables: In the same order.
+        tables: The tables, in the same order.
     """
 
     preset: str

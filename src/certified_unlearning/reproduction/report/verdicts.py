@@ -70,7 +70,7 @@ class Verdicts:
         total: How many claims there are, of all owners.
         own: How many of the papers' own have which verdict and severity; None where there are none.
         apart: The same of the others, in words; empty where there are none.
-        owners: Whose claims there are, and what these are called.
+        owners: The owners of claims, and what these claims are called.
         severities: Severities that occur, the worst first.
         places: Parts of papers that their sources name, in order of appearance.
     """

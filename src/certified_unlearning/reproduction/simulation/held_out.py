@@ -21,9 +21,9 @@ class HeldOut:
     """A data set of two classes; the last sixth of its training records, in random order, chooses constants.
 
     Attributes:
-        name: Of the data set.
-        rows: Of the training records, shape ``(n, d)``.
-        labels: Theirs, -1 or +1.
+        name: Name of the data set.
+        rows: Rows of the training records, shape ``(n, d)``.
+        labels: Their labels, -1 or +1.
         test_rows: Shape ``(n_test, d)``.
         test_labels: -1 or +1.
     """

@@ -52,7 +52,7 @@ class Simulation:
 
     Args:
         plan: What to simulate.
-        mechanism: Whose runs.
+        mechanism: The mechanism whose runs these are.
         data: The plan's data set.
         name: The job's name, for its progress line and its checkpoints.
         output: The job's main output; checkpoints lie beside it until `finish`.
@@ -113,7 +113,7 @@ class Simulation:
         if self._shards.ranks > 1:
             checkpoint = SharedCheckpoint(checkpoint, self._shards)
         self._checkpoints.append(checkpoint)
-        # Of a block of rows one thread computes the gradient: then the number of threads changes no bit either.
+        # One thread computes the gradient of a block of rows: then the number of threads changes no bit either.
         with one_thread() if self.plan.settings.row_shards else nullcontext():
             try:
                 return run(

@@ -30,7 +30,7 @@ class Objectives:
 
     Args:
         plan: What is simulated.
-        mechanism: Whose runs.
+        mechanism: The mechanism whose runs these are.
         data: The plan's data set.
         device: Where the job computes.
         directory: Where rows are written that are dealt from disk; the file has no name and goes with the job.

@@ -24,7 +24,7 @@ from certified_unlearning.reproduction.tracking import words
 from certified_unlearning.reproduction.tracking.view import KIND_TAG, ORDER_TAG
 
 _STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=300)
-"""Of which only the palette matters: a method has the colour that it has in figures."""
+"""Only the palette of this style is used: a method has the colour that it has in figures."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Origin:
 
     Attributes:
         source: The module that declares the experiment.
-        code_version: As rows have it.
+        code_version: The version that rows have.
         seconds: The simulation time, which is the run's duration.
         ended: When the results were written, in seconds since 1970: no part of what a run says.
     """
@@ -87,7 +87,7 @@ class Entry:
         files: Artifacts: file name to content.
         dataset: The data set it used; None if none.
         accuracies: Accuracy of each trial after the last request, for the histogram; empty for a parent run.
-        color: Of its points in charts, as ``#rrggbb``; None for any.
+        color: Colour of its points in charts, as ``#rrggbb``; None for any.
     """
 
     key: str

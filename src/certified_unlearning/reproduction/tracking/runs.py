@@ -26,7 +26,7 @@ KEY_TAG = "certified_unlearning.run_key"
 DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
 _BREAKS = 4
-"""How often a server may stop to answer while one experiment is tracked."""
+"""How often a server may stop answering while one experiment is tracked."""
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where ``mlflow ui`` listens."""
 
@@ -72,7 +72,7 @@ def track_experiment(
         status: What `prepare_store` found.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
         artifact_root: Directory of the artifacts when the store is a database; a server has its own.
-        patience: For how many seconds a server that does not answer, or stops to, is asked again; it is given up when
+        patience: How many seconds to keep asking a server that does not answer, or stops answering; it is given up when
             it stopped `_BREAKS` times.
 
     Returns:
@@ -127,7 +127,7 @@ def sync(
         results: Directory of the presets' results.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
         artifact_root: Directory of the artifacts when the store is a database.
-        patience: For how many seconds a server that does not answer is asked again.
+        patience: How many seconds to keep asking a server that does not answer.
 
     Returns:
         The sums over all experiments, up to the first that could not be tracked.
@@ -263,7 +263,7 @@ def _page_tags(entry: Entry) -> dict[str, str]:
         "mlflow.note.content": entry.description,
         "mlflow.source.name": entry.origin.source,
         "mlflow.source.type": "LOCAL",
-        # Of a changed working tree, or of rows of several commits, none is true.
+        # A changed working tree, or rows of several commits, have no true commit.
         **({"mlflow.source.git.commit": commit} if commit.isalnum() else {}),
         **({"mlflow.runColor": entry.color} if entry.color else {}),
     }

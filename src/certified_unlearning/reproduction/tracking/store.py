@@ -85,7 +85,7 @@ def prepare_store(preset: str, *, uri: str | None = None, patience: float = 0.0)
     Args:
         preset: The preset's name.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
-        patience: For how many seconds a server that does not answer is asked again.
+        patience: How many seconds to keep asking a server that does not answer.
 
     Returns:
         The store's status. A store that does not answer is not an error.
@@ -134,7 +134,8 @@ def why_unreachable(uri: str, patience: float = 0.0) -> str | None:
     """Return why a store cannot be used, or None; does not load MLflow.
 
     A server is asked again, after longer and longer pauses and with more and more time to answer, until ``patience``
-    seconds have passed; at least once. What no waiting mends, such as a database file that is none, is said at once.
+    seconds have passed; at least once. What waiting cannot mend, such as a database file that is none, is reported at
+    once.
     """
     deadline = time.monotonic() + patience
     allowed, pause = PROBE_SECONDS, _FIRST_PAUSE
@@ -227,7 +228,7 @@ class Artifacts:
     ``mlflow ui`` hands out by default: database and files can then be moved together.
 
     Attributes:
-        client: Of the store.
+        client: Client of the store.
     """
 
     def __init__(self, client: "MlflowClient", uri: str, root: Path) -> None:

@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.summaries import Row
 
 Color = str | tuple[float, float, float]
 _HEIGHT_OF_A_ROW = 0.14
-"""In inches."""
+"""The unit is inches."""
 LABELS = {
     "certified": "certified at most",
     "measured": f"measured at least ({1 - SHOWN:.0%} confidence)",

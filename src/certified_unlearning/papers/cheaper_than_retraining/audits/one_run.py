@@ -113,7 +113,7 @@ class AuditedSystem:
     """A system as an audit takes it; every model has noise of its own, which follows from the audit's seed.
 
     Attributes:
-        name: Of the system.
+        name: Name of the system.
         asked: Its constants.
         seeds: Draws a seed for each model.
     """

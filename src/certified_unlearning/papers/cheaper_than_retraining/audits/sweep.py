@@ -8,7 +8,7 @@ from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, Po
 from certified_unlearning.papers.cheaper_than_retraining.sweeps import LEAST_RECORDS, Asked
 
 LEAST_TRIALS = 100
-"""Of each law."""
+"""The least number of trials of each law."""
 _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 

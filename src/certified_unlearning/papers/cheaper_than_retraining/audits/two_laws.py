@@ -36,7 +36,7 @@ BATCHES = 4
 RIDGE = 10.0
 """``alpha / n`` of ridge regression by Langevin unlearning: its ball, ``R = 1 / 11``, costs little then."""
 QUIET = 0.01
-"""Of private learning's noise, what its control has: no model was learned before anything was hidden."""
+"""The share of private learning's noise that its control has: no model was learned before anything was hidden."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def opposed(n: int, *, along: float, label: float) -> Records:
     Args:
         n: How many.
         along: The part of the removed row that points as the others do.
-        label: Of the removed record; that of the others is 1.
+        label: Label of the removed record; that of the others is 1.
     """
     rows, labels = np.tile([0.0, 1.0], (n, 1)), np.ones(n)
     rows[0], labels[0] = [np.sqrt(1 - along**2), along], label
@@ -183,7 +183,7 @@ AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
     "private-descent": _private_descent,
     "private-output": _private_output,
 }
-"""By the names that rows have."""
+"""The audits by the names that rows have."""
 
 
 def _wrong(sweep: Audits) -> Records:

@@ -1,7 +1,7 @@
 """Measures of the experiment `cost`: what requests read, took and left, system beside system.
 
 Passes and accuracies are the same whenever the same is run; seconds are those of one machine, and claims of them leave
-wide margins. Synthetic rows of the first kind are meant, where nothing else is said.
+wide margins. Where nothing else is stated, the rows are synthetic ones of the first kind.
 """
 
 from collections.abc import Sequence

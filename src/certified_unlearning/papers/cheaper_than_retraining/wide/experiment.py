@@ -54,12 +54,12 @@ WIDE = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "Hundreds of features, several classes, sparse text: requests beside scikit-learn’s refits",
-        "Made rows of norm 1: float32 as of embeddings, the k-th variance 1/k, or sparse as of TF-IDF. Left: mean "
-        "seconds of a request, its certificate included, with a line to the longest; of scikit-learn, of a refit on "
-        "what is left. Timings as of the machine that is named. Right: how far the weights without noise are from the "
-        "exact minimiser after the last request, over the distance that is certified; scikit-learn certifies nothing. "
-        "Its warm refit at its own tolerance makes no iteration among many records: it removes nothing. Depends on no "
-        "data set of the preset.",
+        "Left: mean seconds of a request, its certificate included, with a line to the longest; for scikit-learn, of "
+        "a refit on what is left. Right: how far the weights without noise are from the exact minimiser after the "
+        "last request, over the distance that is certified. Nothing is certified by scikit-learn. Its warm refit at "
+        "its own tolerance makes no iteration among many records: it removes nothing. The rows are made, with norm "
+        "1: float32 like embeddings, the k-th variance 1/k, or sparse like TF-IDF. Timings are those of the machine "
+        "that is named. The figure depends on no data set of the preset.",
         "Two panels with a row for each table and four marks in each. Left: requests lie left of refits where there "
         "are two classes. Right: requests lie left of 1, refits at scikit-learn’s own tolerance far to the right.",
     ),

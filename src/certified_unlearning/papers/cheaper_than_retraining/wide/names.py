@@ -9,7 +9,7 @@ SYSTEMS = {
     "lbfgs-warm": "scikit-learn warm",
     "lbfgs-warm-moving": "scikit-learn warm, finer",
 }
-"""By the names that rows have, in the order in which they are shown."""
+"""The systems by the names that rows have, in the order in which they are shown."""
 KINDS = {"embeddings": "as of embeddings", "words": "as of TF-IDF, sparse"}
 
 

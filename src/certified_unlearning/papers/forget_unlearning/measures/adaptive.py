@@ -4,6 +4,7 @@ Settings as in `deletion_guarantees`; exact values are those of linear losses of
 """
 
 import math
+from typing import Literal
 
 from certified_unlearning.accounting.deletion.soundness import largest_advantage
 from certified_unlearning.papers.forget_unlearning.measures.deletion_guarantees import (
@@ -56,22 +57,24 @@ def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float
 
 
 @sweep("Adv(Test) = {advantage:g}")
-def requester_over_product(*, advantage: float) -> float:
+def requester_over_product(*, advantage: float, payload: Literal["published", "other"]) -> float:
     """Return the requester's advantage over the product of the tests', for a deletion that reads the model before it.
 
     Learning publishes the bit of record n, right with probability ``(1 + a) / 2``. A call that replaces another record
     returns its input ``theta``. The one that replaces record n says 1 with probability ``(y + 1 - theta) / 2``, with
     ``y`` the bit of record 1: the test of its answer has the advantage 1 / 2, whatever ``theta``. The requester of the
-    proof writes the published bit over record 1.
+    proof writes the published bit over record 1. With the other bit an answer of 1 may stand for either record, so the
+    advantage is that of the test or of its opposite.
     """
 
-    def says_1(payload: int, published: int) -> float:
-        return (payload + 1 - published) / 2
+    def says_1(published: int) -> float:
+        written = published if payload == "published" else 1 - published
+        return (written + 1 - published) / 2
 
     right, wrong = (1 + advantage) / 2, (1 - advantage) / 2
-    under_1 = right * says_1(1, 1) + wrong * says_1(0, 0)
-    under_0 = wrong * says_1(1, 1) + right * says_1(0, 0)
-    return (under_1 - under_0) / (advantage / 2)
+    under_1 = right * says_1(1) + wrong * says_1(0)
+    under_0 = wrong * says_1(1) + right * says_1(0)
+    return abs(under_1 - under_0) / (advantage / 2)
 
 
 @sweep("{setting}")
@@ -97,15 +100,16 @@ def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -
     return Quantity(for_both - for_privacy, name)
 
 
-@sweep("{setting}")
-def linear_risk_at_privacy_steps(*, setting: Setting) -> float:
+@sweep("{setting}, epsilon_dd = epsilon_dp / {ratio:g}")
+def linear_risk_at_privacy_steps(*, setting: Setting, ratio: float) -> float:
     """Return the excess risk of linear losses with deletion steps for privacy alone, over what Theorem 5.1 certifies.
 
     Every one of 100 requests moves ``r = sqrt(q d / epsilon_dd)`` records as far as they can be moved, all one way.
     """
     values = SETTINGS[setting]
+    values = values | {"epsilon_dd": values["epsilon_dp"] / ratio}
     records = math.floor(math.sqrt(values["alpha"] * values["dimension"] / values["epsilon_dd"]))
-    plan = setting_plan(setting, certify_risk=False)
+    plan = setting_plan(setting, epsilon_dd=values["epsilon_dd"], certify_risk=False)
     problem = plan.problem
     moved = problem.sensitivity(records) / problem.strong_convexity
     distance = kept_after(problem, setting_plan(setting).learning_steps) * problem.lipschitz / problem.strong_convexity

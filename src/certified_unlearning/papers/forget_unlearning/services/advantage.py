@@ -25,7 +25,7 @@ def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
 
 @dataclass(frozen=True)
 class Measured:
-    """How often an attack said 1.
+    """Counts of how often an attack said 1.
 
     Attributes:
         interactions: Under either hypothesis.

@@ -47,7 +47,7 @@ class Releases:
 
     Attributes:
         learned: Mean of the learned model.
-        variance: Of the learned model.
+        variance: Variance of the learned model.
         kept: Share of a release that the next one holds.
         drift: Mean of what is read from a later release, which is the release less that share, with the target there.
         fresh: Variance of it.

@@ -142,7 +142,7 @@ class CountingService:
     fades; repaired, it is one of them at a time, each again and again.
 
     Attributes:
-        epsilon: Of every release.
+        epsilon: Epsilon of every release.
         repaired: Which of the two it is.
     """
 

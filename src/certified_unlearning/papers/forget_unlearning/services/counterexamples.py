@@ -39,7 +39,7 @@ class StreamService:
     """Learning publishes the data; a request is answered by a randomised response on the majority of the new data.
 
     Attributes:
-        epsilon: Of every response.
+        epsilon: Epsilon of every response.
     """
 
     epsilon: float
@@ -88,7 +88,7 @@ class KeyedModel(NamedTuple):
     Attributes:
         bits: The key, of which every call replaces one bit by its response, shape ``(interactions, m)``.
         calls: Requests answered.
-        answer: Of the call that counts; 0 before and after.
+        answer: Response to the call that counts; 0 before and after.
     """
 
     bits: Array
@@ -103,7 +103,7 @@ class KeyedService:
     Calls after that publish no count: beside the key it would reveal records that are deleted only then.
 
     Attributes:
-        epsilon: Of every call.
+        epsilon: Epsilon of every call.
         length: Bits of the key, ``m``; there are ``m + 1`` records.
     """
 

@@ -155,7 +155,7 @@ def interact(
         key: Address of all noise; interactions with different addresses are independent.
 
     Raises:
-        ParameterError: A request makes no sense, or the target is not deleted by request ``deletion``.
+        ParameterError: A request is invalid, or the target is not deleted by request ``deletion``.
         ForbiddenReleaseError: The requester asks for a release that it may not see.
     """
     databases = _read_only(databases.copy())

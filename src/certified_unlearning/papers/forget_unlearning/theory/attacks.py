@@ -58,7 +58,7 @@ def majority_advantage(epsilon: float, *, releases: int) -> float:
     Every single release is as private as `soundness.coin_divergence` says; together they reveal the bit.
 
     Args:
-        epsilon: Of every response, which keeps the bit with probability ``e^eps / (1 + e^eps)``.
+        epsilon: Epsilon of every response, which keeps the bit with probability ``e^eps / (1 + e^eps)``.
         releases: ``T``, at least 1.
     """
     require_positive(epsilon=epsilon)
@@ -76,7 +76,7 @@ def keyed_count_advantage(epsilon: float, *, key_length: int) -> float:
     the advantage is 0, and every call is ``eps``-DP.
 
     Args:
-        epsilon: Of every call.
+        epsilon: Epsilon of every call.
         key_length: ``m``, at least 1.
     """
     require_positive(epsilon=epsilon)
@@ -186,8 +186,8 @@ def encode_then_delete_advantage(
 def reading_advantage(*, first: float, later: float = 0.0, observed_releases: int = 1) -> float:
     """Return the advantage of encode-then-delete where the requester reads several releases before it encodes.
 
-    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are told
-    apart without error.
+    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are
+    distinguished without error.
 
     Args:
         first: Mean of the learned model over its standard deviation.
@@ -207,7 +207,7 @@ def averaging_advantage(*, signal: float, kept: float, correlation: float, relea
     Args:
         signal: Mean of the first release after the deletion over its standard deviation, which all of them have.
         kept: Share of the mean that is left in the next release.
-        correlation: Of neighbouring releases; of others its powers.
+        correlation: Correlation of neighbouring releases; other releases have its powers.
         releases: ``T``, at least 1.
     """
     require_non_negative(signal=signal, kept=kept, correlation=correlation)

@@ -22,7 +22,7 @@ def table_1(*, n: int, dimension: int, epsilon: float, request: int) -> list[Com
     Args:
         n: Number of records.
         dimension: ``d``.
-        epsilon: Of ``(epsilon, delta)``-DP.
+        epsilon: Epsilon of ``(epsilon, delta)``-DP.
         request: ``i``, from 1 on.
 
     Raises:

@@ -43,7 +43,7 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
     ``sum (eps / j + exp(-eps / j) - 1)``.
 
     Args:
-        epsilon: Of every release; its Laplace noise has scale ``1 / epsilon``.
+        epsilon: Epsilon of every release; its Laplace noise has scale ``1 / epsilon``.
         request: ``i``, from 1 on.
     """
     require_positive(epsilon=epsilon)
@@ -66,7 +66,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     ``(2 / pi)`` times the integral of ``Im phi(t) / t``, with ``phi`` the characteristic function of ``S``.
 
     Args:
-        epsilon: Of every release.
+        epsilon: Epsilon of every release.
         request: ``i``, from 1 on.
     """
     require_positive(epsilon=epsilon)
@@ -81,7 +81,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     t = (_NODES + 1) / 2 * most
     log_phi = 1j * t * rest / 2 - t**2 * rest / 2
     for width in widths:
-        # Of `|x| - |x - width|` where x is Laplace around width: atoms at both ends, a density between them.
+        # The law of `|x| - |x - width|` where x is Laplace around width: atoms at both ends, a density between them.
         up, down = np.exp(1j * t * width) / 2, np.exp(-width - 1j * t * width) / 2
         log_phi += np.log(up + down + (up - down) / (1 + 2j * t))
     return min(1.0, float(most / math.pi * _WEIGHTS @ (np.exp(log_phi).imag / t)))
@@ -94,7 +94,7 @@ def repaired_counting_success(epsilon: float, *, exposures: int) -> float:
     log-likelihood ratios. ``1 - exp(-epsilon / 2) / 2`` after one exposure, 1 in the limit.
 
     Args:
-        epsilon: Of every release.
+        epsilon: Epsilon of every release.
         exposures: ``N``, how often the bit has been exposed since its deletion, at least 1.
     """
     require_positive(epsilon=epsilon)

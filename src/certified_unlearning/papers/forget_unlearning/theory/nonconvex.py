@@ -101,7 +101,7 @@ def plan_nonconvex_deletion(
         epsilon_dp: Target for present records, at every single call; below ``d``.
         epsilon_dd: Target for deleted records, at most ``epsilon_dp``.
         records: ``r``, the most records of one request.
-        gradient_field: What the steps follow. Of clipped gradients only ``clipped-bounded`` are covered.
+        gradient_field: What the steps follow. The only clipped gradients that are covered are ``clipped-bounded``.
 
     Raises:
         AssumptionError: ``epsilon_dd`` exceeds ``epsilon_dp``, that is not below ``d``, or the theorem does not survive

@@ -28,7 +28,7 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     (derived; the definition itself promises nothing on deleted records).
 
     Args:
-        epsilon: Of unlearning, in both directions; 0 for perfect unlearning.
+        epsilon: Epsilon of unlearning, in both directions; 0 for perfect unlearning.
         delta: At least 0, below 1.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
@@ -40,7 +40,7 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
 def gaussian_advantage(divergence: float, *, alpha: float) -> float:
     """Return the advantage of the best test between two Gaussians of one covariance: ``2 Phi(mu / 2) - 1``.
 
-    Of laws that are ``mu``-Gaussian DP, as those of the form `shifted` in `deletion` are, no test has a larger one.
+    If laws are ``mu``-Gaussian DP, as those of the form `shifted` in `deletion` are, no test has a larger one.
 
     Args:
         divergence: Their Rényi divergence, ``alpha mu^2 / 2``.

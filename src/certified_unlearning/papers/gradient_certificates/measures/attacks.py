@@ -34,7 +34,7 @@ class _Attacked:
     Attributes:
         network: 6-8-2.
         descent: How all were trained.
-        start: From where.
+        start: The start of the attack.
         batch: The records; targets are the first of them.
         with_all: Parameters, one run.
         without: Parameters, a run for each target that is left out.
@@ -122,6 +122,23 @@ def unsafe_after_the_check(*, noise: Literal["own", "shared"]) -> float:
         box = attacked.box if noise == "own" else _boxes(attacked, attacked.batch, drawn)
         if noise == "shared" or _passes(attacked, drawn):
             found += not bool(_inside(box, _retrained(attacked, drawn)).all())
+    return found
+
+
+@measure
+def labels_changed_after_the_check() -> float:
+    """Return in how many draws noisy parameters pass the check and a neighbour's give a certified query another label.
+
+    Noise is that of ``own`` in `unsafe_after_the_check`.
+    """
+    attacked, found = _attacked(), 0
+    sure = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
+    certified, asked = _labels(attacked, attacked.queries[sure], without=False), attacked.queries[None, sure]
+    for draw in range(_DRAWS):
+        drawn = _noise(attacked, _scale_of_half(), draw)
+        if _passes(attacked, drawn):
+            labels = logits(attacked.network, _retrained(attacked, drawn), asked).argmax(dim=-1)
+            found += bool((labels != certified).any())
     return found
 
 

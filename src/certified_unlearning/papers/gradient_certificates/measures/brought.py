@@ -1,5 +1,6 @@
 """Measures of the paper's own data, which this package cannot fetch: people bring them as features files."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
@@ -26,23 +27,31 @@ _CONTENT = {
 
 
 @measure
-def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wanted: float) -> float:
+def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wanted: float, beyond: int) -> float:
     """Return the least batch with which so many predictions are unlearning-safe; the largest that was tried if none is.
 
-    Privacy needs no smaller ones.
+    Privacy needs no smaller ones. Whether the least is above ``beyond`` is known only where a batch of that size was
+    tried and was not enough, or one up to that size was.
     """
     rows = _rows(evidence, BATCHES.name, AMEX)
     own = rows[(rows["depth"] == depth) & (rows["k"] == k) & (rows["wanted"] == wanted)]
     own = own[own["mode"] == "unlearning"]
     if own.empty:
         raise MissingEvidence(f"batches were not run on {AMEX} for {depth} layers, k = {k} and a share of {wanted:g}")
-    return float(least_batches(own).get(depth, own["batch_size"].max()))
+    least = float(least_batches(own).get(depth, math.inf))
+    short = own.loc[own["batch_size"] < least, "batch_size"].max()
+    if math.isinf(least) and short > beyond:
+        return float(short)
+    if least <= beyond or beyond <= short < least < math.inf:
+        return least
+    raise MissingEvidence(f"batches of {AMEX} do not decide: add one of {beyond}, and a larger one, to batch_size")
 
 
 @measure
 def accuracies_on_oct(evidence: Sequence[Evidence]) -> dict[str, float]:
     """Return the accuracy on the new class at the smallest and at the largest clipping level."""
     rows = _rows(evidence, FINE_TUNING.name, OCT).sort_values("gamma")
+    _require_levels(rows)
     ends = {"smallest": rows.iloc[0], "largest": rows.iloc[-1]}
     return {f"{name} gamma = {row['gamma']:g}": float(row["accuracy"]) for name, row in ends.items()}
 
@@ -50,14 +59,13 @@ def accuracies_on_oct(evidence: Sequence[Evidence]) -> dict[str, float]:
 @measure
 def clipping_on_oct(evidence: Sequence[Evidence]) -> list[Quantity]:
     """Return by how much shares change from a clipping level to the next larger one, for every mode and k."""
-    found = [
+    rows = _rows(evidence, FINE_TUNING.name, OCT)
+    _require_levels(rows)
+    return [
         Quantity(float(b["share"] - a["share"]), f"{mode}, k = {k}, gamma = {a['gamma']:g} to {b['gamma']:g}")
-        for (mode, k), line in _rows(evidence, FINE_TUNING.name, OCT).groupby(["mode", "k"], sort=False)
+        for (mode, k), line in rows.groupby(["mode", "k"], sort=False)
         for (_, a), (_, b) in pairwise(line.sort_values("gamma").iterrows())
     ]
-    if not found:
-        raise MissingEvidence(f"fine-tuning was run on {OCT} for one level of clipping only")
-    return found
 
 
 @measure
@@ -71,19 +79,34 @@ def shares_on_oct(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
 
 
 @sweep("k = {k}")
-def shares_on_imdb(evidence: Sequence[Evidence], *, k: int, mode: Mode) -> float:
-    """Return the certified share of test predictions after the last epoch."""
-    rows = _rows(evidence, HEAD.name, IMDB)
-    own = rows[(rows["epochs"] == rows["epochs"].max()) & (rows["mode"] == mode) & (rows["k"] == k)]
+def shares_on_imdb(evidence: Sequence[Evidence], *, k: int, mode: Mode, epochs: int) -> float:
+    """Return the certified share of test predictions after so many epochs."""
+    rows = _after(evidence, epochs)
+    own = rows[(rows["mode"] == mode) & (rows["k"] == k)]
     if own.empty:
         raise MissingEvidence(f"the head was not run on {IMDB} for k = {k}")
     return float(own.iloc[0]["share"])
 
 
 @measure
-def accuracy_on_imdb(evidence: Sequence[Evidence]) -> float:
-    """Return the test accuracy after the last epoch."""
-    return float(_rows(evidence, HEAD.name, IMDB).sort_values("epochs").iloc[-1]["accuracy"])
+def accuracy_on_imdb(evidence: Sequence[Evidence], *, epochs: int) -> float:
+    """Return the test accuracy after so many epochs."""
+    return float(_after(evidence, epochs).iloc[0]["accuracy"])
+
+
+def _require_levels(rows: pd.DataFrame) -> None:
+    """Raise `MissingEvidence` where there is one level of clipping only, which decides nothing about levels."""
+    if rows["gamma"].nunique() < 2:
+        raise MissingEvidence(f"fine-tuning was run on {OCT} for one level of clipping only")
+
+
+def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
+    """Return the rows on IMDB after so many epochs: the paper's numbers are of no shorter training."""
+    rows = _rows(evidence, HEAD.name, IMDB)
+    own = rows[rows["epochs"] == epochs]
+    if own.empty:
+        raise MissingEvidence(f"the head was not run on {IMDB} for {epochs} epochs, as the paper's was")
+    return own
 
 
 def _rows(evidence: Sequence[Evidence], experiment: str, file: str) -> pd.DataFrame:

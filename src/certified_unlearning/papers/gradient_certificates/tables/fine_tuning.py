@@ -32,7 +32,7 @@ class Pretrained:
 
     Attributes:
         data: Training and test records.
-        convolutions: What makes features of images; fixed. Of other rows it leaves them as they are.
+        convolutions: What makes features of images; fixed. It leaves other rows as they are.
         network: The dense layers.
         start: Their parameters.
         private: Which training records are of the new class: their places.

@@ -32,10 +32,10 @@ class Trial:
 
     Attributes:
         first: The request with which a shard is trained again for the first time.
-        out: That with which no shard has budget left, if none is trained again; None if the stream has none.
+        out: The request with which no shard has budget left, if none is trained again; None if the stream has none.
         trainings: Shards trained again.
         refused: Share of queries without an answer after each request.
-        gradients: Of records, in one pass of each stage.
+        gradients: Number of records' gradients, in one pass of each stage.
         sisa: Those of plain SISA.
         retraining: Those of training all shards after every request.
         compared: Answers that were compared with the ensemble trained again.
@@ -94,7 +94,7 @@ def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: tor
     Args:
         sweep: How many shards, slices and requests there are.
         stream: Its name.
-        slices: Of every record.
+        slices: The slice of every record.
         generator: Draws the order within what the stream asks for.
 
     Raises:
@@ -160,7 +160,7 @@ def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
     """Return with which request some shard has so many, and with which all have; None where that is never so.
 
     Args:
-        shards: Of every request in turn, shape ``(requests,)``.
+        shards: The shard of every request in turn, shape ``(requests,)``.
         count: How many shards there are.
         hits: One more than the budget.
     """

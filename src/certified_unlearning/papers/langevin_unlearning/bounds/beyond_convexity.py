@@ -157,15 +157,16 @@ BEYOND_CONVEXITY = Experiment(
     draw="certified_unlearning.papers.langevin_unlearning.figures.beyond_convexity:draw",
     caption=Caption(
         "What the bounds say of one removed record beyond strong convexity, at MNIST’s constants",
-        "ε of Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. Strongly convex: "
-        "with m = λ, as everywhere else. Convex, smooth: the other two cases, for the logistic loss without its "
-        "regulariser, of which they know that it is convex, or no more than M and L; every step is projected on a ball "
-        "of radius R. Left: before unlearning, against learning steps T; after so few steps the bounds do not depend "
-        "on R. Middle: after K unlearning steps from a model learned for T steps, against retraining for T + K steps, "
-        "by our extension of the theorems to finite T. Right: before unlearning, after learning without end, against "
-        "σ; left of each steep line nothing is promised (at σ = 0.03 and R = 1 the limit is beyond 10⁵⁰⁰⁰). "
+        "The lines show ε of Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. The "
+        "strongly convex case has m = λ, as everywhere else. The figure depends on no data set, and nothing is "
+        "simulated. The other two cases, convex and smooth, are for the logistic loss without its regulariser. They "
+        "know that it is convex, or no more than M and L. In both, every step is projected on a ball of radius R. "
+        "Left: ε before unlearning, against learning steps T. After so few steps the bounds do not depend on R. "
+        "Middle: ε after K unlearning steps from a model learned for T steps, against retraining for T + K steps, by "
+        "our extension of the theorems to finite T. Right: ε before unlearning, after learning without end, against "
+        "σ. Left of each steep line nothing is promised (at σ = 0.03 and R = 1 the limit is beyond 10⁵⁰⁰⁰). "
         "Proposition E.1 bounds the Gibbs laws that small steps approach, and is no guarantee of a run. Composition "
-        "counts T Gaussian mechanisms and no more. Depends on no data set, and nothing is simulated.",
+        "counts T Gaussian mechanisms and no more.",
         "Three panels of ε on a logarithmic axis. Against T the convex and smooth cases rise above composition, and "
         "the strongly convex one levels off; against K only the strongly convex one falls; against σ they plunge at a "
         "σ that grows with R.",

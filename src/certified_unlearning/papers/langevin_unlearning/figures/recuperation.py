@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.figures.wording import number
 
 _EXACT = "exact on quadratics"
 _LEAST_EPSILON = 0.01
-"""The axis of epsilon ends here: what is smaller is hardly told from perfect, and 0 has no place on it."""
+"""The axis of epsilon ends here: smaller values can hardly be distinguished from perfect, and 0 has no place on it."""
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:

@@ -51,9 +51,9 @@ def gaps_to_authors(
     Args:
         evidence: The results there are.
         dataset: What the trials are of.
-        experiment: The figure.
-        mechanism: Of retraining, the one with noise.
-        steps: Of Descent-to-Delete, its number of unlearning steps ``I``.
+        experiment: The figure's experiment.
+        mechanism: The mechanism; for retraining, the one with noise.
+        steps: Number of unlearning steps ``I`` of Descent-to-Delete.
     """
     source = results_on(evidence, dataset)
     theirs = [

@@ -64,7 +64,10 @@ def enumerated_over_bound(
 def place_over_averaged(
     *, batches: int, epochs: int, steps: int, alpha: float, place: Literal["hidden", "published", "last"]
 ) -> float:
-    """Return exact divergences of quadratic losses over the averaged bound: place drawn and hidden, told, the last."""
+    """Return exact divergences of quadratic losses over the averaged bound.
+
+    The place is drawn and hidden, drawn and published, or the last one.
+    """
     problem, cycle = small(batches)
     exact = [
         quadratic_mus(problem, cycle, sigma=_SMALL_SIGMA, epochs=epochs, steps=[steps], position=each)[0]

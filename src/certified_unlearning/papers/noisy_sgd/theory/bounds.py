@@ -135,8 +135,8 @@ def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
     """Return the bounds for a law that is one of several pairs' of ``mu``-Gaussian private laws, drawn uniformly.
 
     Derived here: let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For the pairs (which one
-    was drawn, what came out) ``exp((alpha - 1) D_alpha)`` is the mean of those of ``P_j`` and ``Q_j``, an equality; not
-    to be told which one was drawn is post-processing. So it holds with and without publishing the order of the records.
+    was drawn, what came out) ``exp((alpha - 1) D_alpha)`` is the mean of those of ``P_j`` and ``Q_j``, an equality;
+    hiding which one was drawn is post-processing. So it holds with and without publishing the order of the records.
     It does *not* hold for somebody whose place is known already: see `known_curve`.
 
     Args:

@@ -100,7 +100,7 @@ def sequential_distances(
         cycle: The batches.
         steps: ``k_1, k_2, ...``, the mini-batch steps of every request but the last.
         epochs: ``T``.
-        records: Of each request.
+        records: Number of records of each request.
         radius: ``R``.
 
     Returns:

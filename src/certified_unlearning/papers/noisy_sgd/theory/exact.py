@@ -162,7 +162,7 @@ def quadratic_mus(
 def hidden_place_divergence(mus: Sequence[float], alpha: float) -> float:
     """Return the two-sided divergence of a uniform mixture of ``N(mu_p, 1)`` from ``N(0, 1)``, by quadrature.
 
-    The exact value on linear losses with a regulariser where the record's place is drawn and not told, and all others
+    The exact value on linear losses with a regulariser where the record's place is drawn and hidden, and all others
     have one gradient, so that the retrained law does not depend on the place.
 
     Args:

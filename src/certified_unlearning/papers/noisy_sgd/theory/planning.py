@@ -46,8 +46,8 @@ def sequential_epochs(
         epsilon: The target after every request.
         delta: Strictly between 0 and 1.
         requests: Their number, of one record each.
-        factor: Of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
-        conversion: To epsilon; the published code has ``paper``.
+        factor: Factor of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
+        conversion: The conversion to epsilon; the published code has ``paper``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.

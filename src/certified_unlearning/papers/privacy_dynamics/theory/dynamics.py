@@ -239,7 +239,7 @@ class Bound:
     """A bound and where it comes from.
 
     Attributes:
-        curve: From ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
+        curve: Function from ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
         source: ``paper``: stated there. ``derived``: from the paper's lemmas, no claim of the paper. ``exact``: the
             divergence itself, of quadratic losses.
         is_guarantee: Whether no admissible loss diverges by more; `corollary_2` admits squared distances only.

@@ -198,7 +198,7 @@ def table_1(
         dimension: ``d``.
         strong_convexity: ``lambda``.
         smoothness: ``beta``.
-        epsilon: Of ``(epsilon, delta)``-DP.
+        epsilon: Epsilon of ``(epsilon, delta)``-DP.
 
     Raises:
         ParameterError: A logarithm of the table is not above 0.

@@ -85,5 +85,5 @@ class RepeatedRecords(BoundedRecords):
 
     def mean_gradients(self, weights: Tensor) -> Tensor:
         """Return the mean of the records' gradients, shape ``(trials, features)``."""
-        # Of a sum over distinct records; the engine divides by all.
+        # This is a sum over distinct records; the engine divides by all.
         return super().mean_gradients(weights).mul_(self._copies)

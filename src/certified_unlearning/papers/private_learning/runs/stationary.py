@@ -113,11 +113,11 @@ def along(
     """Return the mean norm of the gradient along a path, and the root mean square error of the steps' estimates.
 
     Args:
-        records: Whose mean gradient it is.
+        records: The records whose mean gradient it is.
         path: ``w_0`` to ``w_T``, each shape ``(trials, features)`` and of its own.
         steps: ``T``.
-        step_size: Of ``w_(t + 1) = w_t - eta g_t``.
-        seed: Of the places where it is measured, uniform among ``w_1`` to ``w_(T - 1)``.
+        step_size: Step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
+        seed: Seed of the places where it is measured, uniform among ``w_1`` to ``w_(T - 1)``.
     """
     places = 1 + Draws.at(seed, "looks", steps).integers(max(1, steps - 1), LOOKS)
     looks = set(places.tolist() if steps > LOOKS else range(1, max(2, steps)))

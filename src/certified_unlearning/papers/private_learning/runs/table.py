@@ -25,7 +25,7 @@ def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.
 
     Args:
         part: Which experiment of section 8, ``X1`` to ``X11``.
-        method: As figures and claims call it.
+        method: The name that figures and claims have for it.
         errors: Shape ``(trials,)``: an excess risk, or the norm of a gradient.
         columns: Others of the schema; a tensor of shape ``(trials,)``, or one value for all.
     """

@@ -17,8 +17,8 @@ class Setting:
     Attributes:
         n: Records.
         d: Features.
-        epsilon: Of privacy, replace-one.
-        delta: Of privacy.
+        epsilon: Epsilon of privacy, replace-one.
+        delta: Delta of privacy.
         smoothness: ``H``.
         lipschitz: ``G``, of Lipschitz losses.
         row_norm: ``X``.

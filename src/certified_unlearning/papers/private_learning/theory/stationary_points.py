@@ -34,7 +34,7 @@ class TreeSpider:
         accuracy: ``alpha``.
         step: ``beta``.
         constant: ``C~``: what `accuracy` is multiplied by for the guarantee, which makes it say nothing (E28).
-        length: Of every step: ``beta / (2^(D/2) H)``.
+        length: Length of every step: ``beta / (2^(D/2) H)``.
     """
 
     batch: float
@@ -62,8 +62,8 @@ def tree_spider(
     Args:
         n: Records.
         d: Weights.
-        epsilon: Of privacy.
-        delta: Of privacy.
+        epsilon: Epsilon of privacy.
+        delta: Delta of privacy.
         lipschitz: ``G``.
         smoothness: ``H``.
         gap: ``L_0``.

@@ -83,10 +83,10 @@ def complexity_over_bound(*, n: int, sigma: float) -> float:
 def tree_distance_over_rho(*, n: int, rho: float) -> float:
     """Return how far all nodes' noisy sums move at Lemma 34's noise, positions known, over ``rho``.
 
-    Of increments that depend on no model and that a replacement moves by ``B``: exactly. Where positions are not known
-    the sums move by that at most.
+    This is exact for increments that depend on no model and that a replacement moves by ``B``. Where positions are not
+    known, the sums move by that at most.
     """
-    counts = trees.tested_nodes(n + 1)[:n]  # Of a replacement, which all n nodes are there for.
+    counts = trees.tested_nodes(n + 1)[:n]  # A replacement finds all n nodes.
     sigma = tree.theorem_25_sigma(n=n, rho=rho, sensitivity=1.0)
     apart = float(np.mean([gaussian_tv(math.sqrt(count) / sigma) for count in counts]))
     return apart / rho

@@ -35,7 +35,7 @@ _LOCAL_STEPS, _LOCAL_STEP_SIZE = 3, 0.4
 def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
     """Return by how much last models after an edit differ from those of fresh runs, in standard errors.
 
-    Of the mean of every number of a model, and of the mean of its square.
+    The compared numbers are the mean of every number of a model, and the mean of its square.
     """
     edited, _ = _edited(system, edit)
     records = (

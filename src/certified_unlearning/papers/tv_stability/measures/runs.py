@@ -21,7 +21,7 @@ _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 6
 def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
     """Return the probability that a deletion computes again over what bounds it on any data, of every setting.
 
-    Of mini-batches that is ``1 - (1 - m / n)^T``, of noisy sums it follows from the longest gradients.
+    For mini-batches, the bound is ``1 - (1 - m / n)^T``. For noisy sums, it follows from the longest gradients.
     """
     rows = _deletions(evidence, systems)
     return _of_settings(rows, rows["recompute_probability"] / rows["recompute_bound"])

@@ -1,8 +1,8 @@
 """The laws of records that rates are measured on: rows with one entry that is not 0, so that best models are known.
 
 A record of block ``j`` is ``(e_j, y)``, and it comes with probability ``p_j``. For squared and logistic loss ``y`` is 1
-with probability ``q_j`` and -1 otherwise; for absolute loss it is ``w*_j``. Few records differ, so those that a batch
-holds are told by how often it holds each of them.
+with probability ``q_j`` and -1 otherwise; for absolute loss it is ``w*_j``. Few records differ, so how often a
+batch holds each of them describes the batch.
 """
 
 import math

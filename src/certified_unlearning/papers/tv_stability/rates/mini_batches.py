@@ -1,7 +1,7 @@
 """Chapter 4's learners at the parameters of their theorems, on data of which few records differ.
 
-What is run are the steps of the exact engine (`mechanisms.exact`), but nothing is kept for edits, and a batch is drawn
-as what it is told by: how often it holds each record that differs. That number has the law of a uniform batch, and a
+The learners run the steps of the exact engine (`mechanisms.exact`), but nothing is kept for edits. A batch is drawn as
+the numbers that describe it: how often it holds each record that differs. Their law is that of a uniform batch, and a
 run costs the same for any number of records.
 """
 

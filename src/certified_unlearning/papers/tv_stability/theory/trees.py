@@ -71,7 +71,7 @@ def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> f
 def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
     """Return `mean_recompute_probability` where a node of height ``h`` is rejected with probability ``taus[h]``.
 
-    Of each power of 2 in ``n``'s binary form, from the highest, there is a block of so many positions. All but the last
+    Each power of 2 in ``n``'s binary form, from the highest, has a block of so many positions. All but the last
     block pass the node that closes theirs. Sums of *rejected* shares keep small probabilities precise.
 
     Args:
