@@ -200,6 +200,14 @@ def test_what_leaves_hid_before_is_known_without_the_key_and_checked_with_it(old
         verify(old, head)
 
 
+def test_without_the_key_it_is_said_that_what_leaves_hid_before_was_deleted(old: Path, tmp_path: Path) -> None:
+    migrate(old, tmp_path / "key")
+    (tmp_path / "key").unlink()
+    sql(old, "DELETE FROM earlier_hashes WHERE sequence = 4")
+    with pytest.raises(LedgerError, match="was tampered with: it lacks what proofs hide of event 4"):
+        requests.status(old)
+
+
 def test_a_directory_and_its_backup_migrate_alike(old: Path, tmp_path: Path) -> None:
     backup = Path(shutil.copytree(old, tmp_path / "backup"))
     for path in (old, backup):

@@ -98,6 +98,9 @@ def leaves_of(directory: ModelDirectory, ledger: Ledger) -> list[Leaf]:
         if not names.hides_people:
             raise missing
         stored = {each.sequence: each.hidden for each in ledger.earlier()}
+        lost = next((event.sequence for event in events if event.salt is None and event.sequence not in stored), None)
+        if lost is not None:
+            raise LedgerError(f"{ledger.path} was tampered with: it lacks what proofs hide of event {lost}")
     elif events[0].payload.get("key_check", key_check(ledger.key())) != key_check(ledger.key()):
         raise LedgerError(f"{directory.ledger} was tampered with: its first event records another key of identifiers")
     return [Leaf.of(event, names, stored.get(event.sequence)) for event in events]
