@@ -70,7 +70,7 @@ report: $(READY)
 docs: $(VENV)/.ready-docs
 	sphinx-build -W docs site
 
-# The documents' pictures, from a run of the default preset and from the tutorial's code; then see what git says.
+# The documents' pictures, from a run of the default preset and from code of the tutorial and the examples; then see what git says.
 pictures: $(VENV)/.ready-docs
 	snakemake --cores $(CORES) --no-hooks --config preset=digits
 	python -m docs.gallery

@@ -1,17 +1,20 @@
 """Writes the gallery, `gallery.md` from what experiments declare, and the documents' pictures: `make pictures`.
 
-Those of the gallery are drawn from the results of the preset `digits`, those of the tutorial by its own code. They are
-committed, because the documents are read without building them, too: SVG, of some ten kilobytes each.
+Those of the gallery are drawn from the results of the preset `digits`, those of the tutorial and of the examples by
+their own code. The page of the examples is written from their docstrings. All of them are committed, because the
+documents are read without building them, too: SVG, of some ten kilobytes each.
 """
 
+import ast
 import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from tests.docs.code_blocks import run_page
 
@@ -37,6 +40,27 @@ All of them at once: `make reproduce`. Another data set: another [preset](howto/
 A bound is named after who found it, and after its [accountant](accountants.md) in brackets: *paper’s bound (lsi)*,
 *our bound (shifted)*. ε and δ are those of the guarantee, σ is the scale of the noise, S the number of records of a
 request, K the number of unlearning steps.
+
+<!-- Written by gallery.py, as the pictures are: `make pictures`. -->
+"""
+
+
+EXAMPLES = (
+    "remove_customers",
+    "cost_of_a_request",
+    "three_classes",
+    "exact_removals",
+    "audit_warm_start",
+    "deletions_covered",
+)
+"""The examples in the order of their page, which is the order in which a newcomer needs them."""
+_EXAMPLES_HEAD = """# Examples
+
+Each example is a program of some fifty lines that draws one picture. It needs no network, and takes a few seconds. Its
+data come with scikit-learn, or are made in the program. To run one, install the drawing libraries with `pip install
+".[workflow]"` in a clone, and call `python docs/examples/remove_customers.py`, for example. The picture is written to
+the directory where you are. If a model has a `random_state`, it is there to repeat the picture: leave it out of a model
+that you publish. Two examples compare processor times, which differ a little from machine to machine.
 
 <!-- Written by gallery.py, as the pictures are: `make pictures`. -->
 """
@@ -92,6 +116,45 @@ def draw_tutorial(directory: Path) -> None:
             write_text(directory / f"tutorial-{saved.name}", slim(saved.read_text(encoding="utf-8")))
 
 
+def example(name: str) -> Path:
+    """Return the program of an example."""
+    return DOCS / "examples" / f"{name}.py"
+
+
+def examples_page() -> str:
+    """Return the page of the examples as Markdown: each with its title, its sentences, its picture and its code."""
+    parts = [_EXAMPLES_HEAD]
+    for name in EXAMPLES:
+        words = ast.get_docstring(ast.parse(example(name).read_text(encoding="utf-8"))) or ""
+        title, _, text = words.partition("\n\n")
+        title = title.removesuffix(".")
+        parts.append(
+            f"## {title}\n\n{text}\n\n![{title}](../pictures/examples/{name}.svg)\n\n"
+            f"The program is [{name}.py]({name}.py):\n\n```{{literalinclude}} {name}.py\n:language: python\n```\n"
+        )
+    return "\n".join(parts)
+
+
+def run_example(name: str, code: str, directory: Path) -> str:
+    """Run an example in a scratch directory, and keep the picture that it saves.
+
+    Args:
+        name: Name of the example.
+        code: Text of its program, which a test may have made quicker.
+        directory: Directory of the picture.
+
+    Returns:
+        What the example prints.
+    """
+    printed = io.StringIO()
+    with TemporaryDirectory() as scratch, chdir(scratch), mpl.rc_context(_LETTERS), redirect_stdout(printed):
+        exec(compile(code, str(example(name)), "exec"), {"__name__": "__main__"})
+        plt.close("all")
+        written = Path(f"{name}.svg").read_text(encoding="utf-8")
+    write_text(directory / f"{name}.svg", slim(written))
+    return printed.getvalue()
+
+
 def save(figure: Figure, style: FigureStyle, path: Path) -> None:
     """Write a figure as a small SVG."""
     written = io.StringIO()
@@ -122,6 +185,13 @@ def _rounded(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
+def draw_examples() -> None:
+    """Write the page of the examples and their pictures; no result of a preset is needed."""
+    write_text(DOCS / "examples" / "index.md", examples_page())
+    for name in EXAMPLES:
+        print(f"{name}\n{run_example(name, example(name).read_text(encoding='utf-8'), DOCS / 'pictures' / 'examples')}")
+
+
 def main() -> None:
     """Write the page and the pictures."""
     known = parameters.load()
@@ -131,6 +201,7 @@ def main() -> None:
         print(f"{path.relative_to(DOCS.parent)}: {path.stat().st_size / 1000:.0f} kB")
     write_text(DOCS / "gallery.md", page(known.known))
     draw_tutorial(DOCS / "pictures")
+    draw_examples()
 
 
 if __name__ == "__main__":

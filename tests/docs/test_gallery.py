@@ -13,7 +13,7 @@ from docs import gallery
 PAPERS = parameters.load().known
 FIGURES = list(gallery.drawn(PAPERS))
 DOCS = Path(gallery.__file__).parent
-PICTURES = sorted((DOCS / "pictures").glob("*.svg"))
+PICTURES = sorted((DOCS / "pictures").rglob("*.svg"))
 OF_THE_TUTORIAL = re.findall(r"\]\(pictures/(.*?)\)", (DOCS / "tutorial.md").read_text(encoding="utf-8"))
 
 
@@ -31,6 +31,7 @@ def test_the_page_is_what_the_experiments_declare() -> None:
 
 def test_every_figure_has_its_picture_and_every_picture_its_figure() -> None:
     wanted = {Path(gallery.picture(*each)).name for each in FIGURES} | set(OF_THE_TUTORIAL)
+    wanted |= {f"{name}.svg" for name in gallery.EXAMPLES}
     assert len(FIGURES) > 10
     assert len(OF_THE_TUTORIAL) == 2
     assert {path.name for path in PICTURES} == wanted
