@@ -22,7 +22,7 @@ PYTEST := $(if $(ROOMY),PYTEST_DEBUG_TEMPROOT=$(ROOMY)) OMP_NUM_THREADS=1 pytest
 	$(if $(CASE_SEED),--case-seed=$(CASE_SEED))
 QUICK := tests/accounting tests/certificate tests/engine tests/mechanisms
 
-# What a change can break: 8 minutes at most.
+# What a change can break: 10 minutes at most.
 test: $(VENV)/.ready-test
 	$(PYTEST) -m "not statistical and not exhaustive and not workflow"
 

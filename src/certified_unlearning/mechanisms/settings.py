@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
 MOST_TRIAL_RECORDS = 50_000
-"""Largest product of trials, records and scores per record in fitted settings: minutes for a first run."""
+"""Largest product of trials, records and scores per record in fitted settings. A first run then takes minutes."""
 LEAST_TRIALS = 2
 """With one trial there is no spread."""
 AccountantName = Annotated[

@@ -9,7 +9,7 @@ from torch import Tensor
 from certified_unlearning.engine.objectives.rows import RowBlocks, Scratch, StreamedRows
 
 PART_ROWS = 2048
-"""Least number of rows of a part: the gradient is summed over parts, and every thread takes whole parts."""
+"""Least number of rows of a part. The gradient is summed over parts, and every thread takes whole parts."""
 
 
 class LinearObjective(ABC):

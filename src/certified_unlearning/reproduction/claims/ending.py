@@ -33,7 +33,9 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
         text = f"contradicted: {each.text}" if each.claim else each.text
         limit = 2 * (width - 3) if each.claim else None
         clipped = text if limit is None or len(text) <= limit else textwrap.shorten(text, limit - 4, placeholder=" ...")
-        lines += textwrap.wrap(clipped, width, initial_indent=f"{number}. ", subsequent_indent="   ")
+        lines += textwrap.wrap(
+            clipped, width, initial_indent=f"{number}. ", subsequent_indent="   ", break_on_hyphens=False
+        )
         if each.claim:
             numbers = f"-> expected {each.expected}; measured {each.measured}"
             lines.append(f"   {textwrap.shorten(numbers, width - 3)}")
