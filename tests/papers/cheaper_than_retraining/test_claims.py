@@ -6,6 +6,7 @@ from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER
 from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
+from tests.support.evidence import Tables
 
 MEASURES = measures(PAPER.measures)
 ALL = load_claims(PAPER.claims, MEASURES)
@@ -21,25 +22,12 @@ FORMULAS = {
 }
 
 
-class Table:
-    """Evidence of one table, or of two."""
-
-    def __init__(self, cost, audit=None):
-        self._tables = {"cost": cost, "audit": audit}
-
-    def has_table(self, experiment):
-        return self._tables[experiment] is not None
-
-    def table(self, experiment):
-        return self._tables[experiment]
-
-
 def judged(*evidence):
     return {verdict.id: verdict.verdict for verdict in evaluate(CLAIMS, evidence)}
 
 
 def test_every_claim_is_decided_where_there_are_records_enough(cost, audits):
-    verdicts = judged(Table(cost, audits))
+    verdicts = judged(Tables(cost=cost, audit=audits))
     assert {name for name, verdict in verdicts.items() if verdict == "not run"} == LARGE
     assert {name for name, verdict in verdicts.items() if verdict == "contradicted"} == CONTRADICTED
 
@@ -84,7 +72,7 @@ def larger(cost):
 
 
 def test_claims_about_large_data_are_decided_by_large_data(cost, audits):
-    verdicts = judged(Table(larger(cost), enlarged(audits)))
+    verdicts = judged(Tables(cost=larger(cost), audit=enlarged(audits)))
     assert "not run" not in verdicts.values()
     assert verdicts["cost-minibatch-million"] == "contradicted"
 
@@ -105,21 +93,21 @@ def test_claims_about_large_data_are_decided_by_large_data(cost, audits):
 )
 def test_a_planted_fault_turns_the_verdict(cost, claim, system, column, factor):
     faulty = larger(cost)
-    assert judged(Table(faulty))[claim] == "reproduced"
+    assert judged(Tables(cost=faulty))[claim] == "reproduced"
     faulty.loc[faulty["system"] == system, column] *= factor
-    assert judged(Table(faulty))[claim] == "contradicted"
+    assert judged(Tables(cost=faulty))[claim] == "contradicted"
 
 
 def test_a_newton_removal_that_reads_is_noticed(cost):
     faulty = cost.copy()
     faulty.loc[faulty["system"] == "newton-removal", "passes"] += 1
-    assert judged(Table(faulty))["cost-newton-removal-reads-nothing"] == "contradicted"
+    assert judged(Tables(cost=faulty))["cost-newton-removal-reads-nothing"] == "contradicted"
 
 
 def test_mini_batches_that_read_a_share_of_the_data_are_noticed(cost):
     faulty = cost.copy()
     faulty.loc[faulty["system"] == "langevin-minibatch", "passes"] = 5.0
-    assert judged(Table(faulty))["cost-minibatch-rows"] == "contradicted"
+    assert judged(Tables(cost=faulty))["cost-minibatch-rows"] == "contradicted"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +124,7 @@ def test_mini_batches_that_read_a_share_of_the_data_are_noticed(cost):
 )
 def test_audits_that_turn_out_otherwise_turn_the_verdict(cost, audits, claim, systems, changes):
     faulty = enlarged(audits)
-    assert judged(Table(cost, faulty))[claim] == "reproduced"
+    assert judged(Tables(cost=cost, audit=faulty))[claim] == "reproduced"
     for name, value in changes.items():
         faulty.loc[faulty["system"].isin(systems), name] = value
-    assert judged(Table(cost, faulty))[claim] == "contradicted"
+    assert judged(Tables(cost=cost, audit=faulty))[claim] == "contradicted"

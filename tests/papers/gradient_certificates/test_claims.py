@@ -15,6 +15,7 @@ from certified_unlearning.papers.gradient_certificates.paper import PAPER
 from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
+from tests.support.evidence import Tables
 from tests.support.planning import experiment_called, make, settings_of, sweep_of
 
 MEASURES = measures(PAPER.measures)
@@ -43,22 +44,6 @@ CONTRADICTED = {
     "gc-table-1-amex": "printed 5.4, computed 5.531451",
 }
 """Claims that are wrong whatever is run, with the number that says so."""
-
-
-class Tables:
-    """Evidence of tables by the names of experiments."""
-
-    def __init__(self, **tables: pd.DataFrame) -> None:
-        self._tables = tables
-
-    def has_table(self, experiment: str) -> bool:
-        return experiment in self._tables
-
-    def table(self, experiment: str) -> pd.DataFrame:
-        return self._tables[experiment]
-
-    def changed(self, experiment: str, **columns) -> "Tables":
-        return Tables(**self._tables | {experiment: self._tables[experiment].assign(**columns)})
 
 
 def judged(*evidence: Tables, names=None) -> dict[str, str]:

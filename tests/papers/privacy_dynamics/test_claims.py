@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from certified_unlearning.accounting.core.curves import RenyiCurve
@@ -30,6 +29,7 @@ from certified_unlearning.papers.privacy_dynamics.theory.quadrature import (
 from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
+from tests.support.evidence import Tables
 
 MEASURES = measures(PAPER.measures)
 CLAIMS = load_claims(PAPER.claims, MEASURES)
@@ -53,21 +53,7 @@ MISPRINTS = set(CONTRADICTED) - {"dynamics-figure-2-crossing-order", "dynamics-a
 OF_RUNS = {each.claim.id for each in CLAIMS if MEASURES[each.claim.measure].function.__module__.endswith("runs")}
 
 
-class Table:
-    """Evidence of one table."""
-
-    def __init__(self, table: pd.DataFrame) -> None:
-        self._table = table
-
-    def has_table(self, experiment: str) -> bool:
-        return experiment == "measured"
-
-    def table(self, experiment: str) -> pd.DataFrame:
-        assert experiment == "measured"
-        return self._table
-
-
-def judged(*evidence: Table, names: Sequence[str] | None = None) -> dict[str, str]:
+def judged(*evidence: Tables, names: Sequence[str] | None = None) -> dict[str, str]:
     """Return the verdicts on the claims of these names, or on all."""
     claims = [each for each in CLAIMS if names is None or each.claim.id in names]
     assert len(claims) == len(CLAIMS if names is None else names)
@@ -76,7 +62,7 @@ def judged(*evidence: Table, names: Sequence[str] | None = None) -> dict[str, st
 
 @pytest.fixture(scope="module")
 def verdicts(measured):
-    return {verdict.id: verdict for verdict in evaluate(CLAIMS, [Table(measured)])}
+    return {verdict.id: verdict for verdict in evaluate(CLAIMS, [Tables(measured=measured)])}
 
 
 # --- Verdicts --------------------------------------------------------------------------------------------------------
@@ -126,7 +112,7 @@ def test_a_bound_with_half_the_sensitivity_is_contradicted(monkeypatch, measured
 
     monkeypatch.setitem(BOUNDS, "corollary-1", dataclasses.replace(bound, curve=quartered))
     names = ["dynamics-corollary-1-point", "dynamics-corollary-1-logistic", "dynamics-figure-1-plateaus"]
-    assert judged(Table(measured), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(measured=measured), names=names) == dict.fromkeys(names, "contradicted")
 
 
 def test_a_lower_bound_without_its_factor_4_is_contradicted(monkeypatch, measured):
@@ -138,7 +124,7 @@ def test_a_lower_bound_without_its_factor_4_is_contradicted(monkeypatch, measure
 
     monkeypatch.setitem(BOUNDS, "theorem-3", dataclasses.replace(bound, curve=fourfold))
     names = ["dynamics-theorem-3"]
-    assert judged(Table(measured), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(measured=measured), names=names) == dict.fromkeys(names, "contradicted")
 
 
 def test_the_variance_put_for_its_inverse_contradicts_lemma_3(monkeypatch):
@@ -173,16 +159,16 @@ def test_runs_with_half_the_noise_contradict_the_claims_of_runs(measured):
     runs = faulty["bound"] == "sampled"
     faulty.loc[runs, ["renyi", "low", "high"]] *= 4
     names = [f"dynamics-runs-{name}" for name in ("exact", "corollary-1", "composition")]
-    assert judged(Table(faulty), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(measured=faulty), names=names) == dict.fromkeys(names, "contradicted")
 
 
 def test_runs_that_do_not_diverge_bear_out_equation_4_as_printed(measured):
     equal = measured.copy()
     runs = equal["bound"] == "sampled"
     equal.loc[runs, ["renyi", "low", "high"]] = 0.0
-    assert judged(Table(equal), names=["dynamics-equation-4"]) == {"dynamics-equation-4": "reproduced"}
+    assert judged(Tables(measured=equal), names=["dynamics-equation-4"]) == {"dynamics-equation-4": "reproduced"}
     names = ["dynamics-runs-exact", "dynamics-runs-theorem-3"]
-    assert judged(Table(equal), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(measured=equal), names=names) == dict.fromkeys(names, "contradicted")
 
 
 def test_intervals_too_wide_to_tell_decide_nothing(measured):
@@ -191,7 +177,7 @@ def test_intervals_too_wide_to_tell_decide_nothing(measured):
     vague.loc[runs, "low"] = 0.0
     vague.loc[runs, "high"] *= 100
     names = [f"dynamics-runs-{name}" for name in ("corollary-1", "tight", "saturate", "composition-loose")]
-    assert judged(Table(vague), names=names) == dict.fromkeys(names, "not run")
+    assert judged(Tables(measured=vague), names=names) == dict.fromkeys(names, "not run")
 
 
 # --- What measures rest on -------------------------------------------------------------------------------------------

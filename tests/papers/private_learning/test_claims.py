@@ -16,6 +16,7 @@ from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
 from certified_unlearning.reproduction.figure_style import FigureStyle
+from tests.support.evidence import Tables
 
 MEASURES = measures(PAPER.measures)
 CLAIMS = load_claims(PAPER.claims, MEASURES)
@@ -60,20 +61,7 @@ LARGER_THAN_A_SLIP = {
 """Those of which a statement, or a proof of one, does not stand as it is; the others are misprints."""
 
 
-class Table:
-    """Evidence of tables."""
-
-    def __init__(self, **tables: pd.DataFrame) -> None:
-        self._tables = tables
-
-    def has_table(self, experiment: str) -> bool:
-        return experiment in self._tables
-
-    def table(self, experiment: str) -> pd.DataFrame:
-        return self._tables[experiment]
-
-
-def judged(*evidence: Table, names: list[str] | None = None) -> dict[str, str]:
+def judged(*evidence: Tables, names: list[str] | None = None) -> dict[str, str]:
     claims = CLAIMS if names is None else [BY_ID[f"private-{name}"] for name in names]
     return {verdict.id.removeprefix("private-"): verdict.verdict for verdict in evaluate(claims, evidence)}
 
@@ -155,7 +143,7 @@ def rate_rows(slopes: dict[str, float], *, part: str, n: tuple[int, ...], trials
 )
 def test_a_rate_is_contradicted_by_a_shallower_line_only(slope, rate, reached):
     rows = rate_rows({"printed strength": slope}, part="X1", n=(1_000, 4_000, 16_000))
-    assert judged(Table(private_risk=rows), names=["x1-rate", "x1-rate-reached"]) == {
+    assert judged(Tables(private_risk=rows), names=["x1-rate", "x1-rate-reached"]) == {
         "x1-rate": rate,
         "x1-rate-reached": reached,
     }
@@ -166,29 +154,29 @@ def test_a_short_range_or_few_trials_decide_nothing():
         rate_rows({"printed strength": -0.67}, part="X1", n=(1_000, 8_000)),
         rate_rows({"printed strength": -0.67}, part="X1", n=(1_000, 16_000), trials=19),
     ):
-        assert judged(Table(private_risk=rows), names=["x1-rate"]) == {"x1-rate": "not run"}
+        assert judged(Tables(private_risk=rows), names=["x1-rate"]) == {"x1-rate": "not run"}
 
 
 def test_an_error_above_its_bound_contradicts_it():
     rows = rate_rows({"printed strength": -0.67, "least cost": -0.7}, part="X1", n=(1_000, 16_000))
-    assert judged(Table(private_risk=rows), names=["x1-bound"]) == {"x1-bound": "reproduced"}
+    assert judged(Tables(private_risk=rows), names=["x1-bound"]) == {"x1-bound": "reproduced"}
     above = rows.assign(bound=rows["bound"] / 3)
-    assert judged(Table(private_risk=above), names=["x1-bound"]) == {"x1-bound": "contradicted"}
+    assert judged(Tables(private_risk=above), names=["x1-bound"]) == {"x1-bound": "contradicted"}
 
 
 def test_a_line_above_the_one_that_it_is_compared_with_is_no_gain():
     rows = rate_rows({"tree": -0.33, "one pass": -0.2}, part="X8", n=(1_000, 16_000))
     names = ["x8-rate", "x8-gain", "x8-steeper"]
-    assert judged(Table(private_gradients=rows), names=names) == dict.fromkeys(names, "reproduced")
+    assert judged(Tables(private_gradients=rows), names=names) == dict.fromkeys(names, "reproduced")
     swapped = rows.assign(method=rows["method"].map({"tree": "one pass", "one pass": "tree"}))
-    assert judged(Table(private_gradients=swapped), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(private_gradients=swapped), names=names) == dict.fromkeys(names, "contradicted")
 
 
 def test_an_error_that_falls_below_a_lower_bound_is_seen():
     rows = rate_rows(dict.fromkeys(["zero", "output perturbation", "noisy descent"], -0.67), part="X11", n=(100, 6_400))
-    assert judged(Table(private_risk=rows), names=["x11-theorem-11"]) == {"x11-theorem-11": "reproduced"}
+    assert judged(Tables(private_risk=rows), names=["x11-theorem-11"]) == {"x11-theorem-11": "reproduced"}
     fallen = rows.assign(error=rows["error"] * rows["n"] ** -0.5)
-    assert judged(Table(private_risk=fallen), names=["x11-theorem-11"]) == {"x11-theorem-11": "contradicted"}
+    assert judged(Tables(private_risk=fallen), names=["x11-theorem-11"]) == {"x11-theorem-11": "contradicted"}
 
 
 # Deletions.
@@ -223,7 +211,7 @@ def test_findings_tell_of_deletions_and_slopes():
             rate_rows({"noisy descent": -1.0}, part="X2", n=(1_000, 16_000)),
         ]
     )
-    told = findings(Table(group_privacy=group_rows({1: 0.9}), private_risk=risk))
+    told = findings(Tables(group_privacy=group_rows({1: 0.9}), private_risk=risk))
     assert len(told) == 2
     assert "−0.6" in told[1]
     assert "(theory: −2/3)" in told[1]
@@ -268,12 +256,12 @@ def test_a_fault_that_no_audit_catches_is_told():
         )
     )  # fmt: skip
     names = ["x12-mechanisms", "x12-faults"]
-    assert judged(Table(private_audits=rows), names=names) == dict.fromkeys(names, "reproduced")
+    assert judged(Tables(private_audits=rows), names=names) == dict.fromkeys(names, "reproduced")
     missed = rows.assign(caught=False)
-    assert judged(Table(private_audits=missed), names=names)["x12-faults"] == "contradicted"
+    assert judged(Tables(private_audits=missed), names=names)["x12-faults"] == "contradicted"
     leaking = rows.assign(shown=1.1)
-    assert judged(Table(private_audits=leaking), names=names)["x12-mechanisms"] == "contradicted"
-    assert judged(Table(private_audits=rows.assign(runs=100)), names=names) == dict.fromkeys(names, "not run")
+    assert judged(Tables(private_audits=leaking), names=names)["x12-mechanisms"] == "contradicted"
+    assert judged(Tables(private_audits=rows.assign(runs=100)), names=names) == dict.fromkeys(names, "not run")
 
 
 def test_renewing_takes_gradients_only_when_deletions_are_used_up():
@@ -290,21 +278,21 @@ def test_an_algorithm_below_the_lower_bound_of_lipschitz_losses_is_seen():
     rows = rate_rows(dict.fromkeys(["zero", "noisy descent", "no privacy"], 0.0), part="X13", n=(4_000,))
     rows["error"] *= rows["method"].map({"zero": 16.0, "noisy descent": 16.0, "no privacy": 0.5})
     names = ["x13-theorem-13", "x13-without"]
-    assert judged(Table(private_risk=rows), names=names) == dict.fromkeys(names, "reproduced")
+    assert judged(Tables(private_risk=rows), names=names) == dict.fromkeys(names, "reproduced")
     wrong = rows.assign(
         error=rows["error"] * rows["method"].map({"zero": 1.0, "noisy descent": 0.01, "no privacy": 16.0})
     )
-    assert judged(Table(private_risk=wrong), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(private_risk=wrong), names=names) == dict.fromkeys(names, "contradicted")
 
 
 def test_descent_without_noise_is_judged_by_its_own_slope():
     rows = rate_rows({"noisy descent": -1.0}, part="X2", n=(1_000, 4_000, 16_000)).assign(noiseless=0.01)
-    assert judged(Table(private_risk=rows), names=["corollary-2-rate"]) == {"corollary-2-rate": "contradicted"}
+    assert judged(Tables(private_risk=rows), names=["corollary-2-rate"]) == {"corollary-2-rate": "contradicted"}
     fallen = rows.assign(noiseless=rows["n"] ** -0.6)
     names = ["corollary-2-rate", "corollary-2-bound"]
-    assert judged(Table(private_risk=fallen), names=names) == dict.fromkeys(names, "reproduced")
+    assert judged(Tables(private_risk=fallen), names=names) == dict.fromkeys(names, "reproduced")
     above = fallen.assign(noiseless=1e4 * fallen["noiseless"])
-    assert judged(Table(private_risk=above), names=["corollary-2-bound"]) == {"corollary-2-bound": "contradicted"}
+    assert judged(Tables(private_risk=above), names=["corollary-2-bound"]) == {"corollary-2-bound": "contradicted"}
 
 
 def test_reductions_and_linear_time_are_judged_by_their_rows():
@@ -320,8 +308,8 @@ def test_reductions_and_linear_time_are_judged_by_their_rows():
     )
     names = ["x14-printed", "x14-rate", "x14-trend", "x15-recursive", "x15-any", "x16-rate"]
     rows = pd.concat([passes, steady, wide])
-    assert judged(Table(private_gradients=rows), names=names) == dict.fromkeys(names, "reproduced")
+    assert judged(Tables(private_gradients=rows), names=names) == dict.fromkeys(names, "reproduced")
     worse = rows.assign(error=6 * rows["error"] * rows["n"] ** 0.5)
     turned = {"recursive, all columns": 1e3, "noisy descent, embedding": 1e3}
     worse["error"] *= worse["method"].map(turned).fillna(1)
-    assert judged(Table(private_gradients=worse), names=names) == dict.fromkeys(names, "contradicted")
+    assert judged(Tables(private_gradients=worse), names=names) == dict.fromkeys(names, "contradicted")

@@ -1,11 +1,10 @@
 """The dissertation's claims on exact unlearning, and evidence made of tables."""
 
-import pandas as pd
-
 from certified_unlearning.papers.tv_stability.paper import PAPER
 from certified_unlearning.reproduction.claims.model import load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
+from tests.support.evidence import Tables
 
 MEASURES = measures(PAPER.measures)
 CLAIMS = load_claims(PAPER.claims, MEASURES)
@@ -26,19 +25,6 @@ OF_ROWS = of_module("runs") | OF_RATES
 """They need results."""
 
 
-class Table:
-    """Evidence of tables."""
-
-    def __init__(self, **tables: pd.DataFrame) -> None:
-        self._tables = tables
-
-    def has_table(self, experiment: str) -> bool:
-        return experiment in self._tables
-
-    def table(self, experiment: str) -> pd.DataFrame:
-        return self._tables[experiment]
-
-
-def judged(*evidence: Table, names: list[str] | None = None) -> dict[str, str]:
+def judged(*evidence: Tables, names: list[str] | None = None) -> dict[str, str]:
     claims = CLAIMS if names is None else [BY_ID[name] for name in names]
     return {verdict.id: verdict.verdict for verdict in evaluate(claims, evidence)}

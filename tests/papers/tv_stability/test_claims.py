@@ -20,8 +20,9 @@ from certified_unlearning.papers.tv_stability.measures import (
 )
 from certified_unlearning.papers.tv_stability.theory import enumeration
 from certified_unlearning.reproduction.claims.verdicts import evaluate
-from tests.papers.tv_stability.evidence import BY_ID, CLAIMS, MEASURES, OF_RATES, OF_ROWS, Table, judged
+from tests.papers.tv_stability.evidence import BY_ID, CLAIMS, MEASURES, OF_RATES, OF_ROWS, judged
 from tests.papers.tv_stability.planted_faults import FAULTS, times
+from tests.support.evidence import Tables
 from tests.support.planning import sweep_of
 
 PUBLISHED = {name for name in OF_ROWS if name.startswith("tv-c12")}
@@ -76,7 +77,7 @@ def edits() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def verdicts(deletions, edits):
-    return {verdict.id: verdict for verdict in evaluate(CLAIMS, [Table(deletions=deletions, edits=edits)])}
+    return {verdict.id: verdict for verdict in evaluate(CLAIMS, [Tables(deletions=deletions, edits=edits)])}
 
 
 # --- Verdicts --------------------------------------------------------------------------------------------------------
@@ -216,9 +217,9 @@ def test_laws_of_last_iterates_have_the_published_values():
 )
 def test_planted_rows_turn_the_verdict(deletions, edits, claim, table, column, factor):
     rows = {"deletions": deletions.copy(), "edits": edits.copy()}
-    assert judged(Table(**rows), names=[claim]) == {claim: "reproduced"}
+    assert judged(Tables(**rows), names=[claim]) == {claim: "reproduced"}
     rows[table][column] *= factor
-    assert judged(Table(**rows), names=[claim]) == {claim: "contradicted"}
+    assert judged(Tables(**rows), names=[claim]) == {claim: "contradicted"}
 
 
 @pytest.mark.parametrize(("claim", "column"), [("noise", "unstable_edits"), ("iterations", "iterations_run_again")])
@@ -226,7 +227,7 @@ def test_noise_that_spares_nothing_is_noticed(deletions, edits, claim, column):
     swapped = edits.copy()
     for each in (column, f"{column}_std"):
         swapped[each] = swapped[each].to_numpy()[::-1]
-    assert judged(Table(deletions=deletions, edits=swapped), names=[f"tv-stream-{claim}"]) == {
+    assert judged(Tables(deletions=deletions, edits=swapped), names=[f"tv-stream-{claim}"]) == {
         f"tv-stream-{claim}": "contradicted"
     }
 
@@ -248,8 +249,8 @@ def published(edits, **changes):
     ],
 )
 def test_the_published_stream_is_judged_by_its_numbers(deletions, edits, claim, changes):
-    assert judged(Table(deletions=deletions, edits=published(edits)), names=[claim]) == {claim: "reproduced"}
-    assert judged(Table(deletions=deletions, edits=published(edits, **changes)), names=[claim]) == {
+    assert judged(Tables(deletions=deletions, edits=published(edits)), names=[claim]) == {claim: "reproduced"}
+    assert judged(Tables(deletions=deletions, edits=published(edits, **changes)), names=[claim]) == {
         claim: "contradicted"
     }
 
@@ -269,7 +270,7 @@ def of_systems(**costs):
 def test_findings_tell_the_cheapest_exact_system_of_those_that_are_accurate(edits):
     rows = of_systems(**{"retraining": 1000.0, "sisa": 400.0, "noisy-sgd": 50.0})
     langevin = rows.iloc[:1].assign(system="langevin", guarantee="upper bound", gradients=2.0)
-    deletion, stream = findings(Table(deletions=pd.concat([rows, langevin]), edits=edits))
+    deletion, stream = findings(Tables(deletions=pd.concat([rows, langevin]), edits=edits))
     assert "Noisy SGD takes 50 gradients a record" in deletion
     assert "retraining 1,000, 20\N{NO-BREAK SPACE}times as many; SISA takes 400." in deletion
     first, last = edits["unstable_edits"].iloc[0], edits["unstable_edits"].iloc[-1]
@@ -290,11 +291,11 @@ def test_findings_tell_the_cheapest_exact_system_of_those_that_are_accurate(edit
     ],
 )
 def test_findings_say_so_where_there_is_nothing_to_compare(edits, costs, said):
-    assert findings(Table(deletions=of_systems(**costs), edits=edits))[0].endswith(said)
+    assert findings(Tables(deletions=of_systems(**costs), edits=edits))[0].endswith(said)
 
 
 def test_findings_are_made_of_rows_as_they_are(deletions, edits):
-    found = findings(Table(deletions=deletions, edits=edits))
+    found = findings(Tables(deletions=deletions, edits=edits))
     assert len(found) == 2
     assert not any(math.isnan(value) for value in edits["unstable_edits"])
     assert all(text.endswith(".") for text in found)

@@ -26,7 +26,8 @@ from certified_unlearning.papers.tv_stability.rates.instance import Blocks, geom
 from certified_unlearning.papers.tv_stability.rates.table import rates_table
 from certified_unlearning.reproduction.claims.evidence import MissingEvidence
 from certified_unlearning.reproduction.figure_style import FigureStyle
-from tests.papers.tv_stability.evidence import BY_ID, OF_RATES, Table, judged
+from tests.papers.tv_stability.evidence import BY_ID, OF_RATES, judged
+from tests.support.evidence import Tables
 from tests.support.planning import sweep_of
 
 STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=50)
@@ -192,13 +193,13 @@ def planted(change: float = 0.0, *, trials: int = 20, reach: int = 64) -> pd.Dat
 def test_slopes_of_theory_are_reproduced_and_others_contradicted():
     """Both ways: shallower lines contradict theorems, steeper ones only that these are reached."""
     reached = {name for name in OF_RATES if name.endswith("-reached")}
-    assert judged(Table(exact_rates=planted()), names=sorted(OF_RATES)) == dict.fromkeys(OF_RATES, "reproduced")
-    assert judged(Table(exact_rates=planted(0.4)), names=["tv-measured-theorem-28"]) == {
+    assert judged(Tables(exact_rates=planted()), names=sorted(OF_RATES)) == dict.fromkeys(OF_RATES, "reproduced")
+    assert judged(Tables(exact_rates=planted(0.4)), names=["tv-measured-theorem-28"]) == {
         "tv-measured-theorem-28": "contradicted"
     }
-    shallow = judged(Table(exact_rates=planted(0.4)), names=sorted(OF_RATES))
+    shallow = judged(Tables(exact_rates=planted(0.4)), names=sorted(OF_RATES))
     assert shallow == {name: "reproduced" if name in reached else "contradicted" for name in OF_RATES}
-    steep = judged(Table(exact_rates=planted(-0.3)), names=sorted(OF_RATES))
+    steep = judged(Tables(exact_rates=planted(-0.3)), names=sorted(OF_RATES))
     assert steep == {name: "contradicted" if name in reached else "reproduced" for name in OF_RATES}
     assert {BY_ID[name].claim.whose for name in reached} == {"ours"}
 
@@ -206,4 +207,4 @@ def test_slopes_of_theory_are_reproduced_and_others_contradicted():
 def test_few_trials_and_a_short_range_decide_nothing():
     for rows in (planted(trials=19), planted(reach=15)):
         with pytest.raises(MissingEvidence):
-            exact_slope([Table(exact_rates=rows)], part=["4 records"], method="noisy SGD")
+            exact_slope([Tables(exact_rates=rows)], part=["4 records"], method="noisy SGD")
