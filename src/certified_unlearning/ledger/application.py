@@ -15,9 +15,16 @@ from pathlib import Path
 import torch
 
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.errors import ParameterError, StorageError
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import synchronise
-from certified_unlearning.ledger.directory import ModelDirectory, destroy, drawn_key, read_key, write_key
+from certified_unlearning.ledger.directory import (
+    ModelDirectory,
+    destroy,
+    drawn_key,
+    finished_by_the_next,
+    read_key,
+    write_key,
+)
 from certified_unlearning.ledger.log.second_place import require_in_step
 from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
@@ -36,6 +43,9 @@ from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.training.copies import Asked, Waiting
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data, spoilt_certificate
+
+BY_APPLY = "what was begun is finished by the next `unlearn apply`"
+"""How the work of `apply` and `add` goes on."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         plan = functools.partial(_plan, directory, ledger, model)
         if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
             raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
-        with finished_by_the_next(path):
+        with finished_by_the_next(path, BY_APPLY):
             deleted = delete_leftovers(directory, state)
             interruption = directory.lost_addition(state, deleted)
             key = source_key(directory, state)
@@ -116,19 +126,6 @@ def opened_for_work(path: Path) -> Iterator[tuple[ModelDirectory, Ledger, State,
             require_in_step(standing, path)
         state = read_state(ledger)
         yield directory, ledger, state, read_stored(directory, state)
-
-
-@contextmanager
-def finished_by_the_next(path: Path) -> Iterator[None]:
-    """Say of what goes wrong with a file in the block how the work goes on."""
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"{path}: {error.strerror or error}; what was begun is finished by the next `unlearn apply`"
-        ) from error
 
 
 def answer(

@@ -1,6 +1,7 @@
 """A model directory: where its files lie, who may change them, how they are deleted for good."""
 
 import hashlib
+import hmac
 import os
 import re
 import secrets
@@ -13,7 +14,8 @@ from pathlib import Path
 from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.identifiers import keys
-from certified_unlearning.ledger.state import State
+from certified_unlearning.ledger.state import State, Version
+from certified_unlearning.ledger.store import LedgerError
 
 _VERSIONED = re.compile(
     r"(?:weights|secret|certificate|digest-key|rows|added-features|added-labels|added-rows)-(\d+)"
@@ -77,6 +79,19 @@ class ModelDirectory:
     def certificate(self, version: int) -> Path:
         """Return where a version's certificate lies."""
         return self.path / f"certificate-{version}.json"
+
+    def recorded_weights(self, version: Version) -> bytes:
+        """Return what the file of a version's weights holds.
+
+        Raises:
+            DataError: It cannot be read.
+            LedgerError: It is not what was recorded.
+        """
+        return _recorded(self.weights(version.version), version.weights_sha256, "model")
+
+    def recorded_certificate(self, version: Version) -> bytes:
+        """Return what a version's certificate file holds; raises as `recorded_weights`."""
+        return _recorded(self.certificate(version.version), version.certificate_sha256, "certificate")
 
     def secret(self, version: int) -> Path:
         """Return where what a version keeps besides its weights lies, or lay, if it keeps anything."""
@@ -262,6 +277,32 @@ def file_sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _recorded(path: Path, sha256: str, what: str) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    if not hmac.compare_digest(hashlib.sha256(content).hexdigest(), sha256):
+        raise LedgerError(f"{path} was tampered with: it is not the {what} that the ledger recorded")
+    return content
+
+
+@contextmanager
+def finished_by_the_next(path: Path, how: str) -> Iterator[None]:
+    """Name, in the error of a file that fails in the block, how the work goes on.
+
+    Args:
+        path: The model directory.
+        how: What the operator does, or what happens next.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}; {how}") from error
 
 
 def destroy(path: Path) -> None:

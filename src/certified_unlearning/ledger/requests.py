@@ -15,12 +15,12 @@ from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
-from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key, shell_command
+from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key, shell_command
 from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.terms.deadlines import NO_TERMS, OpenRequest, Terms, open_requests
 from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.text import counted
@@ -305,10 +305,8 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     """
     from certified_unlearning.certificate import kinds
 
-    file = directory.certificate(state.current.version)
-    if not hmac.compare_digest(file_sha256(file), state.current.certificate_sha256):
-        raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
-    certified = kinds.read_any(file)
+    directory.recorded_certificate(state.current)
+    certified = kinds.read_any(directory.certificate(state.current.version))
     return certified.of_one_release() if state.current.lost_since else certified
 
 

@@ -238,13 +238,9 @@ class Ledger:
 
     def _make_tables(self, key: bytes) -> None:
         """Make the tables of the present format, empty; in a transaction."""
-        statement = ""
         # Not `executescript`, which would commit.
-        for line in _SCHEMA.splitlines(keepends=True):
-            statement += line
-            if sqlite3.complete_statement(statement):
-                self._connection.execute(statement)
-                statement = ""
+        for statement in statements(_SCHEMA):
+            self._connection.execute(statement)
         self._connection.execute("INSERT INTO identifier_key VALUES (?)", (key_check(key),))
         self._connection.execute(f"PRAGMA user_version = {PRESENT}")
 
@@ -643,6 +639,16 @@ class Ledger:
 
 _PEOPLE_REQUESTED = "SELECT subject FROM events WHERE kind = 'requested' AND subject IS NOT NULL"
 _REQUESTED = "identifier IN (SELECT subject FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?)"
+
+
+def statements(script: str) -> Iterator[str]:
+    """Yield the statements of an SQL script, whose lines end where statements do."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 @contextmanager

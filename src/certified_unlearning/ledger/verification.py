@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
+from certified_unlearning.ledger.directory import ModelDirectory, read_key
 from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.method import Answered, Secret, answered_of
@@ -250,8 +250,7 @@ def _check_certificate(
 ) -> Certificate:
     """Check a version's certificate: the file, what it states, and that it speaks of this ledger's removals."""
     path = directory.certificate(version.version)
-    if file_sha256(path) != version.certificate_sha256:
-        raise LedgerError(f"{path} was tampered with: it is not the certificate that the ledger recorded")
+    directory.recorded_certificate(version)
     certified = certificate.read_any(path)
     certificate.verify(certified)
     if not method_of(directory, model).is_of(certified, answered, version.lost_before):
@@ -268,10 +267,8 @@ def spoilt_certificate(directory: ModelDirectory, state: State) -> str | None:
     What certificates state is not recomputed: a thousand take a hundredth of a second.
     """
     for version in state.versions:
-        file = directory.certificate(version.version)
         try:
-            if file_sha256(file) != version.certificate_sha256:
-                return f"{file} was tampered with: it is not the certificate that the ledger recorded"
-        except DataError as error:
+            directory.recorded_certificate(version)
+        except (DataError, LedgerError) as error:
             return str(error)
     return None

@@ -1,16 +1,13 @@
 """The published weights of a version, and what they say of rows. Free of heavy imports."""
 
-import hashlib
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.state import Version
-from certified_unlearning.ledger.store import LedgerError
 
 
 def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
@@ -20,24 +17,7 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
         DataError: They cannot be read.
         LedgerError: They are not what was recorded.
     """
-    return safetensors.numpy.load(weights_file(directory, version))["weights"]
-
-
-def weights_file(directory: ModelDirectory, version: Version) -> bytes:
-    """Return what the file of a version's weights holds.
-
-    Raises:
-        DataError: It cannot be read.
-        LedgerError: It is not what was recorded.
-    """
-    path = directory.weights(version.version)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    if hashlib.sha256(content).hexdigest() != version.weights_sha256:
-        raise LedgerError(f"{path} was tampered with: it is not the model that the ledger recorded")
-    return content
+    return safetensors.numpy.load(directory.recorded_weights(version))["weights"]
 
 
 def scores_of(rows: NDArray[np.float32], weights: NDArray[Any]) -> NDArray[Any]:

@@ -27,14 +27,13 @@ from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Unlearn
-from tests.ledger.identifiers.people import address, files_with, last_release, write_addresses
+from tests.ledger.identifiers.people import RELEASED, address, files_with, last_release, write_addresses
 from tests.ledger.identifiers.test_pseudonyms import interrupted
 from tests.ledger.tables import make_refit
 from tests.ledger.test_tampering import chain_head, make_chain_again, sql
 
 KILLED = -signal.SIGKILL
 NEEDLE = b"unlikely-name"
-RELEASED = Path(__file__).with_name("released.sql")
 
 
 @pytest.fixture(scope="module")

@@ -424,7 +424,7 @@ class CertifiedMLPClassifier(Classifier):
         device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}
         self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
-        # Files of before there were public rows do not say.
+        # Files that were written before there were public rows lack this number.
         self._n, self._public_records = header["n"], header.get("public_records", 0)
         self._settings = self._planned(self._n)
         network, bounding = self._settings.network, self._settings.bounding

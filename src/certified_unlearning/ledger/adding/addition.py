@@ -17,13 +17,13 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.adding.reading import NewRecords, read_new_records
 from certified_unlearning.ledger.application import (
+    BY_APPLY,
     answer,
     delete_leftovers,
-    finished_by_the_next,
     opened_for_work,
     planned_batch,
 )
-from certified_unlearning.ledger.directory import ModelDirectory, destroy, read_key
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, finished_by_the_next, read_key
 from certified_unlearning.ledger.method import Answered, answered_of
 from certified_unlearning.ledger.model import StoredModel, method_of
 from certified_unlearning.ledger.proofs.head import head_of
@@ -87,7 +87,7 @@ def add(
                 "with `unlearn init`, without the people who were removed"
             )
         place = pick_device(model.device)
-        with finished_by_the_next(path):
+        with finished_by_the_next(path, BY_APPLY):
             deleted = delete_leftovers(directory, state)
             plan = functools.partial(
                 _plan, directory, ledger, model, file=file, one_spelling=one_spelling, announce=announce

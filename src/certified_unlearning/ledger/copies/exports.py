@@ -4,7 +4,6 @@ What serves predictions elsewhere, such as a registry, a cache or a device, keep
 its operator can replace it; the ledger says which copies are due.
 """
 
-import hashlib
 import hmac
 import json
 from collections.abc import Mapping
@@ -241,19 +240,12 @@ def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
     """
     from certified_unlearning.ledger.method import answered_of
     from certified_unlearning.ledger.model import method_of, read_stored
-    from certified_unlearning.ledger.weights import weights_file
 
     current = state.current
     if not current.certificate.publishes_weights:
         raise ParameterError("this model's weights are secret: its answers are certified, and nothing may be copied")
-    weights, model = weights_file(directory, current), read_stored(directory, state)
-    file = directory.certificate(current.version)
-    try:
-        certificate = file.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}") from error
-    if hashlib.sha256(certificate).hexdigest() != current.certificate_sha256:
-        raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
+    weights, model = directory.recorded_weights(current), read_stored(directory, state)
+    certificate = directory.recorded_certificate(current)
     if current.lost_since:
         # The one in the directory leaves out versions that were published after it, and that a restore lost.
         method = method_of(directory, model)

@@ -4,18 +4,16 @@ All of the ledger changes in one transaction of SQLite, in the same file: a kill
 the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
 would lose what a command writes that has the first one open. Nothing is drawn at random, so a directory and its backup
 become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes that chain
-events change. Those of before are kept as keyed digests: they were made of identifiers in clear.
+events change. The old ones are kept as keyed digests, because they were made of identifiers in clear.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from certified_unlearning.errors import StorageError
 from certified_unlearning.files import synchronise
-from certified_unlearning.ledger.directory import ModelDirectory, destroy
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, finished_by_the_next
 from certified_unlearning.ledger.identifiers import keys
 from certified_unlearning.ledger.log.file import end_of, write_log
 from certified_unlearning.ledger.log.second_place import require_in_step
@@ -62,11 +60,12 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
     directory = ModelDirectory(path)
     if key_file is not None:
         keys.require_apart(key_file, path)
-    with directory.locked(), _finished_by_the_next(path), Ledger.opened(directory.ledger) as ledger:
+    again = finished_by_the_next(path, "run `unlearn migrate` again")
+    with directory.locked(), again, Ledger.opened(directory.ledger) as ledger:
         has_hidden = not ledger.names.hides_people
         if has_hidden:
             standing = ledger.standing()
-            # One of other events may be of after a migration, where this is a backup of before.
+            # A log of other events may have been written after a migration, and this be an older backup.
             if standing is not None and (standing.ahead or not standing.path.is_file()):
                 require_in_step(standing, path)
             _hide_people(directory, ledger)
@@ -79,17 +78,6 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
             )
         left = None if key_file is None else _move_key(directory, ledger, key_file)
         return Migrated(has_hidden, key_file, left, tuple(ledger.earlier_logs()), head_of(directory, ledger))
-
-
-@contextmanager
-def _finished_by_the_next(path: Path) -> Iterator[None]:
-    """Say of what goes wrong with a file in the block how the work goes on."""
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}; run `unlearn migrate` again") from error
 
 
 def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:

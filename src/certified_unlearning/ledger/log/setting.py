@@ -68,7 +68,7 @@ def checked_place(to: Path, directory: Path) -> Path:
 def require_present(ledger: Ledger, *, version: bool = False) -> None:
     """Raise `LedgerError` where the log in the second place knows more, as after a restore from a backup.
 
-    One of other events may know more: so it is where a backup of before `migrate` was restored.
+    A log of other events may know more, too: for example where a backup from before `migrate` was restored.
 
     Args:
         ledger: The ledger.

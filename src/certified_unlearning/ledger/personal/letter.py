@@ -299,7 +299,7 @@ class Letter:
         first = self.lost_answers[0]
         return (
             f"The removal had been carried out on {_date(first.time)}, with version {first.version} of the model. By "
-            f"{_date(self.state.restored.time)} the model's folder had been restored from a backup of before, which "
+            f"{_date(self.state.restored.time)} the model's folder had been restored from an earlier backup, which "
             f"brought the {self._it} back. {now}",
         )
 
@@ -312,9 +312,9 @@ class Letter:
             used = f"The {self._it} had been used for {_versions(self.made_with)} of the model, {gone}."
             versions = (f"{used} {EARLIER}",)
         return (
-            f"{restored}the model's folder was restored from a backup of before the {self._it} {self._was} added. The "
-            f"{self._it} {self._is} not in this software's copy of the data, and {self._current}, the current one, was "
-            f"made without the {self._it}.",
+            f"{restored}the model's folder was restored from a backup made before the {self._it} {self._was} added. "
+            f"The {self._it} {self._is} not in this software's copy of the data, and {self._current}, the current one, "
+            f"was made without the {self._it}.",
             *versions,
             "The operator's answer should say what happened to other copies of the data and to other versions of the "
             "model, and where you can complain.",

@@ -52,9 +52,9 @@ def _pays_from(run: pd.DataFrame, records: int) -> str:
     same = run[run["records"] == records]
     least = same[same["guarantee"] == "upper bound"].groupby("n")["seconds"].min()
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
-    slower = (least >= again)[lambda slow: slow].index
+    slower = [n for n in least.index if least[n] >= again[n]]
     larger = [n for n in least.index if n > max(slower, default=0)]
-    return f"; a removal pays from {min(larger):,} records on" if len(slower) and larger else ""
+    return f"; a removal pays from {min(larger):,} records on" if slower and larger else ""
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:

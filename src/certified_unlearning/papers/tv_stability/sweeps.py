@@ -75,6 +75,7 @@ class Edits(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
 
+_Shares = Annotated[list[PositiveFloat], Field(min_length=2, json_schema_extra={"uniqueItems": True})]
 _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"uniqueItems": True})]
 
 
@@ -82,7 +83,7 @@ class ExactRates(Sweep):
     """Excess risk of exact learners against records, stability and columns, at the parameters of their theorems."""
 
     n: _Several = Field(description="records of chapter 4's learners: at least two distinct whole numbers")
-    rho: Annotated[list[PositiveFloat], Field(min_length=2, json_schema_extra={"uniqueItems": True})] = Field(
+    rho: _Shares = Field(
         description="shares of edits that may compute again, of chapter 4's learners: at least two distinct numbers"
     )
     columns: _Several = Field(
@@ -91,7 +92,7 @@ class ExactRates(Sweep):
     population_n: _Several = Field(description="records of Theorem 48: at least two distinct whole numbers")
     population_rho: PositiveFloat = Field(description="stability of Theorem 48, above 0")
     pass_n: _Several = Field(description="records of chapter 5's learners: at least two distinct whole numbers")
-    pass_rho: Annotated[list[PositiveFloat], Field(min_length=2, json_schema_extra={"uniqueItems": True})] = Field(
+    pass_rho: _Shares = Field(
         description="shares of edits that may compute again, of chapter 5's learners: at least two distinct numbers"
     )
     pass_columns: _Several = Field(
