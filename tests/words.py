@@ -44,6 +44,7 @@ def files() -> Iterator[Path]:
     """Yield the package's sources and declarations, and the documents."""
     yield ROOT / "README.md"
     yield ROOT / "CONTRIBUTING.md"
+    yield ROOT / "CHANGELOG.md"
     for folder in ("src", "docs"):
         yield from sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".yaml"})
 
