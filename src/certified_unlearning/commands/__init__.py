@@ -121,6 +121,8 @@ def _arrange() -> None:
     for each in registered:
         job = job_of[str(each.name)]
         each.rich_help_panel, each.epilog = job, f"Example: `{JOBS[job][str(each.name)]}`"
+    for each in pipeline.app.registered_commands:
+        each.epilog = "Each file in logs/ begins with such a command."
 
 
 _arrange()
