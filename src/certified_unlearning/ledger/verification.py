@@ -43,17 +43,17 @@ class Verified:
     """A model directory that holds what its ledger says.
 
     Attributes:
-        state: What the ledger says.
+        state: State of the ledger.
         events: How many events it has.
         head: The head of its log.
         current: The current version's certificate.
-        source: What is to be said of the file that the data came from, if anything.
+        source: A note about the file that the data came from; None if it is unchanged.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
         target_range: The declared range of numbers to predict; None of classes.
         text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
-        unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
+        unchecked: What was not checked because the key of identifiers cannot be read; None if all was.
         log: How the log in a second place stands to the ledger; None where there is none.
     """
 
@@ -79,7 +79,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
 
     Raises:
         LedgerError: Something was tampered with, or an `apply` or an `add` was interrupted.
-        ParameterError: ``head`` is none.
+        ParameterError: ``head`` is not a head.
         CertificateError: A certificate states something else than its constants give.
         DataError: A file cannot be read.
         StorageError: An `apply` or an `add` is at work.
@@ -139,17 +139,17 @@ def verify(path: Path, head: str | None = None) -> Verified:
 def check_data(
     directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, beside: Sequence[Asked] = ()
 ) -> list[str]:
-    """Check the training copy, and who has the rows that are going to be removed; how many have one, of the others.
+    """Check the training copy, and the owners of the rows that will be removed; of the others, only their number.
 
     Args:
         directory: The model's.
         ledger: Its ledger.
-        model: What never changes of it.
-        state: What the ledger says.
+        model: Its fixed part.
+        state: State of the ledger.
         beside: Digests to compute of the same bytes.
 
     Returns:
-        These.
+        These digests.
 
     Raises:
         LedgerError: They are not what was recorded.
@@ -180,7 +180,7 @@ def check_data(
 
 
 def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
-    """Check that `init` or `add` wrote whose these rows are, and return the rows.
+    """Check that `init` or `add` wrote the owners of these rows, and return the rows.
 
     Without the key of identifiers that cannot be checked where people stand under pseudonyms.
     """
@@ -238,7 +238,7 @@ def _check_version(
     secret: Secret | None,
     owned: list[int],
 ) -> None:
-    """Check that the current version follows from the records that are left, where its mechanism can tell."""
+    """Check that the current version follows from the remaining records, if its mechanism can tell."""
     try:
         method_of(directory, model).check(weights, secret, answered_of(state), owned)
     except DataError as error:
@@ -262,9 +262,9 @@ def _check_certificate(
 
 
 def spoilt_certificate(directory: ModelDirectory, state: State) -> str | None:
-    """Return what is to be said of the first certificate that is missing or was changed; None where none is.
+    """Return a note about the first certificate that is missing or was changed; None if there is none.
 
-    What certificates state is not recomputed: a thousand take a hundredth of a second.
+    Nothing is recomputed, so a thousand certificates take a hundredth of a second.
     """
     for version in state.versions:
         try:
