@@ -105,7 +105,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
         missing = ledger.missing_key()
-        unchecked = None if missing is None else f"whose row is whose was not checked: {missing.fact}"
+        unchecked = None if missing is None else f"the owners of rows were not checked: {missing.fact}"
         head, said = head_of(directory, ledger), source.result()
         return Applied(tuple(made), deleted, head, said, interruption, certificate, unchecked)
 

@@ -136,7 +136,9 @@ def initialise(
     settings = settings_of(mechanism, asked)
     settings.check(mechanism, device)
     if table.identifier is None:
-        raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
+        raise ParameterError(
+            "identifier is missing: without a column that says whose a record is, nobody can request a removal"
+        )
     if table.split is not None:
         raise ParameterError("split must be left out: a model directory holds training records only")
     id_column = table.identifier

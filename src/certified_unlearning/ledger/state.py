@@ -331,13 +331,13 @@ def read_state(ledger: Ledger) -> State:
     try:
         first, *later = events
         if first.kind != "initialised":
-            raise LedgerError(f"{ledger.path} was tampered with: its first event is not the model's making")
+            raise LedgerError(f"{ledger.path} was tampered with: its first event is not the making of the model")
         course = _Course(first)
         for event in later:
             if not course.takes(event):
                 raise LedgerError(f"{ledger.path} was tampered with: event {event.sequence} does not follow")
     except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"{ledger.path} was tampered with: its events make no sense ({error})") from error
+        raise LedgerError(f"{ledger.path} was tampered with: its events contradict each other ({error})") from error
     waiting, last = ledger.count_requests(course.in_batches)
     state = State(
         Start(**first.payload["start"]),

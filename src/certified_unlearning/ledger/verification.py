@@ -34,7 +34,7 @@ from certified_unlearning.ledger.training.copies import Asked, waiting_of
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.vocabulary import ClassesFrom
 
-UNCHECKED = "whose row is whose, and what proofs hide of events before a migration, was not checked"
+UNCHECKED = "the owners of rows, and what proofs hide of events before a migration, were not checked"
 """What is not checked without the key of identifiers."""
 
 
@@ -99,7 +99,9 @@ def verify(path: Path, head: str | None = None) -> Verified:
             raise LedgerError(problem)
         if head is not None and of_chain and not _has_chained(ledger, sealed_hashes, head):
             if missing is not None and ledger.earlier():
-                raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing.fact}")
+                raise DataError(
+                    f"the head {head} may be from before the migration, which only the key can tell: {missing.fact}"
+                )
             raise LedgerError(
                 f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
                 "from its end or all were made again (or the head is another ledger's)"
@@ -115,7 +117,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         row = copy.first_row_left(owned, state.rows)
         if row is not None:
             raise LedgerError(
-                f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
+                f"{ledger.path} was tampered with: row {row} of the training copy belongs to nobody, but is not empty"
             )
         weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
         for place, version in enumerate(state.versions):
@@ -175,7 +177,7 @@ def check_data(
         or ledger.records_requested(0, state.answered_up_to)
         or not ledger.count_records() == ledger.count_rows() == left
     ):
-        raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+        raise LedgerError(f"{ledger.path} was tampered with: the owner of a row is not what was recorded")
     return others
 
 
@@ -189,7 +191,7 @@ def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
     unchecked = names.hides_people and ledger.missing_key() is not None
     for name, row, written in records:
         if not unchecked and not hmac.compare_digest(written, names.tag(name, row)):
-            raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+            raise LedgerError(f"{ledger.path} was tampered with: the owner of a row is not what was recorded")
         rows.append(row)
     return rows
 
