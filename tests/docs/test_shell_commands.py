@@ -47,7 +47,7 @@ def run(script: str, directory: Path) -> str:
 
 
 def init_of_readme(directory: Path) -> str:
-    """Make the model of README's ledger from customers.csv, with a reader who knows the ranges; return what is printed."""
+    """Make the model of README's ledger from customers.csv, as a reader with the right ranges; return the output."""
     declares, init = block_with(README, "unlearn init model").splitlines()[:2]
     printed = run(declares, directory)
     draft = directory / "table.yaml"

@@ -52,7 +52,7 @@ class NoisePlan:
 
 
 def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
-    """Return the most steps after which sub-sample-GD computes again with at most a given probability; perhaps 0.
+    """Return the largest number of steps after which sub-sample-GD recomputes with at most a given probability (or 0).
 
     Args:
         n: The fewest records there will be before a deletion.

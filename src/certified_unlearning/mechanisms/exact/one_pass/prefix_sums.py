@@ -189,7 +189,7 @@ def check_invariants(tree: PrefixTree) -> None:
     increments, and each model follows from the noisy sums before it: everything that is not random is recomputed.
 
     Raises:
-        DataError: Something does not hold, to a relative `invariants.TOLERANCE`.
+        DataError: An invariant does not hold within the relative `invariants.TOLERANCE`.
     """
     size, trials = tree.size, tree.trials
     order = tree.order[:, 1 : size + 1].sort(dim=1).values

@@ -43,7 +43,7 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Releases:
-    """The exact law of releases while all records but the target are 0; means are for the target that pulls up.
+    """The exact distribution of releases when every record except the target is 0; means are for the upper target.
 
     Attributes:
         learned: Mean of the learned model.

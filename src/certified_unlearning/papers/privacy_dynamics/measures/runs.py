@@ -37,7 +37,7 @@ def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_onl
 
 @measure
 def measured_surely_over_dynamics(evidence: Sequence[Evidence], *, bound: str) -> list[Quantity]:
-    """Return the lower end of the interval of the runs less a bound."""
+    """Return the lower end of the runs' interval, minus a bound."""
     return [Quantity(row["low"] - row[bound], _name(row)) for row in _sampled(evidence)]
 
 

@@ -176,7 +176,7 @@ def recursive_strength_over_printed(*, radius: float) -> float:
 
 @sweep("x = {condition:g}")
 def step_size_over_limit(*, factor: float, condition: float) -> float:
-    """Return ``eta = log K / (lambda K)`` over ``1 / (H + lambda)`` for ``K = factor x log x``; x is the condition."""
+    """Return ``log K / (lambda K)``, divided by ``1 / (H + lambda)``, for ``K = factor condition log condition``."""
     steps = factor * condition * math.log(condition)
     return math.log(steps) / steps * condition
 

@@ -126,7 +126,7 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return how the noise of a prefix sum over its length changes from length to length, as a share of the first."""
+    """Return how the noise of a prefix sum, divided by its length, changes between lengths, as a share of the first."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
     first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
