@@ -27,7 +27,7 @@ class ExpectedWork:
     Attributes:
         gradients: Number of gradients of single records' losses, including tests.
         rejection_tests: Number of iterations that are tested.
-        recompute_probability: Probability that a part of the run is computed again.
+        recompute_probability: Probability that a part of the run is recomputed.
         iterations_run_again: Number of iterations that are run again.
     """
 

@@ -71,7 +71,7 @@ class Attacked:
         service: The mechanism itself.
         publish: What it releases.
         releases: Their law.
-        promise: Largest advantage by the published certificate, after so many requests fixed in advance.
+        promise: Largest advantage by the published certificate, after the given number of requests fixed in advance.
         bound: Largest advantage by a bound that holds, for so many requests and the releases seen; None if there is
             none.
     """

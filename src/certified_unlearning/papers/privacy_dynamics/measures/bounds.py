@@ -19,7 +19,7 @@ from certified_unlearning.reproduction.claims.registry import changes, changes_i
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _LONG = 100_000
-"""Crossings are looked for up to so many steps."""
+"""Crossings are looked for up to this number of steps."""
 
 Curve = tuple[float, float]
 

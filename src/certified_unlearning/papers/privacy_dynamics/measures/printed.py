@@ -84,5 +84,5 @@ def inline_objective_variance(*, steps: int) -> float:
 
 
 def _noise_term(dimension: int) -> float:
-    """Return Lemma 6's bound after so many steps that nothing of the start is left."""
+    """Return Lemma 6's bound after enough steps for nothing of the start to be left."""
     return lemma_6(figure_2(), sigma=SIGMA, steps=1e9, dimension=dimension, lipschitz=1.0)

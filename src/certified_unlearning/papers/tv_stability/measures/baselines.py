@@ -70,7 +70,7 @@ def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, fl
 
 @sweep("rho = {rho:g}")
 def reduction_records(*, n: int, rho: float, accuracy: float, printed: bool) -> float:
-    """Return the records of all copies of Proposition 11's small data set over those that there are.
+    """Return the records of all copies of Proposition 11's small data set divided by the number of existing ones.
 
     ``K = floor(0.1 / rho)`` copies of ``100 n alpha`` records as printed, or of ``10 n alpha / K``.
     """

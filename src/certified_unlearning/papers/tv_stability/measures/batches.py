@@ -96,7 +96,7 @@ def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return how often sub-sample-GD computes again for deletions one by one, over that for one edit of all."""
+    """Return how often sub-sample-GD recomputes for deletions one by one, divided by that for one edit of all."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -105,7 +105,7 @@ def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> fl
 def recomputations_over_bound(
     *, n: int, batch_size: int, steps: int, removed: int, bound: Literal["proposition 4", "proposition 6", "linearity"]
 ) -> float:
-    """Return how often deletions compute again, one by one, over a bound at ``rho = T m / n``.
+    """Return how often deletions cause a recomputation, one by one, divided by a bound at ``rho = T m / n``.
 
     Proposition 4 bounds the probability that any of them does, the others how many do on average.
     """

@@ -50,7 +50,7 @@ def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
 def recomputation_over_bound(
     *, bound: Literal["lemma 30", "proposition 2"], rho: float, steps: int, batch_size: int, n: int
 ) -> list[Quantity]:
-    """Return how likely noisy SGD computes again at Proposition 1's noise, over a bound on it.
+    """Return how likely noisy SGD recomputes at Proposition 1's noise, divided by a bound.
 
     Proposition 2 is asked for ``n`` records, where noise was planned, and for half of them.
     """
@@ -68,7 +68,7 @@ def recomputation_over_bound(
 
 @sweep("rho = {rho:g}")
 def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
-    """Return how likely a deletion computes again at a theorem's parameters, in whole numbers, over ``rho``.
+    """Return how likely a deletion causes a recomputation at a theorem's parameters, in whole numbers, divided by ``rho``.
 
     ``union bound``: Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
     """
@@ -217,7 +217,7 @@ def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
 
 @sweep("tau = {quantum:g}")
 def quantised_over_lemma_32(*, quantum: float) -> float:
-    """Return how likely quantised SGD computes again for one deletion, at most, over Lemma 32's bound."""
+    """Return how likely quantised SGD recomputes for one deletion, at most, divided by Lemma 32's bound."""
     n, batch_size, steps, dimension = 1_000_000, 10, 50, 5
     probability = quantised_recompute_probability(
         n=n, batch_size=batch_size, steps=steps, resolution=quantum, dimension=dimension, gap=2 * _G / batch_size
@@ -234,7 +234,7 @@ def rerun_share(*, steps: int, rejection: float) -> float:
 
 @measure
 def unstable_edits_without_noise(*, n: int, steps: int, batch_size: int, deletions: int, insertions: int) -> Quantity:
-    """Return how many edits of a stream compute again on average without noise, deletions first."""
+    """Return how many edits of a stream cause a recomputation on average without noise, deletions first."""
     edits = [0] * deletions + [INSERTION] * insertions
     return Quantity(expected_without_noise(n, edits, steps, batch_size), f"n = {n}, m = {batch_size}, T = {steps}")
 

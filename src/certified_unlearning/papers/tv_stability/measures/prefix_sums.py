@@ -63,7 +63,7 @@ def tree_recomputation(
     over: Literal["rho", "lemma 38"],
     position: Literal["mean", "worst"] = "mean",
 ) -> float:
-    """Return how likely a deletion computes again at a noise, over a bound; of each ``n, rho``."""
+    """Return how likely a deletion causes a recomputation at a noise, divided by a bound, for each ``n, rho``."""
     n, rho = setting
     sigma = (tree.theorem_25_sigma if noise == "printed" else trees.calibrated_sigma)(n=n, rho=rho, sensitivity=1.0)
     of_position = trees.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
@@ -73,7 +73,7 @@ def tree_recomputation(
 
 @sweep("n = {n}, sigma = {sigma:g}")
 def complexity_over_bound(*, n: int, sigma: float) -> float:
-    """Return the relative unlearning complexity over ``2 / n`` and the probability of computing again."""
+    """Return the relative unlearning complexity, divided by ``2 / n``, and the probability of a recomputation."""
     again = trees.mean_recompute_probability(n=n, sigma=sigma, sensitivity=1.0)
     complexity = tree.deletion_queries(n=n, sigma=sigma, sensitivity=1.0) / n
     return complexity / (2 / n + again)
@@ -202,7 +202,7 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
 
 @sweep("T = {queries}")
 def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
-    """Return how likely queries with our noise are computed again, at most, over Theorem 51's ``rho sqrt(T)``."""
+    """Return how likely queries with our noise are recomputed, at most, divided by Theorem 51's ``rho sqrt(T)``."""
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0)
     probability = query_recompute_probability(queries=queries, sigma=sigma, bound=1.0)
     return probability / (rho * math.sqrt(queries))
