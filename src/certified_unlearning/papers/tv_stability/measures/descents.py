@@ -68,7 +68,7 @@ def recomputation_over_bound(
 
 @sweep("rho = {rho:g}")
 def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
-    """Return how likely a deletion causes a recomputation at a theorem's parameters, in whole numbers, divided by ``rho``.
+    """Return how likely a deletion recomputes at a theorem's parameters, in whole numbers, divided by ``rho``.
 
     ``union bound``: Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
     """

@@ -19,7 +19,7 @@ _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 6
 
 @measure
 def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return the probability that a deletion causes a recomputation, divided by its bound on any data, for every setting.
+    """Return the probability that a deletion recomputes, divided by its bound on any data, for every setting.
 
     For mini-batches, the bound is ``1 - (1 - m / n)^T``. For noisy sums, it follows from the longest gradients.
     """
