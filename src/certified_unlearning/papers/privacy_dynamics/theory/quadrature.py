@@ -66,7 +66,7 @@ def projected_risks(
 
 
 def field_difference(*, steps: int, share: float) -> float:
-    """Return how far, at most, Lemma 1's two vector fields are apart within a step, over Lemma 4's ``S_g / n``.
+    """Return how far, at most, Lemma 1's two vector fields are apart within a step, divided by Lemma 4's ``S_g / n``.
 
     Losses ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records, ``x = 1`` and one that is 2 or -1, so that the
     gradients' difference depends on ``theta``; the largest on the grid is ``S_g``, about 2.09. The step size is 0.2,

@@ -14,7 +14,7 @@ FEWEST_RUNS = 20_000
 
 @measure
 def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return what a mechanism without a fault shows at least over what it states, every audit."""
+    """Return what a mechanism without a fault shows at least, divided by what it states, every audit."""
     rows = _rows(evidence)
     rows = rows[rows["planted"] == ""]
     return [
