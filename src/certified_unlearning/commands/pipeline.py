@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from certified_unlearning.commands.options import OthersPapers, Results
+from certified_unlearning.commands.output import show_command
 from certified_unlearning.text import counted
 
-app = typer.Typer(no_args_is_help=True, help="Run one job of the workflow.")
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Run one job of the workflow.")
+app.callback()(show_command)
 
 Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Module and name of the declaration.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="Plan made by `unlearn pipeline plan`.")]
@@ -470,3 +472,7 @@ def _left_out(layout: Any, paper: Any, experiment: Any) -> bool:
 def _warn(message: str | None) -> None:
     if message is not None:
         print(f"warning: {message}", file=sys.stderr)
+
+
+for _job in app.registered_commands:
+    _job.epilog = "Each file in logs/ begins with such a command."
