@@ -248,8 +248,8 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
         Assumption(
             statement="nobody knows the randomness",
             status="assumed" if seed else "checked",
-            by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
-            "knows the state"
+            by="it can be repeated from a seed: somebody with the records who knows the seed, or tries all seeds of 32 "
+            "bits, knows the state"
             if seed
             else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
         ),
