@@ -11,6 +11,9 @@ from torch import Tensor
 
 from certified_unlearning.errors import AssumptionError, ParameterError
 
+MOST_NUMBERS = 10_000_000
+"""Number of distances that are held at once; sums over more records are made in blocks."""
+
 
 class Lloyd:
     """Each step queries sums and numbers of the records nearest to each centre, and moves centres to the quotients.
@@ -63,8 +66,12 @@ class Lloyd:
 
     def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
         """Return clusters' sums and numbers of members; see `QueryMethod.sums`."""
-        rows = self.rows[records]
-        centres = models.view(len(models), *self.centres.shape)
+        total = models.new_zeros(len(models), self.answers)
+        for some in torch.split(records, max(1, MOST_NUMBERS // (len(models) * len(self.centres)))):
+            total += self._sums(models.view(len(models), *self.centres.shape), self.rows[some])
+        return total
+
+    def _sums(self, centres: Tensor, rows: Tensor) -> Tensor:
         # Not by products of matrices, because a record's nearest centre must not depend on the other records of a
         # query.
         distances = torch.cdist(centres, rows, compute_mode="donot_use_mm_for_euclid_dist")
