@@ -287,16 +287,17 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def _given_centres(self) -> Tensor | None:
         """Return the places that ``init`` gives as the model sees rows; None if centres begin around the mean."""
-        shape, wrong = (self.n_clusters, self.n_features_in_), f"got {self.init!r}"
-        if isinstance(self.init, str):
-            if self.init == "mean":
-                return None
-        else:
+        if isinstance(self.init, str) and self.init == "mean":
+            return None
+        shape = (self.n_clusters, self.n_features_in_)
+        try:
             given = np.asarray(self.init, dtype=np.float64)
-            if given.shape == shape and np.isfinite(given).all():
-                return torch.as_tensor(np.ascontiguousarray(self._seen(given)))
-            wrong = f"got shape {given.shape}" if given.shape != shape else "got one that is not finite"
-        raise ParameterError(f"init must be 'mean', or finite numbers of shape {shape}, {wrong}")
+            wrong = f"shape {given.shape}" if given.shape != shape else "one that is not finite"
+        except (TypeError, ValueError):
+            given, wrong = np.empty(0), repr(self.init)
+        if given.shape != shape or not np.isfinite(given).all():
+            raise ParameterError(f"init must be 'mean', or finite numbers of shape {shape}, got {wrong}")
+        return torch.as_tensor(np.ascontiguousarray(self._seen(given)))
 
     def _distances(self, rows: Array) -> Array:
         return cdist(rows, self._centres)  # type: ignore[no-any-return]
@@ -345,10 +346,11 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self._method = KMeans(
             tensors["rows"], tensors.get("first"), tensors["directions"], sigma=self._settings.sigma, row_norm=1.0
         )
-        queries = LinearQueries(self._method, self._settings)
-        self._run = queries.replayed(tensors["records"], tensors["noisy"])
-        places = np.full(len(arrays["rows"]), -1)
-        places[arrays["records"]] = arrays["records"]
+        places, left = np.full(len(arrays["rows"]), -1), arrays["records"]
+        if not ((left >= 0) & (left < len(places))).all():
+            raise ValueError("a record has no row")
+        places[left] = left
+        self._run = LinearQueries(self._method, self._settings).replayed(tensors["records"], tensors["noisy"])
         self._store.keep(places)
 
     def _remove(self, named: NDArray[Any]) -> bool:

@@ -155,11 +155,12 @@ class LinearQueries:
                 would remain.
         """
         gone, come = (run.records.new_tensor([*each]) for each in (deleted, inserted))
-        missing = gone[~torch.isin(gone, run.records)].tolist()
-        if missing:
-            raise ParameterError(f"record {missing[0]} is not among the {len(run.records)} records that were learned")
-        left = run.records[~torch.isin(run.records, gone)]
-        if present := come[torch.isin(come, left)].tolist():
+        leave = torch.isin(run.records, gone)
+        if int(leave.sum()) < len({*deleted}):
+            missing = next(each for each in deleted if not bool((run.records == each).any()))
+            raise ParameterError(f"record {missing} is not among the {len(run.records)} records that were learned")
+        left = run.records[~leave]
+        if present := left[torch.isin(left, come)].tolist():
             raise ParameterError(f"record {present[0]} was learned already: a record is never inserted twice")
         for name, named in (("deleted", deleted), ("inserted", inserted)):
             if len({*named}) < len(named):
