@@ -89,7 +89,10 @@ class ExactClustersCertificate(EqualInLaw):
         """Return for each field whether its value is possible and fits the others."""
         return {
             **self.limits_of_counts(),
-            "n_learned": (self.n_learned >= self.clusters, f"at least one record for each of {self.clusters} clusters"),
+            "n_learned": (
+                self.n_learned >= self.clusters,
+                f"at least one record for each of the {self.clusters} clusters",
+            ),
             "d": (self.d % self.clusters == 0, f"a multiple of the {self.clusters} centres"),
             "steps": (self.steps <= MOST_STEPS, f"at most {MOST_STEPS:,}"),
             "features": possible_features(self.features),

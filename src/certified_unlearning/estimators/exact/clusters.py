@@ -104,7 +104,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     n_clusters: int = 8
     _: KW_ONLY
     steps: int = 10
-    recompute_probability: float | None = 0.2
+    recompute_probability: float | None = 0.5
     init: Literal["mean"] | ArrayLike = "mean"
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -82,10 +82,12 @@ def test_noise_moves_no_centre_out_of_the_ball_of_the_rows() -> None:
     assert float(norms[:, 1:].max()) > 0.99
 
 
-def test_blocks_of_records_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_records_add_up_and_a_single_model_is_served_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     own = blobs()
     centres = own.method.directions[:2].flatten(1)
     whole = own.method.sums(2, centres, torch.arange(300))
+    for trial in range(2):
+        torch.testing.assert_close(own.method.sums(2, centres[trial : trial + 1], torch.arange(300))[0], whole[trial])
     monkeypatch.setattr("certified_unlearning.mechanisms.exact.queries.lloyd.MOST_NUMBERS", 100)
     torch.testing.assert_close(own.method.sums(2, centres, torch.arange(300)), whole)
 

@@ -74,9 +74,13 @@ class Lloyd:
     def _sums(self, centres: Tensor, rows: Tensor) -> Tensor:
         # Not by products of matrices, because a record's nearest centre must not depend on the other records of a
         # query.
-        distances = torch.cdist(centres, rows, compute_mode="donot_use_mm_for_euclid_dist")
-        nearest = distances.min(dim=1).indices  # The first of equal ones, as by `argmin`, which is five times slower.
-        members = torch.nn.functional.one_hot(nearest, len(self.centres)).to(rows.dtype)
+        distances = torch.cdist(rows, centres, compute_mode="donot_use_mm_for_euclid_dist")
+        nearest = distances.min(dim=-1).indices  # The first of equal ones, as by `argmin`, which is five times slower.
+        clusters = len(self.centres)
+        if len(centres) == 1:  # A product of matrices takes several times as long.
+            sums = rows.new_zeros(clusters, rows.shape[1]).index_add_(0, nearest[0], rows)
+            return torch.cat([sums.flatten(), nearest[0].bincount(minlength=clusters).to(rows.dtype)])[None]
+        members = torch.nn.functional.one_hot(nearest, clusters).to(rows.dtype)
         return torch.cat([(members.transpose(1, 2) @ rows).flatten(1), members.sum(dim=1)], dim=1)
 
     def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
