@@ -145,6 +145,17 @@ def test_a_figure_s_view_has_its_runs_and_its_own_axes_and_a_stream_has_lines():
     assert charts("fig3b") == (only.format("fig3b"), [*lines, *common])
 
 
+def test_every_tag_fits_into_a_database_however_many_figures_there_are():
+    several = ("accuracy_mean", "unlearning_steps", "accumulated_steps", "auc", "log_loss", "seconds", "sigma", "mu")
+    many = [
+        FigureView(name=f"figure_{number}", label=f"Fig. {number}", title=80 * "x", x="records_removed", y=several)
+        for number in range(50)
+    ]
+    tags = experiment_tags("a-preset-with-a-name", "123456", many)
+    assert len(tags) == 50 + 3
+    assert max(map(len, tags.values())) <= 5000
+
+
 def test_a_page_is_at_the_server_without_its_password_or_where_mlflow_s_own_listens():
     assert page("sqlite:///mlflow.db", "7") == f"http://127.0.0.1:5000/{address('7')}"
     assert page("https://user:secret@host/ml/", "7") == f"https://host/ml/{address('7')}"

@@ -36,6 +36,9 @@ _FOLDED_SECTIONS = ("Model metrics", "curve", "request")
 """Sections of a chart for each metric, which the page adds by itself: closed, for a preset has hundreds of numbers."""
 _METRICS = {"accuracy_mean": "accuracy", "unlearning_steps": "K"}
 """Metrics whose names differ from the columns that experiments name as theirs."""
+_LINKED = 20
+_CHARTED = 6
+"""Figures that the description links to, and charts of a view, at most: a tag holds 5,000 characters."""
 _ALONG_A_STREAM = {"accumulated_steps": ("request/accumulated_K", "request/accuracy")}
 """Metrics that have a value for each request of a stream, by the column that an experiment names to show streams."""
 
@@ -99,7 +102,7 @@ def _description(preset: str, experiment_id: str, figures: Sequence[FigureView])
     def charts(view: str) -> str:
         return address(experiment_id, view, charts=True)
 
-    of_each = ", ".join(f"[{each.label}]({charts(each.name)})" for each in figures)
+    of_each = ", ".join(f"[{each.label}]({charts(each.name)})" for each in figures[:_LINKED])
     return (
         # The page folds all but the first line.
         f"Preset `{preset}`: [table of sweep points]({address(experiment_id)}), charts of "
@@ -132,7 +135,7 @@ def _state(figure: FigureView | None = None) -> dict[str, Any]:
         "columnOrder": list(columns),
         "columnWidths": columns,
         "runsHiddenMode": "SHOW_ALL",  # otherwise charts show the first ten runs
-        "compareRunCharts": [*map(_lines, lines), *(_scatter(x, y) for x, y in points)],
+        "compareRunCharts": [*map(_lines, lines), *(_scatter(x, y) for x, y in points)][:_CHARTED],
         "compareRunSections": [
             _section(_CHARTS_SECTION, shown=True),
             *(_section(name, shown=False) for name in _FOLDED_SECTIONS),
