@@ -277,8 +277,8 @@ def unknown_randomness(noise_source: NoiseSource) -> Assumption:
     return Assumption(
         statement="nobody knows the randomness",
         status="assumed" if seed else "checked",
-        by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
-        "knows the state"
+        by="it can be repeated from a seed: somebody with the records who knows the seed, or tries all seeds of 32 "
+        "bits, knows the state"
         if seed
         else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
     )
