@@ -28,7 +28,8 @@ def write(path: Path, null: str = "") -> Path:
             "plan": draw.choice(["basic", "plus"], ROWS),
             "country": draw.choice(["AT", "CH", "DE"], ROWS),
             "paperless": draw.choice(["t", "f"], ROWS),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(draw.integers(0, 900, ROWS), "D"),
+            # As PostgreSQL writes a time with its zone.
+            "since": [f"2020-01-{day:02} 07:30:00+01" for day in draw.integers(1, 32, ROWS)],
             "account_id": draw.integers(0, 50, ROWS),
             "left": np.where(visits + draw.logistic(size=ROWS) > 4, "t", "f"),
         }
@@ -82,7 +83,8 @@ def test_one_message_names_every_column_with_its_flag_and_following_it_makes_a_m
         "as you know it without the file)",
         "paperless": f"words such as '{pd.read_csv(table)['paperless'][0]}' in 400 rows, the first is row 1: "
         "--category paperless=f,t",
-        "since": "dates or times; make a number of them that matters, such as a year or an age: leave it out",
+        "since": "dates or times; make a number of them that matters, such as a year or an age: leave it out, or "
+        "change it in the file",
     }
     assert "to leave out 'account_id', 'since', name the other columns: --feature age --feature visits" in said
     assert "--range visits=LOW:HIGH" in said
@@ -150,7 +152,7 @@ def test_stored_dates_are_left_out(tmp_path: Path, unlearn: Unlearn) -> None:
     with pytest.raises(UndeclaredError) as caught:
         unlearn("init", tmp_path / "model", *asked(tmp_path / "customers.parquet"))
     line = lines_of(caught.value)["since"]
-    assert ": leave it out; to leave out 'since', name the other columns: --feature visits; " in line
+    assert ": leave it out, or change it in the file; to leave out 'since', name the other columns: --feature " in line
 
 
 def test_a_file_that_cannot_be_read_is_still_named_as_such(tmp_path: Path, unlearn: Unlearn) -> None:

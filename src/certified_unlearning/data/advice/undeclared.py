@@ -32,6 +32,7 @@ _ROWS_AT_ONCE = 1 << 16
 _MOST_LINES = 20
 _MOST_NAMED = 12
 _LEFT_OUT = "leave it out"
+_CHANGED = "leave it out, or change it in the file"
 _WITHOUT_ROWS = "leave out such rows"
 _PLAIN = re.compile(r"\w\S*")
 
@@ -94,7 +95,7 @@ class UndeclaredError(DataError):
 
     def _advice(self, file: str | None) -> Iterator[str]:
         """Yield what concerns several columns."""
-        left_out = [each.column for each in self._unfit if each.flags == _LEFT_OUT]
+        left_out = [each.column for each in self._unfit if each.flags in (_LEFT_OUT, _CHANGED)]
         if left_out:
             yield f"to leave out {listed(left_out)}, name the other columns: {self._others(left_out, file)}"
         if self._bare and self._table.norm == "unit":
@@ -103,7 +104,7 @@ class UndeclaredError(DataError):
                 f"give each column of numbers a range, too ({how}), or the one with the largest numbers decides nearly "
                 f"alone: {listed(self._bare)}"
             )
-        if any(each.flags not in (_LEFT_OUT, _WITHOUT_ROWS) for each in self._unfit):
+        if any(each.flags not in (_LEFT_OUT, _CHANGED, _WITHOUT_ROWS) for each in self._unfit):
             yield "write what you know without the file: no guarantee covers ranges and constants that are read off it"
 
     def _others(self, left_out: Sequence[str], file: str | None) -> str:
@@ -262,7 +263,7 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
         )
     reason = reason_against(column)
     if reason is not None:
-        return Unfit(name, reason, _LEFT_OUT, _LEFT_OUT)
+        return Unfit(name, reason, _CHANGED, _CHANGED)
     others = f"words such as {next(iter(rows.values))!r} {rows.where('others')}"
     if name in table.ranges or name in table.missing:
         how = "empty them in the file if they mean a missing number, or leave out such rows"

@@ -26,7 +26,7 @@ _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50
 """Up to this number, different sentences may be categories."""
 _DATE = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?"
+    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 )
 _CODE = re.compile(r"0\d+")
