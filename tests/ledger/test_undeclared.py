@@ -124,7 +124,7 @@ def test_a_declaration_in_a_file_is_corrected_by_its_keys(tmp_path: Path, unlear
     assert f"{table} has 3 columns that {declared} does not cover:" in str(caught.value)
     found = lines_of(caught.value)
     assert found["age"] == "missing in 3 rows, the first is row 6: a NUMBER for it below missing"
-    assert found["plan"].endswith("below categories, all values that there can be, with null for a missing one")
+    assert found["plan"].endswith("list all values that there can be below categories, with null for a missing one")
     assert "--" not in str(caught.value)
 
 

@@ -255,7 +255,7 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
         others = f"{listed([*rows.values], 3)} {rows.where('others')}, not declared" if rows.others else ""
         null = ", with null for a missing one" if rows.missing else ""
         flag = f"--category {shlex.quote(f'{name}=...')} with all values that there can be{null}"
-        return Unfit(name, _joined(missing, others), flag, f"below categories, all values that there can be{null}")
+        return Unfit(name, _joined(missing, others), flag, f"list all values that there can be below categories{null}")
     if not rows.others:
         ranged = "" if name in table.ranges else f" --range {shlex.quote(f'{name}=LOW:HIGH')}"
         return Unfit(
