@@ -146,6 +146,15 @@ def test_labels_and_identifiers_that_cannot_be_used_are_named_with_the_features(
     }
 
 
+def test_sentences_may_be_text(tmp_path: Path, unlearn: Unlearn) -> None:
+    table = pd.read_csv(write(tmp_path / "customers.csv"))[["person", "visits", "left"]]
+    table.assign(said=[f"the parcel number {row} came late" for row in range(ROWS)]).to_csv(
+        tmp_path / "customers.csv", index=False
+    )
+    with pytest.raises(UndeclaredError, match=r"said: it has a different value .*: --text said, or leave it out"):
+        unlearn("init", tmp_path / "model", *asked(tmp_path / "customers.csv"))
+
+
 def test_stored_dates_are_left_out(tmp_path: Path, unlearn: Unlearn) -> None:
     table = pd.read_csv(write(tmp_path / "customers.csv"), parse_dates=["since"])[["person", "visits", "since", "left"]]
     table.to_parquet(tmp_path / "customers.parquet")

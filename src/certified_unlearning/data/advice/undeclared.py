@@ -34,6 +34,7 @@ _MOST_NAMED = 12
 _LEFT_OUT = "leave it out"
 _CHANGED = "leave it out, or change it in the file"
 _WITHOUT_ROWS = "leave out such rows"
+_NUMBERS_ONLY = "leave out such rows, or write numbers like 1234.5; --regression (target_range) predicts these only"
 _PLAIN = re.compile(r"\w\S*")
 
 
@@ -104,7 +105,7 @@ class UndeclaredError(DataError):
                 f"give each column of numbers a range, too ({how}), or the one with the largest numbers decides nearly "
                 f"alone: {listed(self._bare)}"
             )
-        if any(each.flags not in (_LEFT_OUT, _CHANGED, _WITHOUT_ROWS) for each in self._unfit):
+        if any(each.flags not in (_LEFT_OUT, _CHANGED, _WITHOUT_ROWS, _NUMBERS_ONLY) for each in self._unfit):
             yield "write what you know without the file: no guarantee covers ranges and constants that are read off it"
 
     def _others(self, left_out: Sequence[str], file: str | None) -> str:
@@ -121,14 +122,13 @@ class _Rows:
     """The rows of a column that the declaration does not cover.
 
     Attributes:
-        missing: Number of rows without a value, where none may be missing.
-        others: Number of rows with another value than what was declared.
-        first: The first of each, from 1.
-        values: Such values, in order of first occurrence.
+        counts: Number of rows by kind: ``missing``, where no value may be missing, and ``others``, with another value
+            than what was declared.
+        first: The first row of each kind, from 1.
+        values: The other values, in order of first occurrence; the first ones only.
     """
 
-    missing: int = 0
-    others: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, int] = field(default_factory=dict)
     values: dict[str, None] = field(default_factory=dict)
 
@@ -136,14 +136,14 @@ class _Rows:
         """Count some rows."""
         for name, mask in (("missing", missing), ("others", others)):
             if mask.any():
-                setattr(self, name, getattr(self, name) + int(mask.sum()))
+                self.counts[name] += int(mask.sum())
                 self.first.setdefault(name, part.first_row + int(mask.argmax()))
         if len(self.values) <= _MOST_NAMED:
             self.values |= dict.fromkeys(texts.filter(pa.array(others)).unique().to_pylist()[: _MOST_NAMED + 1])
 
     def where(self, name: str) -> str:
         """Return the number of rows, and the first one, in words."""
-        count, first = getattr(self, name), f"row {self.first[name]:,}"
+        count, first = self.counts[name], f"row {self.first[name]:,}"
         return f"in {counted(count, 'row')}, the first is {first}" if count > 1 else f"in {first}"
 
 
@@ -168,12 +168,12 @@ def require_covered(table: Table) -> None:
         features = chosen_features(table, columns)
     table = written_out(table.model_copy(update={"features": features}), columns)
     found = _rows_of(table)
-    surveyed = _surveyed(table, [column for column, rows in found.items() if rows.missing or rows.others])
+    surveyed = _surveyed(table, [column for column, rows in found.items() if rows.counts])
     unfit += [_unfit(table, found[column], survey) for column, survey in surveyed.items()]
     if unfit:
         words = {column for column, survey in surveyed.items() if survey.numbers < survey.present}
         # Their lines name the range already.
-        missing = {column for column, rows in found.items() if rows.missing}
+        missing = {column for column, rows in found.items() if rows.counts["missing"]}
         others = {*table.categories, *table.text, *table.ranges, *words, *missing}
         bare = [column for column in features if column not in others]
         raise UndeclaredError(table, unfit, features, bare)
@@ -246,22 +246,32 @@ def _surveyed(table: Table, names: Sequence[str]) -> Mapping[str, Column]:
 
 def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
     name = column.name
-    missing = f"missing {rows.where('missing')}" if rows.missing else ""
+    missing = f"missing {rows.where('missing')}" if rows.counts["missing"] else ""
+    if name == table.label and table.is_regression:
+        others = (
+            f"{listed([*rows.values], 3)} {rows.where('others')}, expected numbers" if rows.counts["others"] else ""
+        )
+        return Unfit(name, _joined(missing, others), _NUMBERS_ONLY, _NUMBERS_ONLY)
     if name in table.roles.values():
-        wrong = "no number" if table.is_regression else "none of its classes"
-        others = f"{listed([*rows.values], 3)} {rows.where('others')}, {wrong}" if rows.others else ""
+        others = (
+            f"{listed([*rows.values], 3)} {rows.where('others')}, none of its classes" if rows.counts["others"] else ""
+        )
         return Unfit(name, _joined(missing, others), _WITHOUT_ROWS, _WITHOUT_ROWS)
     if name in table.categories:
-        others = f"{listed([*rows.values], 3)} {rows.where('others')}, not declared" if rows.others else ""
-        null = ", with null for a missing one" if rows.missing else ""
+        others = f"{listed([*rows.values], 3)} {rows.where('others')}, not declared" if rows.counts["others"] else ""
+        null = ", with null for a missing one" if rows.counts["missing"] else ""
         flag = f"--category {shlex.quote(f'{name}=...')} with all values that there can be{null}"
         return Unfit(name, _joined(missing, others), flag, f"list all values that there can be below categories{null}")
-    if not rows.others:
+    if not rows.counts["others"]:
         ranged = "" if name in table.ranges else f" --range {shlex.quote(f'{name}=LOW:HIGH')}"
         return Unfit(
             name, missing, f"--missing {shlex.quote(f'{name}=NUMBER')}{ranged}", "a NUMBER for it below missing"
         )
     reason = reason_against(column)
+    if reason is not None and column.is_prose:
+        return Unfit(
+            name, reason, f"--text {shlex.quote(name)}, or leave it out", "{} for it below text, or leave it out"
+        )
     if reason is not None:
         return Unfit(name, reason, _CHANGED, _CHANGED)
     others = f"words such as {next(iter(rows.values))!r} {rows.where('others')}"
