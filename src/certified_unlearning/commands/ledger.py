@@ -153,7 +153,7 @@ def add(
                     print(f"{counted(added.pending, 'request')} still {wait}: {answers}")
             else:
                 if quality:
-                    print_quality(model_dir)
+                    print_quality(model_dir, again=True)
                 print(f"{data} is still there: what is removed from the model must be removed there too")
             _print_head(added.head)
 
@@ -206,7 +206,7 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
         _print_version(version)
     if applied.versions:
         if quality:
-            print_quality(model_dir)
+            print_quality(model_dir, again=True)
         print("The file that the data came from is yours: remove the records there too.")
     else:
         print("no request is pending")
