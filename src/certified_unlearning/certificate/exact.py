@@ -5,7 +5,7 @@ upper bound on how often a request computes again, which anybody can recompute.
 """
 
 import functools
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
@@ -24,6 +24,11 @@ COMPARATOR = (
 )
 ANEW = "the same steps from nothing on the records that are left"
 """The comparator of a release, in short."""
+_NOTHING_AGAIN = (
+    "If nothing was done again, the new version has the old one's numbers, up to rounding; this page does not say "
+    "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
+    "out of a training without what was removed."
+)
 NOT_PROMISED = (
     "nothing towards the records that stay: learning is not private",
     "nothing where requests were chosen after seeing a model, a state, or how long a request took",
@@ -32,7 +37,74 @@ NOT_PROMISED = (
 )
 
 
-class ExactCertificate(Certificate):
+class EqualInLaw(Certificate):
+    """What certificates of exact unlearning have in common: model and state have the law of a run from nothing."""
+
+    provided = (
+        "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
+        "request took, "
+    )
+
+    if TYPE_CHECKING:  # Each kind declares them, in its order.
+        epsilon: int
+        deleted: int
+        lost_releases: int
+
+    def stated(self) -> Stated:
+        """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
+        return Stated(self.epsilon, 0.0, 0.0, None)
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed."""
+        return self.deleted > 0
+
+    @property
+    def lost(self) -> int:
+        """Number of releases that were published and lost."""
+        return self.lost_releases
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return the scope: an observer of one release only, and requests that depend on nothing published."""
+        return Scope(
+            compared_with=ANEW,
+            adaptive=False,
+            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
+            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
+            "if a reader kept earlier ones, and none for the remaining records",
+        )
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records were removed from a version."""
+        return "exact unlearning"
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return the sentence that results that depended on the records were computed again where necessary."""
+        return f"{self.again} {_NOTHING_AGAIN}"
+
+    @property
+    def again(self) -> str:
+        """When training was done again, as a plain sentence."""
+        return (
+            "The software decided by chance, by a fixed rule, whether and from which step on the model's training "
+            "was done again without what was removed."
+        )
+
+    def with_known_number(self) -> str:
+        """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
+        return (
+            "How many records were removed counts as known, and is not what is guessed: the model compared with is "
+            "trained on the records that are left, with the settings that were chosen for the number at the start."
+        )
+
+    def restored_words(self) -> tuple[tuple[str, ...], tuple[Assumption, ...]]:
+        """Return what is not promised, and what is assumed, because of lost releases."""
+        return ((NOTHING_OF_LOST_RELEASES,), (OBLIVIOUS_RESTORE, NO_BACKUP_SEEN)) if self.lost_releases else ((), ())
+
+
+class ExactCertificate(EqualInLaw):
     """A statement of exact unlearning, with the constants that a comparison with a fresh run needs.
 
     Attributes:
@@ -67,11 +139,6 @@ class ExactCertificate(Certificate):
         features: How features were made; ``given`` by an estimator's user.
         code_version: Version of the code that ran.
     """
-
-    provided = (
-        "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
-        "request took, "
-    )
 
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
@@ -108,20 +175,6 @@ class ExactCertificate(Certificate):
         """Return the certificate with mechanism, loss, counts and constants, by field name; ``n`` follows."""
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
-    def stated(self) -> Stated:
-        """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
-        return Stated(self.epsilon, 0.0, 0.0, None)
-
-    @property
-    def has_removed(self) -> bool:
-        """Whether records were removed."""
-        return self.deleted > 0
-
-    @property
-    def lost(self) -> int:
-        """Number of releases that were published and lost."""
-        return self.lost_releases
-
     def details(self) -> str:
         """Return the whole statement, in technical terms."""
         return (
@@ -129,42 +182,14 @@ class ExactCertificate(Certificate):
             f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
-    @classmethod
-    def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: an observer of one release only, and requests that depend on nothing published."""
-        return Scope(
-            compared_with=ANEW,
-            adaptive=False,
-            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
-            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
-            "if a reader kept earlier ones, and none for the remaining records",
-        )
-
-    @classmethod
-    def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from a version."""
-        return "exact unlearning"
-
-    def done(self, steps: int, reading: Reading | None) -> str:
-        """Return the sentence that results that depended on the records were computed again where necessary."""
-        again = (
+    @property
+    def again(self) -> str:
+        """When training was done again; with mini-batches that draw nothing else, chance decides nothing."""
+        if self.mechanism != "subsample-gd":
+            return super().again
+        return (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
-            if self.mechanism == "subsample-gd"
-            else "The software decided by chance, by a fixed rule, whether and from which step on the model's training "
-            "was done again without what was removed."
-        )
-        return (
-            f"{again} If nothing was done again, the new version has the old one's numbers, up to rounding; this page "
-            "does not say which happened. Even then the result holds under the conditions below: the same model was "
-            "just as likely to come out of a training without what was removed."
-        )
-
-    def with_known_number(self) -> str:
-        """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
-        return (
-            "How many records were removed counts as known, and is not what is guessed: the model compared with is "
-            "trained on the records that are left, with the settings that were chosen for the number at the start."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
@@ -202,19 +227,39 @@ class ExactCertificate(Certificate):
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
+        not_promised, assumed = self.restored_words()
         return {
             "comparator": COMPARATOR,
-            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
-            "assumptions": (
-                *_assumptions(self.noise_source, self.dataset, self.features),
-                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
-            ),
+            "not_promised": (*NOT_PROMISED, *not_promised),
+            "assumptions": (*_assumptions(self.noise_source, self.dataset, self.features), *assumed),
         }
 
 
 @functools.cache
 def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tuple[Assumption, ...]:
     """Return the assumptions of exactness."""
+    return exact_assumptions(
+        Assumption(
+            statement="no constant of the algorithm follows the records",
+            status="checked",
+            by="steps, batch size, step size, noise and the regulariser's strength were fixed for the first records, "
+            "by their number and by what was asked for, and no request changes them",
+        ),
+        Assumption(
+            statement="batches are uniform subsets without replacement, also after a request",
+            status="checked",
+            by="a batch leaves at least one record out; members are replaced by uniform draws",
+        ),
+        noise_source=noise_source,
+        dataset=dataset,
+        features=features,
+    )
+
+
+def exact_assumptions(
+    *own: Assumption, noise_source: NoiseSource, dataset: str, features: str
+) -> tuple[Assumption, ...]:
+    """Return the assumptions of exactness, with those of one algorithm among them."""
     seed = noise_source == "seed"
     return (
         Assumption(
@@ -228,17 +273,7 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
             status="assumed",
             by="it tells who was used when, and holds gradients without noise; what backups keep no software can see",
         ),
-        Assumption(
-            statement="no constant of the algorithm follows the records",
-            status="checked",
-            by="steps, batch size, step size, noise and the regulariser's strength were fixed for the first records, "
-            "by their number and by what was asked for, and no request changes them",
-        ),
-        Assumption(
-            statement="batches are uniform subsets without replacement, also after a request",
-            status="checked",
-            by="a batch leaves at least one record out; members are replaced by uniform draws",
-        ),
+        *own,
         preprocessing(dataset, features),
         Assumption(
             statement="numbers are real numbers",

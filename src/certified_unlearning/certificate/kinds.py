@@ -6,6 +6,7 @@ from pathlib import Path
 from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
+from certified_unlearning.certificate.federated import FederatedCertificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
@@ -21,6 +22,7 @@ KINDS: Mapping[str, type[Certificate]] = {
     "private": PrivateCertificate,
     "ensemble": EnsembleCertificate,
     "private-labels": PrivateLabelsCertificate,
+    "federated": FederatedCertificate,
 }
 
 
