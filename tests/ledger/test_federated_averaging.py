@@ -446,9 +446,11 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     assert stated["recompute_probability"] == pytest.approx(0.3)
 
 
-def test_few_clients_are_warned_of_loud_noise(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
+def test_noise_that_is_loud_for_few_clients_is_warned_of(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     original.table.assign(person=np.arange(450) % 12).to_csv(tmp_path / "wards.csv", index=False)
     asked = ("--data", tmp_path / "wards.csv", "--label", "ill", "--id", "person", "--mechanism", NAME, "--no-quality")
-    said = unlearn("init", tmp_path / "model", *asked, "--class", "no", "--class", "yes").output
+    asked = (*asked, "--class", "no", "--class", "yes")
+    said = unlearn("init", tmp_path / "loud", *asked, "--recompute", 0.5).output
     assert "with 12 clients the noise in a score has a standard deviation of about" in said
     assert "a --recompute nearer to 1 has less noise" in said
+    assert "the noise in a score" not in unlearn("init", tmp_path / "quiet", *asked).output

@@ -36,8 +36,8 @@ _MOST_POWERS = 9
 TargetRange = tuple[float, float] | None
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
-LOUD = 0.3
-"""From which standard deviation of the noise in a score of federated averaging on `init` warns."""
+LOUD = 0.4
+"""Above which standard deviation of the noise in a score of federated averaging on `init` warns."""
 
 
 class Words(NamedTuple):
@@ -383,7 +383,8 @@ class FederatedSettings(LinearSettings):
     step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
     clip: float | None = _optional("Length that a client's move in a round is clipped to; by default 3.")
     recompute: float | None = _optional(
-        "How often removing one client may take rounds again, which the noise follows from; by default 0.5."
+        "How often removing one client may take rounds again, which the noise follows from: less often, more noise; by "
+        "default the noise follows from the number of clients, and `init` says how often."
     )
 
     def check(self, mechanism: str, device: str) -> None:
@@ -419,8 +420,8 @@ class FederatedSettings(LinearSettings):
         return Words(
             line,
             f"with {counted(plan.clients, 'client')} the noise in a score has a standard deviation of about "
-            f"{noise:.2g}, where much above {LOUD} is felt: a --recompute nearer to 1 has less noise, and so has a "
-            "smaller --clip",
+            f"{noise:.2g}, which is felt: a --recompute nearer to 1 has less noise, and without it the noise is hardly "
+            "felt",
         )
 
 

@@ -11,7 +11,7 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms.exact.queries import clients as module
 from certified_unlearning.mechanisms.exact.queries.clients import Clients, LocalTraining
-from certified_unlearning.mechanisms.exact.queries.federated_plan import FederatedPlan
+from certified_unlearning.mechanisms.exact.queries.federated_plan import USUAL_NOISE, FederatedPlan
 
 SIZES = {0: 1, 3: 7, 4: 2, 9: 30, 11: 2}
 """Rows of each client; the names are those of some first rows."""
@@ -73,6 +73,11 @@ def test_the_planned_noise_keeps_to_the_wanted_probability() -> None:
         again = query_recompute_probability(queries=7, sigma=plan.sigma, bound=2.0)
         assert again == pytest.approx(wanted, rel=1e-9)
         assert again <= wanted
+
+
+def test_the_usual_noise_in_scores_is_the_same_for_any_number_of_clients_and_rounds() -> None:
+    plans = [FederatedPlan.make(**USUAL | {"clients": clients}, steps=steps) for clients, steps in ((2, 3), (30, 40))]
+    assert [plan.noise_in_scores for plan in plans] == pytest.approx([USUAL_NOISE] * 2)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ USUAL_LOCAL_STEPS = 10
 USUAL_STEP_SIZE = 8.0
 """Size of a client's steps, for rows of norm at most 1."""
 USUAL_CLIP = 3.0
-USUAL_RECOMPUTE = 0.5
+USUAL_NOISE = 0.2
+"""Standard deviation of the noise in a score, about: what is hardly felt in predictions."""
 FEWEST_CLIENTS = 2
 """The last client cannot be removed."""
 
@@ -98,7 +99,8 @@ class FederatedPlan(BaseModel):
             step_size: Size of these steps. None: `USUAL_STEP_SIZE`.
             clip: Largest norm of a client's move. None: `USUAL_CLIP`.
             recompute: Bound on the probability that the removal of one client takes rounds again, strictly between 0
-                and 1: the noise is the least that keeps it. None: `USUAL_RECOMPUTE`.
+                and 1: the noise is the least that keeps it. None: the noise is `USUAL_NOISE` in a score, and the bound
+                follows from it.
 
         Raises:
             AssumptionError: There is one client only.
@@ -110,9 +112,7 @@ class FederatedPlan(BaseModel):
         local_steps = USUAL_LOCAL_STEPS if local_steps is None else local_steps
         step_size = USUAL_STEP_SIZE if step_size is None else step_size
         clip = USUAL_CLIP if clip is None else clip
-        recompute = USUAL_RECOMPUTE if recompute is None else recompute
         require_count(least=1, steps=steps, local_steps=local_steps)
-        require_probability(recompute=recompute)
         require_positive(step_size=step_size, clip=clip)
         if clients < FEWEST_CLIENTS:
             raise AssumptionError(
@@ -120,7 +120,11 @@ class FederatedPlan(BaseModel):
                 "of nothing"
             )
         require_stable_steps(step_size, strong_convexity)
-        noise = plan_queries(queries=steps, bound=clip, recompute_probability=recompute).noise
+        if recompute is None:
+            sigma = USUAL_NOISE * clients / math.sqrt(steps)
+        else:
+            require_probability(recompute=recompute)
+            sigma = plan_queries(queries=steps, bound=clip, recompute_probability=recompute).noise
         return cls(
             n=n,
             clients=clients,
@@ -131,7 +135,7 @@ class FederatedPlan(BaseModel):
             local_steps=local_steps,
             step_size=step_size,
             clip=clip,
-            sigma=noise,
+            sigma=sigma,
         )
 
     @property
