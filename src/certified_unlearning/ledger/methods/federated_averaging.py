@@ -75,8 +75,8 @@ class FederatedSteps(Method[FederatedPlan]):
         device: torch.device,
     ) -> Outcome:
         """Remove all clients of a batch in one edit of the state; see `Method.remove`."""
-        run, seed = self._kept(secret)
         owners = self._owners()
+        run, seed = self._kept(secret, owners)
         of_gone = owners[torch.tensor(rows)]
         owners[torch.tensor(rows)] = -1
         clients = self._clients(owners)
@@ -101,11 +101,9 @@ class FederatedSteps(Method[FederatedPlan]):
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
         """Compute every round's sum and model from the one before, and the published weights; see `Method.check`."""
-        run, _ = self._kept(secret)
-        clients = self._clients(self._owners())
-        if not torch.equal(run.records, clients.names):
-            raise DataError(f"the state of {self._directory.path} speaks of other clients than those that are left")
-        learner = self._plan.learner_of(clients)
+        owners = self._owners()
+        run, _ = self._kept(secret, owners)
+        learner = self._plan.learner_of(self._clients(owners))
         learner.check_invariants(learner.restore(run.tensors()))
         require_close("published weights", torch.from_numpy(weights), learner.model(run)[0])
 
@@ -147,11 +145,14 @@ class FederatedSteps(Method[FederatedPlan]):
         labels = numbers(self._directory.labels, np.int8, plan.n)
         return plan.clients_of(torch.from_numpy(rows), torch.from_numpy(labels), owners)
 
-    def _kept(self, secret: Secret | None) -> tuple[QueryRun, int]:
-        """Return the state, and the seed of the next removal."""
+    def _kept(self, secret: Secret | None, owners: torch.Tensor) -> tuple[QueryRun, int]:
+        """Return the state, which must be that of these clients, and the seed of the next removal."""
         if secret is None:
             raise DataError("the secret state is missing, without which nothing can be removed")
-        return QueryRun(**{name: torch.tensor(each) for name, each in secret.arrays.items()}), seed_in(secret)
+        run = QueryRun(**{name: torch.tensor(each) for name, each in secret.arrays.items()})
+        if not torch.equal(run.records, torch.unique(owners[owners >= 0])):
+            raise DataError(f"the state of {self._directory.path} speaks of other clients than those that are left")
+        return run, seed_in(secret)
 
     def _version(self, learner: LinearQueries, run: QueryRun) -> Outcome:
         """Return the version that a state gives, with the seed of the next removal."""
