@@ -264,7 +264,7 @@ def close(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("accident", "ends_with", "step"), [("kill_at", KILLED, 7), ("fail_at", 1, 9)])
+@pytest.mark.parametrize(("accident", "ends_with", "step"), [("kill_at", KILLED, 9), ("fail_at", 1, 15)])
 def test_apply_that_is_killed_or_finds_the_disk_full_at_its_changes_ends_alike(
     original: Original, model: Path, tmp_path: Path, fork: Forks, accident: str, ends_with: int, step: int
 ) -> None:
