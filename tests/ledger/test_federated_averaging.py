@@ -220,7 +220,7 @@ def differing(path: Path) -> list[str]:
     method = method_of(directory, read_stored(directory, requests.status(path).state))
     assert isinstance(method, FederatedSteps)
     owners = torch.tensor([0, 1, 2, 1, 4, 5, 2, 1])
-    learner = method._plan.learner_of(method._clients(owners))
+    learner = method._plan.learner_of(method._plan.method_of(method._clients(owners)))
     run, _ = learner.learn(torch.tensor([0, 1, 2, 4, 5]), RUNS, Draws.at("federated", "learned"))
     secret = Secret({name: each.numpy() for name, each in run.tensors().items()}, {"seed": "1f"})
     taken = RemovedRows(*copy_of(directory, method._plan.features, 1).take(gone))
@@ -245,14 +245,15 @@ def test_a_wrong_coupling_is_told_apart(coupling: Any, five: Path, monkeypatch: 
 
 
 def test_a_client_of_which_one_row_stays_is_told_apart(five: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the leaving client sent is computed from a part of its rows."""
-    take = Clients.__init__
+    """What the leaving clients sent is computed without one of their rows, which is zeros in the copy by then."""
+    plain = FederatedSteps._clients
 
-    def without_the_first(clients: Clients, rows: Any, labels: Any, owners: Any, training: Any) -> None:
-        some = slice(1, None) if len(rows) == 4 else slice(None)
-        take(clients, rows[some], labels[some], owners[some], training)
+    def without_the_first(method: FederatedSteps, owners: Any, rows: Any = (), taken: Any = None) -> Clients:
+        if taken is not None:
+            taken.rows[0] = 0
+        return plain(method, owners, rows, taken)
 
-    monkeypatch.setattr(Clients, "__init__", without_the_first)
+    monkeypatch.setattr(FederatedSteps, "_clients", without_the_first)
     assert differing(five) != []
 
 

@@ -24,31 +24,58 @@ COMPARATOR = (
 )
 ANEW = "the same steps from nothing on the records that are left"
 """The comparator of a release, in short."""
-_NOTHING_AGAIN = (
-    "If nothing was done again, the new version has the old one's numbers, up to rounding; this page does not say "
-    "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
-    "out of a training without what was removed."
-)
 NOT_PROMISED = (
     "nothing towards the records that stay: learning is not private",
     "nothing where requests were chosen after seeing a model, a state, or how long a request took",
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a "
     "request give the removed record away",
 )
+BY_CHANCE = (
+    "The software decided by chance, by a fixed rule, whether and from which step on the model's training was done "
+    "again without what was removed."
+)
+NOTHING_AGAIN = (
+    "If nothing was done again, the new version has the old one's numbers, up to rounding; this page does not say "
+    "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
+    "out of a training without what was removed."
+)
+"""What was done to a model, for the page of a person."""
+OBLIVIOUS = Assumption(
+    statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
+    status="assumed",
+    by="no software can see it; a request that depends on a model voids the statement, with more noise the more so",
+)
+SECRET_STATE = "the state is secret, and no older copy of it is kept"
+CONSTANTS_FIXED = "no constant of the algorithm follows the records"
+REAL_NUMBERS = Assumption(
+    statement="numbers are real numbers",
+    status="assumed",
+    by="float64 is computed with: laws are equal up to its rounding, of random numbers of 53 bits as well",
+)
+"""Assumptions of exactness, and statements of others, that do not depend on the algorithm."""
 
 
 class EqualInLaw(Certificate):
-    """What certificates of exact unlearning have in common: model and state have the law of a run from nothing."""
+    """What certificates of exact unlearning have in common: model and stored state have the law of a fresh run."""
 
     provided = (
         "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
         "request took, "
     )
 
-    if TYPE_CHECKING:  # Each kind declares them, in its order.
+    if TYPE_CHECKING:  # Each kind declares its own fields, in order.
         epsilon: int
+        n_learned: int
         deleted: int
-        lost_releases: int
+        inserted: int
+        requests: int
+        n: int
+        recompute_probability: float
+
+    @classmethod
+    def of(cls, **constants: Any) -> Self:
+        """Return the certificate with mechanism, counts and constants, by field name; ``n`` follows."""
+        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
     def stated(self) -> Stated:
         """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
@@ -59,10 +86,12 @@ class EqualInLaw(Certificate):
         """Whether records were removed."""
         return self.deleted > 0
 
-    @property
-    def lost(self) -> int:
-        """Number of releases that were published and lost."""
-        return self.lost_releases
+    def details(self) -> str:
+        """Return the whole statement, in technical terms."""
+        return (
+            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
+            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+        )
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
@@ -80,18 +109,6 @@ class EqualInLaw(Certificate):
         """Return how records were removed from a version."""
         return "exact unlearning"
 
-    def done(self, steps: int, reading: Reading | None) -> str:
-        """Return the sentence that results that depended on the records were computed again where necessary."""
-        return f"{self.again} {_NOTHING_AGAIN}"
-
-    @property
-    def again(self) -> str:
-        """When training was done again, as a plain sentence."""
-        return (
-            "The software decided by chance, by a fixed rule, whether and from which step on the model's training "
-            "was done again without what was removed."
-        )
-
     def with_known_number(self) -> str:
         """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
         return (
@@ -99,9 +116,14 @@ class EqualInLaw(Certificate):
             "trained on the records that are left, with the settings that were chosen for the number at the start."
         )
 
-    def restored_words(self) -> tuple[tuple[str, ...], tuple[Assumption, ...]]:
-        """Return what is not promised, and what is assumed, because of lost releases."""
-        return ((NOTHING_OF_LOST_RELEASES,), (OBLIVIOUS_RESTORE, NO_BACKUP_SEEN)) if self.lost_releases else ((), ())
+    def limits_of_counts(self) -> dict[str, tuple[bool, str]]:
+        """Return for the numbers of records and requests whether they are possible and fit each other."""
+        n = self.n_learned - self.deleted + self.inserted
+        edits = self.deleted + self.inserted
+        return {
+            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
+            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
+        }
 
 
 class ExactCertificate(EqualInLaw):
@@ -170,43 +192,33 @@ class ExactCertificate(EqualInLaw):
     features: str = GIVEN
     code_version: str
 
-    @classmethod
-    def of(cls, **constants: Any) -> Self:
-        """Return the certificate with mechanism, loss, counts and constants, by field name; ``n`` follows."""
-        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
-
-    def details(self) -> str:
-        """Return the whole statement, in technical terms."""
-        return (
-            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
-            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
-        )
-
     @property
-    def again(self) -> str:
-        """When training was done again; with mini-batches that draw nothing else, chance decides nothing."""
-        if self.mechanism != "subsample-gd":
-            return super().again
-        return (
+    def lost(self) -> int:
+        """Number of releases that were published and lost."""
+        return self.lost_releases
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return the sentence that results that depended on the records were computed again where necessary."""
+        again = (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
+            if self.mechanism == "subsample-gd"
+            else BY_CHANCE
         )
+        return f"{again} {NOTHING_AGAIN}"
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for each field whether its value is possible and fits the others."""
-        n = self.n_learned - self.deleted + self.inserted
-        edits = self.deleted + self.inserted
         noisy = self.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
         quantized = self.mechanism == "quantized-sgd"
         scores = scores_per_record(self.classes)
         return {
-            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
+            **self.limits_of_counts(),
             "batch_size": (self.batch_size < self.n, f"below n = {self.n}: a batch leaves one out"),
             "n_learned": (
                 self.n_learned > self.batch_size and self.n_learned >= self.classes,
                 f"above batch_size = {self.batch_size}, and a record of each of the {self.classes} classes",
             ),
-            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
             "sigma": ((self.sigma is not None) == noisy, "given for noisy-sgd and accelerated-noisy-sgd only"),
             "quantum": ((self.quantum is not None) == quantized, "given for quantized-sgd only"),
             "loss": (
@@ -227,20 +239,28 @@ class ExactCertificate(EqualInLaw):
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
-        not_promised, assumed = self.restored_words()
         return {
             "comparator": COMPARATOR,
-            "not_promised": (*NOT_PROMISED, *not_promised),
-            "assumptions": (*_assumptions(self.noise_source, self.dataset, self.features), *assumed),
+            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
+            "assumptions": (
+                *_assumptions(self.noise_source, self.dataset, self.features),
+                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
+            ),
         }
 
 
 @functools.cache
 def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tuple[Assumption, ...]:
     """Return the assumptions of exactness."""
-    return exact_assumptions(
+    return (
+        OBLIVIOUS,
         Assumption(
-            statement="no constant of the algorithm follows the records",
+            statement=SECRET_STATE,
+            status="assumed",
+            by="it tells who was used when, and holds gradients without noise; what backups keep no software can see",
+        ),
+        Assumption(
+            statement=CONSTANTS_FIXED,
             status="checked",
             by="steps, batch size, step size, noise and the regulariser's strength were fixed for the first records, "
             "by their number and by what was asked for, and no request changes them",
@@ -250,42 +270,20 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
             status="checked",
             by="a batch leaves at least one record out; members are replaced by uniform draws",
         ),
-        noise_source=noise_source,
-        dataset=dataset,
-        features=features,
+        preprocessing(dataset, features),
+        REAL_NUMBERS,
+        unknown_randomness(noise_source),
     )
 
 
-def exact_assumptions(
-    *own: Assumption, noise_source: NoiseSource, dataset: str, features: str
-) -> tuple[Assumption, ...]:
-    """Return the assumptions of exactness, with those of one algorithm among them."""
+def unknown_randomness(noise_source: NoiseSource) -> Assumption:
+    """Return the assumption that nobody knows the randomness, by its source."""
     seed = noise_source == "seed"
-    return (
-        Assumption(
-            statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
-            status="assumed",
-            by="no software can see it; a request that depends on a model voids the statement, with more noise the "
-            "more so",
-        ),
-        Assumption(
-            statement="the state is secret, and no older copy of it is kept",
-            status="assumed",
-            by="it tells who was used when, and holds gradients without noise; what backups keep no software can see",
-        ),
-        *own,
-        preprocessing(dataset, features),
-        Assumption(
-            statement="numbers are real numbers",
-            status="assumed",
-            by="float64 is computed with: laws are equal up to its rounding, of random numbers of 53 bits as well",
-        ),
-        Assumption(
-            statement="nobody knows the randomness",
-            status="assumed" if seed else "checked",
-            by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
-            "knows the state"
-            if seed
-            else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
-        ),
+    return Assumption(
+        statement="nobody knows the randomness",
+        status="assumed" if seed else "checked",
+        by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
+        "knows the state"
+        if seed
+        else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
     )

@@ -11,10 +11,22 @@ from pydantic import Field
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
-from certified_unlearning.certificate.exact import COMPARATOR, NOT_PROMISED, EqualInLaw, exact_assumptions
-from certified_unlearning.certificate.preprocessing import GIVEN, possible_features
+from certified_unlearning.certificate.exact import (
+    BY_CHANCE,
+    COMPARATOR,
+    CONSTANTS_FIXED,
+    NOT_PROMISED,
+    NOTHING_AGAIN,
+    OBLIVIOUS,
+    REAL_NUMBERS,
+    SECRET_STATE,
+    EqualInLaw,
+    unknown_randomness,
+)
+from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.vocabulary import NoiseSource
+from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
 class FederatedCertificate(EqualInLaw):
@@ -85,6 +97,15 @@ class FederatedCertificate(EqualInLaw):
         """Return the certificate with loss, counts and constants, by field name; ``n`` follows."""
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"])
 
+    @property
+    def lost(self) -> int:
+        """Number of releases that were published and lost."""
+        return self.lost_releases
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return the sentence that results that depended on the clients were computed again where necessary."""
+        return f"{BY_CHANCE} {NOTHING_AGAIN}"
+
     def details(self) -> str:
         """Return the whole statement, in technical terms."""
         left = "the one client that is left" if self.n == 1 else f"the {counted(self.n, 'client')} that are left"
@@ -115,20 +136,28 @@ class FederatedCertificate(EqualInLaw):
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
-        not_promised, assumed = self.restored_words()
         return {
             "comparator": COMPARATOR,
-            "not_promised": (*NOT_PROMISED, *not_promised),
-            "assumptions": (*_assumptions(self.noise_source, self.dataset, self.features), *assumed),
+            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
+            "assumptions": (
+                *_assumptions(self.noise_source, self.dataset, self.features),
+                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
+            ),
         }
 
 
 @functools.cache
 def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tuple[Assumption, ...]:
     """Return the assumptions of exactness."""
-    return exact_assumptions(
+    return (
+        OBLIVIOUS,
         Assumption(
-            statement="no constant of the algorithm follows the records",
+            statement=SECRET_STATE,
+            status="assumed",
+            by="it holds sums of what clients sent without noise; what backups keep no software can see",
+        ),
+        Assumption(
+            statement=CONSTANTS_FIXED,
             status="checked",
             by="rounds, a client's steps and their size, the clipped norm, the divisor of sums, noise and the "
             "regulariser's strength were fixed for the first clients, by their number and that of their rows and by "
@@ -140,7 +169,7 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
             by="it descends from the model along the gradient of its rows' mean loss, without randomness, and its move "
             "is clipped",
         ),
-        noise_source=noise_source,
-        dataset=dataset,
-        features=features,
+        preprocessing(dataset, features),
+        REAL_NUMBERS,
+        unknown_randomness(noise_source),
     )

@@ -6,7 +6,8 @@ it, so that an `apply` that is killed and run again ends as the first would have
 
 A removal computes what the leaving clients sent in every round, from their rows, which `apply` has taken before it
 zeroed them. If it was killed then, these rows are gone. In their place the sums of the clients that are left are
-computed, and what the others sent is the difference: that takes as long as learning anew, and has the same result.
+computed, and what the leaving ones sent is the difference: that takes as long as learning anew, and has the same
+result.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from certified_unlearning.ledger.training.copies import Waiting
 from certified_unlearning.ledger.training.dense import numbers
 from certified_unlearning.mechanisms.exact.invariants import require_close
 from certified_unlearning.mechanisms.exact.queries.clients import Clients
+from certified_unlearning.mechanisms.exact.queries.federated_averaging import FederatedAveraging
 from certified_unlearning.mechanisms.exact.queries.federated_plan import FederatedPlan
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
 from certified_unlearning.mechanisms.learners.history import Removal
@@ -48,7 +50,7 @@ class FederatedSteps(Method[FederatedPlan]):
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
         clients = self._clients(self._owners())
-        learner = self._plan.learner_of(clients)
+        learner = self._plan.learner_of(self._plan.method_of(clients))
         run, _ = learner.learn(clients.names, 1, Draws.fresh())
         return self._version(learner, run)
 
@@ -77,24 +79,13 @@ class FederatedSteps(Method[FederatedPlan]):
         """Remove all clients of a batch in one edit of the state; see `Method.remove`."""
         owners = self._owners()
         run, seed = self._kept(secret, owners)
-        of_gone = owners[torch.tensor(rows)]
-        owners[torch.tensor(rows)] = -1
-        clients = self._clients(owners)
-        learner = self._plan.learner_of(clients)
+        clients, gone = self._clients(owners, rows, taken), torch.unique(owners[torch.tensor(rows)])
+        method = self._plan.method_of(clients)
         if taken is None:
-
-            def change(step: int, models: torch.Tensor) -> torch.Tensor:
-                return learner.method.sums(step, models, clients.names) - run.sums[:, step - 1]
-
-        else:
-            gone = self._plan.clients_of(torch.from_numpy(taken.rows), torch.from_numpy(taken.labels), of_gone)
-            sent = self._plan.method_of(gone)
-
-            def change(step: int, models: torch.Tensor) -> torch.Tensor:
-                return -sent.sums(step, models, gone.names)
-
+            method = _WithoutTheirRows(method, run, gone)
         # What it cost is told to nobody.
-        learner.edit(run, clients.names, change, Draws(address("removal", f"{seed:x}", *rows)))
+        learner, draws = self._plan.learner_of(method), Draws(address("removal", f"{seed:x}", *rows))
+        learner.edit(run, gone.tolist(), [], draws)
         return self._version(learner, run)
 
     def check(
@@ -103,7 +94,7 @@ class FederatedSteps(Method[FederatedPlan]):
         """Compute every round's sum and model from the one before, and the published weights; see `Method.check`."""
         owners = self._owners()
         run, _ = self._kept(secret, owners)
-        learner = self._plan.learner_of(self._clients(owners))
+        learner = self._plan.learner_of(self._plan.method_of(self._clients(owners)))
         learner.check_invariants(learner.restore(run.tensors()))
         require_close("published weights", torch.from_numpy(weights), learner.model(run)[0])
 
@@ -138,12 +129,21 @@ class FederatedSteps(Method[FederatedPlan]):
             owners[row] = first.setdefault(identifier, row)
         return owners
 
-    def _clients(self, owners: torch.Tensor) -> Clients:
-        """Return clients with their rows of the training copy, of which those are read that are needed."""
+    def _clients(self, owners: torch.Tensor, rows: Sequence[int] = (), taken: RemovedRows | None = None) -> Clients:
+        """Return clients with their rows of the training copy, of which those are read that are needed.
+
+        Args:
+            owners: The client of each row.
+            rows: Rows that are zeros in the copy by now.
+            taken: What they were; None where nobody knows.
+        """
         plan = self._plan
-        rows = np.memmap(self._directory.features, np.float32, mode="c", shape=(plan.n, plan.features))
+        # A private view: what is written to it stays in memory.
+        features = np.memmap(self._directory.features, np.float32, mode="c", shape=(plan.n, plan.features))
         labels = numbers(self._directory.labels, np.int8, plan.n)
-        return plan.clients_of(torch.from_numpy(rows), torch.from_numpy(labels), owners)
+        if taken is not None:
+            features[list(rows)], labels[list(rows)] = taken.rows, taken.labels
+        return plan.clients_of(torch.from_numpy(features), torch.from_numpy(labels), owners)
 
     def _kept(self, secret: Secret | None, owners: torch.Tensor) -> tuple[QueryRun, int]:
         """Return the state, which must be that of these clients, and the seed of the next removal."""
@@ -160,3 +160,17 @@ class FederatedSteps(Method[FederatedPlan]):
         if not np.isfinite(weights).all():
             raise DataError(f"learning diverged with step_size = {self._plan.step_size:g}; a smaller one may do")
         return Outcome(weights, None, secret_of(run.tensors()))
+
+
+class _WithoutTheirRows(FederatedAveraging):
+    """Federated averaging for a removal of clients whose rows are gone: they sent what the others did not."""
+
+    def __init__(self, method: FederatedAveraging, run: QueryRun, gone: torch.Tensor) -> None:
+        super().__init__(method.train, method.start(), method.settings)
+        self._run, self._gone, self._left = run, gone, run.records[~torch.isin(run.records, gone)]
+
+    def sums(self, step: int, models: torch.Tensor, records: torch.Tensor) -> torch.Tensor:
+        """Return sums of clipped moves; see `FederatedAveraging.sums`."""
+        if torch.equal(records, self._gone):
+            return self._run.sums[:, step - 1] - super().sums(step, models, self._left)
+        return super().sums(step, models, records)

@@ -169,6 +169,6 @@ class FederatedPlan(BaseModel):
         start = torch.zeros(self.dimension, dtype=torch.float64)
         return FederatedAveraging(clients.train, start, FederatedAveragingSettings(self.clip, self.clients))
 
-    def learner_of(self, clients: Clients) -> LinearQueries:
-        """Return the learner and unlearner over some clients."""
-        return LinearQueries(self.method_of(clients), LinearQuerySettings(self.steps, self.sigma))
+    def learner_of(self, method: FederatedAveraging) -> LinearQueries:
+        """Return the learner and unlearner by such a method."""
+        return LinearQueries(method, LinearQuerySettings(self.steps, self.sigma))

@@ -1,4 +1,4 @@
-"""Learning from noisy sums over all records, step by step, and exact unlearning, one record per edit.
+"""Learning from noisy sums over all records, step by step, and exact unlearning.
 
 Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is new over old. Each step
 queries the sum of all records' contributions at the present model, with noise, and computes the next model from it.
@@ -11,7 +11,7 @@ updates divide by a nominal number that never changes, or by one that was querie
 deterministic function of the model and the record alone, because an edit computes it again.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -24,9 +24,6 @@ from certified_unlearning.engine.exact.reflection import reflection_step
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.exact.invariants import require_close, require_names
 from certified_unlearning.mechanisms.exact.work import Work
-
-Change = Callable[[int, Tensor], Tensor]
-"""Given a step, counted from 1, and models, shape ``(k, d)``, returns what is added to their sums, ``(k, q)``."""
 
 
 class QueryMethod(Protocol):
@@ -142,12 +139,7 @@ class LinearQueries:
         Raises:
             ParameterError: There is no such record, or it is the only one.
         """
-        if not bool((run.records == record).any()):
-            raise ParameterError(f"record {record} is not among the {len(run.records)} records that were learned")
-        if len(run.records) == 1:
-            raise ParameterError(f"record {record} is the only one left: there is nothing to learn without it")
-        changed = run.records.new_tensor([record])
-        return self.edit(run, run.records[run.records != record], self._part(changed, -1), draws)
+        return self.edit(run, [record], [], draws)
 
     def insert(self, run: QueryRun, record: int, draws: Draws) -> Work:
         """Insert a record in all trials, and return the cost. The state changes in place.
@@ -155,51 +147,33 @@ class LinearQueries:
         Raises:
             ParameterError: The record is already present.
         """
-        if bool((run.records == record).any()):
-            raise ParameterError(f"record {record} was learned already: a record is never inserted twice")
-        changed = run.records.new_tensor([record])
-        return self.edit(run, torch.cat([run.records, changed]), self._part(changed, 1), draws)
+        return self.edit(run, [], [record], draws)
 
-    def edit(self, run: QueryRun, records: Tensor, change: Change, draws: Draws) -> Work:
-        """Change which records are present, all at once in all trials, and return the cost. The state changes in place.
+    def edit(self, run: QueryRun, deleted: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
+        """Delete and insert records in all trials, and return the cost. The state changes in place.
 
-        Each trial is tested step by step until its first rejection; later steps are learned again. ``gradients`` of the
-        work counts a step's change as one contribution.
-
-        Args:
-            run: The state.
-            records: Shape ``(m,)``, int64: the names of the records that are present from now on.
-            change: By how much sums change, a deterministic function of the model.
-            draws: Fresh randomness.
+        Each sum is tested once, with what all these records change in it together. This is exact, too, because the
+        coupling is one of two Gaussians whatever the distance of their means.
 
         Raises:
-            ParameterError: There are no records, or a name is a duplicate.
+            ParameterError: A deleted record is not present or named twice, an inserted one is present, or no record
+                would remain.
         """
-        require_names(records)
-        run.records = records
-        trials = len(run.models)
-        work = Work.none(trials)
-        rows = torch.arange(trials, device=run.models.device)
-        restarts = torch.full_like(rows, self.settings.steps)
-        for number in range(self.settings.steps):
-            old = run.sums[rows, number]
-            new = old + change(number + 1, run.models[rows, number])
-            values, accepted = reflection_step(
-                run.noisy[rows, number], old, new, self.settings.sigma, draws.uniform(len(rows))
-            )
-            run.sums[rows, number], run.noisy[rows, number] = new, values
-            work.gradients[rows.cpu()] += 1
-            work.rejection_tests[rows.cpu()] += 1
-            rejected = rows[~accepted]
-            if len(rejected):
-                restarts[rejected] = number + 1
-                work.recomputations[rejected.cpu()] = 1
-                self._update(run, rejected, number)
-            rows = rows[accepted]
-            if not len(rows):
-                break
-        self._run_from(run, restarts, draws, work)
-        return work
+        gone, come = (run.records.new_tensor([*each]) for each in (deleted, inserted))
+        leave = torch.isin(run.records, gone)
+        if int(leave.sum()) < len({*deleted}):
+            missing = next(each for each in deleted if not bool((run.records == each).any()))
+            raise ParameterError(f"record {missing} is not among the {len(run.records)} records that were learned")
+        left = run.records[~leave]
+        if present := left[torch.isin(left, come)].tolist():
+            raise ParameterError(f"record {present[0]} was learned already: a record is never inserted twice")
+        for name, named in (("deleted", deleted), ("inserted", inserted)):
+            if len({*named}) < len(named):
+                raise ParameterError(f"{name} must name every record once, got {[*named]}")
+        if not len(left) + len(come):
+            raise ParameterError(f"record {deleted[-1]} is the only one left: there is nothing to learn without it")
+        run.records = torch.cat([left, come])
+        return self._edit(run, gone, come, draws)
 
     def restore(self, tensors: dict[str, Tensor]) -> QueryRun:
         """Return the state from its stored `QueryRun.tensors`.
@@ -239,9 +213,35 @@ class LinearQueries:
             require_close(f"models after step {step}", run.models[:, number + 1], updated)
         require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
 
-    def _part(self, changed: Tensor, sign: int) -> Change:
-        """Return by how much sums change when some records leave (-1) or come (+1)."""
-        return lambda step, models: sign * self.method.sums(step, models, changed)
+    def _edit(self, run: QueryRun, gone: Tensor, come: Tensor, draws: Draws) -> Work:
+        """Test step by step, each trial until its first rejection; then learn later steps on the edited records."""
+        trials = len(run.models)
+        work = Work.none(trials)
+        rows = torch.arange(trials, device=run.models.device)
+        restarts = torch.full_like(rows, self.settings.steps)
+        for number in range(self.settings.steps):
+            old = run.sums[rows, number]
+            new = old
+            if len(gone):
+                new = new - self.method.sums(number + 1, run.models[rows, number], gone)
+            if len(come):
+                new = new + self.method.sums(number + 1, run.models[rows, number], come)
+            values, accepted = reflection_step(
+                run.noisy[rows, number], old, new, self.settings.sigma, draws.uniform(len(rows))
+            )
+            run.sums[rows, number], run.noisy[rows, number] = new, values
+            work.gradients[rows.cpu()] += len(gone) + len(come)
+            work.rejection_tests[rows.cpu()] += 1
+            rejected = rows[~accepted]
+            if len(rejected):
+                restarts[rejected] = number + 1
+                work.recomputations[rejected.cpu()] = 1
+                self._update(run, rejected, number)
+            rows = rows[accepted]
+            if not len(rows):
+                break
+        self._run_from(run, restarts, draws, work)
+        return work
 
     def _run_from(self, run: QueryRun, restarts: Tensor, draws: Draws, work: Work) -> None:
         """Learn again from a separate step on in each trial, counted from 0; nothing for a step beyond the last."""
