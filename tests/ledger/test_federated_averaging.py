@@ -400,12 +400,21 @@ def test_the_last_client_is_kept_before_anything_is_done(five: Path, tmp_path: P
     verify(model)
 
 
-def test_a_ledger_that_gives_a_row_to_another_client_is_noticed_by_apply(model: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("identifier = '{}'", "speaks of other clients than those that are left"),
+        ("row = 450", "speaks of row 450, but there are 450 rows"),
+    ],
+)
+def test_a_ledger_that_gives_a_row_to_another_client_is_noticed_by_apply(
+    model: Path, change: str, sentence: str
+) -> None:
     requests.request(model, ["p3"])
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
         other = ledger.names.stored("p9")
-    sql(model, f"UPDATE records SET identifier = '{other}' WHERE row = 0")
-    with pytest.raises(UnlearningError, match="speaks of other clients than those that are left"):
+    sql(model, f"UPDATE records SET {change.format(other)} WHERE row = 0")
+    with pytest.raises(UnlearningError, match=sentence):
         apply(model)
 
 

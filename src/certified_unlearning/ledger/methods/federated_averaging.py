@@ -121,11 +121,17 @@ class FederatedSteps(Method[FederatedPlan]):
         )
 
     def _owners(self) -> torch.Tensor:
-        """Return the client of each row of the table, -1 where it is nobody's; those about to leave are there."""
+        """Return the client of each row of the table, -1 where it is nobody's; those about to leave are there.
+
+        Raises:
+            DataError: The ledger speaks of a row that is not in the table.
+        """
         with Ledger.opened(self._directory.ledger, read_only=True) as ledger:
             records = [(record.identifier, record.row) for record in ledger.records()]
         owners, first = torch.full((self._plan.n,), -1), dict[str, int]()
         for identifier, row in sorted(records, key=lambda record: record[1]):
+            if not 0 <= row < self._plan.n:
+                raise DataError(f"{self._directory.ledger} speaks of row {row}, but there are {self._plan.n} rows")
             owners[row] = first.setdefault(identifier, row)
         return owners
 
