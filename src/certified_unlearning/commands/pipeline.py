@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from certified_unlearning.commands.options import OthersPapers, Results
+from certified_unlearning.commands.output import show_command
 from certified_unlearning.text import counted
 
-app = typer.Typer(no_args_is_help=True, help="Run one job of the workflow.")
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Run one job of the workflow.")
+app.callback()(show_command)
 
 Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where it is declared.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn pipeline plan`.")]

@@ -165,7 +165,7 @@ def _why_silent(uri: str, seconds: float) -> str | None:
 
 
 def first_line(error: Exception) -> str:
-    """Return an error's message, cut to its first line, without the password of an address in it."""
+    """Return the first line of an error's message, without the password of any address that it contains."""
     return display((str(error).strip() or type(error).__name__).splitlines()[0].rstrip("."))
 
 
