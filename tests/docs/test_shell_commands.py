@@ -199,6 +199,14 @@ def test_small_commands_of_the_how_tos(tmp_path: Path, page: str, text: str) -> 
     assert run(command, tmp_path).strip()
 
 
+def test_a_client_leaves_on_the_page_of_exact_unlearning(tmp_path: Path) -> None:
+    table = people(1000, vibration=np.arange(1000) % 100, device=np.arange(1000) % 200)
+    table.rename(columns={"age": "heat", "older": "fault"}).to_csv(tmp_path / "readings.csv", index=False)
+    printed = run(block_with(ROOT / "docs" / "howto" / "exact.md", "federated-averaging"), tmp_path)
+    assert "removed 5 records of 1 person by exact unlearning" in printed
+    assert json.loads((tmp_path / "model" / "certificate-2.json").read_text())["n"] == 199
+
+
 def test_the_page_of_receipts(tmp_path: Path) -> None:
     table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
         columns={"older": "churned"}

@@ -30,6 +30,16 @@ NOT_PROMISED = (
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a "
     "request give the removed record away",
 )
+BY_CHANCE = (
+    "The software decided by chance, by a fixed rule, whether and from which step on the model's training was done "
+    "again without what was removed."
+)
+NOTHING_AGAIN = (
+    "If nothing was done again, the new version has the old one's numbers, up to rounding; this page does not say "
+    "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
+    "out of a training without what was removed."
+)
+"""What was done to a model, for the page of a person."""
 OBLIVIOUS = Assumption(
     statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
     status="assumed",
@@ -193,14 +203,9 @@ class ExactCertificate(EqualInLaw):
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
             if self.mechanism == "subsample-gd"
-            else "The software decided by chance, by a fixed rule, whether and from which step on the model's training "
-            "was done again without what was removed."
+            else BY_CHANCE
         )
-        return (
-            f"{again} If nothing was done again, the new version has the old one's numbers, up to rounding; this page "
-            "does not say which happened. Even then the result holds under the conditions below: the same model was "
-            "just as likely to come out of a training without what was removed."
-        )
+        return f"{again} {NOTHING_AGAIN}"
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for each field whether its value is possible and fits the others."""

@@ -184,6 +184,8 @@ def initialise(
             sizes |= {"sparse": True}
         if table.is_regression:
             sizes |= {"classes": 1, "target_range": table.target_range}
+        if settings.records_are_clients:
+            sizes |= {"clients": ledger.count_people()}
         learner = settings.plan(mechanism, weights=weights, **sizes)
         # With its suffix, the name is not that of a built-in data set.
         model = StoredModel(
