@@ -200,6 +200,8 @@ def test_the_page_of_receipts(tmp_path: Path) -> None:
     run("unlearn request model --id 1234; unlearn apply model --no-quality", tmp_path)
     first, known, growth, signed = (block.text for block in blocks(ROOT / "docs" / "howto" / "receipts.md"))
     assert "answered by version 2 of the model" in run(first, tmp_path)
+    published = json.loads(run("unlearn status model --json --no-quality", tmp_path))["head"]
+    (tmp_path / "published-heads.txt").write_text(f"{published}\n")
     assert "receipt.json: head: 4:" in run(known, tmp_path)
     assert "begins with that of 5:" in run(growth, tmp_path)
     if shutil.which("openssl") is None:
