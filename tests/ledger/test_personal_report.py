@@ -533,7 +533,7 @@ def test_who_holds_all_versions_stands_in_the_summary_where_a_limit_is_known(rem
 
 
 def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(model: Path) -> None:
-    request(model, ["p1"], terms=Terms.of("2026-11-02", 30, "case 12"))
+    request(model, ["p1"], terms=Terms.of("2026-11-02", "30", "case 12"))
     report = report_on(model, "p1")
     assert (report.stage, report.share, report.applied) == ("on hold", None, None)
     page = report.as_html()

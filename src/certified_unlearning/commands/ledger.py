@@ -72,8 +72,12 @@ def request(
         str | None, typer.Option(metavar="DATE", help="When the people asked, such as 2026-11-26.")
     ] = None,
     due: Annotated[
-        int | None,
-        typer.Option(metavar="DAYS", help="In how many days after that, or after today, the request must be answered."),
+        str | None,
+        typer.Option(
+            metavar="PERIOD",
+            help="When the request must be answered: 1month (a calendar month after that day, or after today without "
+            "it), 30 (days), or a day.",
+        ),
     ] = None,
     hold: Annotated[
         str | None,
