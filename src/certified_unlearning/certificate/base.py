@@ -209,7 +209,7 @@ class Certificate(BaseModel):
 
     def with_earlier_versions(self) -> str:
         """Return what holds for an observer of all versions, as a plain sentence."""
-        return "No limit is given for what they show."
+        return "No limit is given for what earlier versions show of the removed records."
 
     def share_with_earlier_versions(self) -> Share | None:
         """Return the largest share of right guesses by an observer of all versions; None if unknown."""

@@ -19,8 +19,8 @@ _NO_RESTORES = (
     "model had said."
 )
 _NO_REACTIONS_OR_TIME = (
-    "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
-    f"of something that its files had shown, or because of how long a removal had taken. {_EVEN_ONE}"
+    "Nobody asked for a removal, and no new record came about, because of something that the model had said. Nor was "
+    f"that because of something that its files had shown, or because of how long a removal had taken. {_EVEN_ONE}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = "Versions that were made with the removed records may still show information from them, wherever a copy is."
@@ -182,7 +182,7 @@ _COMPARISONS = {
     ),
     "an exact refit with the same noise": (
         "one that is calculated exactly from the records that are left, with the same kind of noise. The method is "
-        "only approximate; the percentage assumes the largest deviation allowed"
+        "only approximate; the share assumes the largest deviation allowed"
     ),
     "the same steps from nothing on the records that are left": (
         "one that was trained in the same way, without the removed records from the beginning"
@@ -203,8 +203,8 @@ def comparison_in_plain_words(compared_with: str) -> str:
     return _COMPARISONS.get(compared_with, compared_with)
 
 
-def without_law(text: str) -> str:
-    """Return a text in which no lawyer takes a probability distribution for a law."""
+def with_distributions(text: str) -> str:
+    """Return a text in which no lawyer takes a probability distribution for a law: stored words speak of laws."""
     return re.sub(r"\bin law\b", "in probability distribution", text).replace(
         "same law", "same probability distribution"
     )
