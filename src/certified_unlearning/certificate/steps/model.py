@@ -134,8 +134,9 @@ class StepsCertificate(StepsConstants):
     def with_known_number(self) -> str:
         """Return the sentence that the comparator has the same normaliser and the same steps."""
         return (
-            "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
-            "the removed ones, too, and takes as many steps, but uses nothing of what they said."
+            "How many records were removed counts as known, and is not what is guessed. The model compared with "
+            "divides by a number that counts the removed records, too, takes as many steps, and uses nothing else of "
+            "them."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -20,7 +20,6 @@ from certified_unlearning.ledger.personal.plain_words import (
     LEFT_OUT,
     REACTIONS,
     SECRET_STATES,
-    comparison_in_plain_words,
     in_plain_words,
     with_distributions,
 )
@@ -405,7 +404,6 @@ class Letter:
 
     def _terms(self) -> tuple[str, ...]:
         """Return the numbers, for people who know their names."""
-        compared_with = self.certified.scope(self.certified.stated(), "the current version").compared_with
         conditions, gaps = len(self._conditions_stated), len(self._gaps)
         under = f', under "{_NOT_COVERED}"' if gaps else ""
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"
@@ -418,9 +416,7 @@ class Letter:
                 f"The share of {each.percent} % is {each.formula}, rounded up, with {each.terms}."
                 for each in self.certified.all_shares()
             ),
-            f"{self._current[0].upper()}{self._current[1:]} is compared with another model: "
-            f"{comparison_in_plain_words(compared_with)}. {self.certified.with_known_number()} In terms of the field, "
-            f"it is compared with {with_distributions(self.certified.comparator)}.",
+            f"It compares with {with_distributions(self.certified.comparator)}. {self.certified.with_known_number()}",
             f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of this file "
             f"is {self.state.current.certificate_sha256}.",
         )

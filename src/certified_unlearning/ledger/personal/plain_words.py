@@ -176,31 +176,11 @@ PLAIN_WORDS = {
     ),
 }
 """What a reader sees about assumptions and about what is not promised; several statements may come to one sentence."""
-_COMPARISONS = {
-    "learning anew by the same noisy steps": (
-        "one that was trained in the same way, with noise as well, without the removed records from the beginning"
-    ),
-    "an exact refit with the same noise": (
-        "one that is calculated exactly from the records that are left, with the same kind of noise. The method is "
-        "only approximate; the share assumes the largest deviation allowed"
-    ),
-    "the same steps from nothing on the records that are left": (
-        "one that was trained in the same way, without the removed records from the beginning"
-    ),
-    "the answers of the ensemble trained from the same starts, on the same slices of the records that are left": (
-        "one that was trained in the same way, without the removed records from the beginning"
-    ),
-}
 
 
 def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
     """Return statements of a certificate as sentences without terms, each once."""
     return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
-
-
-def comparison_in_plain_words(compared_with: str) -> str:
-    """Return what model a version is compared with, for people who know no term of the field."""
-    return _COMPARISONS.get(compared_with, compared_with)
 
 
 def with_distributions(text: str) -> str:
