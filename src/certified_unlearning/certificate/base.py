@@ -40,7 +40,7 @@ class Stated(NamedTuple):
         delta: Target delta.
         extra_delta: Addition to delta for the last release.
         epsilon_all_published: Epsilon of all releases together, at delta; None if nothing is stated about them.
-        adjacency: Neighbouring relation of data sets; None where equality in law needs none.
+        adjacency: Neighbouring relation of data sets; None where equality in distribution needs none.
         accountant: Name of the accountant that computed epsilon, if there are several.
         mu: The same statement about the last release as Gaussian differential privacy, if there is one.
     """

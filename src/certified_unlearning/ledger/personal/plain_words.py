@@ -184,7 +184,7 @@ def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_distributions(text: str) -> str:
-    """Return a text in which no lawyer takes a probability distribution for a law: stored words speak of laws."""
+    """Return a text in which no lawyer takes a probability distribution for a law, of which stored words speak."""
     return re.sub(r"\bin law\b", "in probability distribution", text).replace(
         "same law", "same probability distribution"
     )
