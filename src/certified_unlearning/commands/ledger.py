@@ -72,9 +72,11 @@ def request(
         str | None, typer.Option(metavar="DATE", help="Day on which the people asked, such as 2026-11-26.")
     ] = None,
     due: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            metavar="DAYS", help="Days within which the request must be answered, counted from --received or today."
+            metavar="PERIOD",
+            help="When the request must be answered: 1month (a calendar month after that day, or after today without "
+            "it), 30 (days), or a day.",
         ),
     ] = None,
     hold: Annotated[
