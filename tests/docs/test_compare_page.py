@@ -51,6 +51,7 @@ def test_the_experiment_of_the_page_makes_rows_that_follow_its_columns_and_draws
     rows = experiment.table(Inputs("mine", few, sweep.model_copy(update={"epsilon": [0.5, 5.0]})))
     write_table(tmp_path / "rows.parquet", rows, experiment.rows)
     written = read_table(tmp_path / "rows.parquet", experiment.rows)
+    assert set(written["experiment"]) == {experiment.name}  # without it the report would refuse the figure's numbers
     assert written["epsilon_target"].isna().sum() == 3
     assert len(written) == 3 + 4 * 2 * 2
     assert written["accuracy"].between(0.4, 0.95).all()
