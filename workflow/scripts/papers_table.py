@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from certified_unlearning.data.sets import built_in
@@ -29,6 +29,8 @@ VERDICTS = PROJECT / "docs" / "verdicts"
 HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
 WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
+REFERRING = re.compile(r"^(They|It|This|That|These|Those|Nor|The same)\b|\b(does|do) so\b|\(the same[,;)]")
+"""How a statement begins, or what it holds, if it refers to the one before it."""
 Baseline = Mapping[str, str]
 """The verdict of each claim, by its id, that one preset gives."""
 
@@ -98,11 +100,24 @@ class Judged:
         claim: The claim.
         verdict: Its verdict. It has numbers where formulas alone decide, and none where runs do.
         presets: The presets whose runs give this verdict; empty where formulas alone decide, or nothing does.
+        after: The claim that its statement refers to, as in "It does so for mini-batches, too"; None for none.
     """
 
     claim: Claim
     verdict: Verdict
     presets: tuple[str, ...]
+    after: Claim | None = None
+
+
+def judged_all(about: Sequence[CheckableClaim], paper: str, presets: Mapping[str, Baseline]) -> list[Judged]:
+    """Judge a paper's claims in their order; errors as for `judged`."""
+    found: list[Judged] = []
+    named: Claim | None = None
+    for each in about:
+        refers = REFERRING.search(each.claim.statement) is not None
+        found.append(replace(judged(each, paper, presets), after=named if refers else None))
+        named = named if refers else each.claim
+    return found
 
 
 def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline]) -> Judged:
@@ -157,7 +172,8 @@ def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
     others = [each for each in contradicted if not each.claim.misprint]
     parts = [f"# {paper.title}: verdicts\n\n{WRITTEN}\n\n{paper.citation}. [How to read this page](index.md)."]
     if theirs:
-        parts += [_contradictions("Contradicted", others, "No claim is contradicted, except by misprints.")]
+        none = f"No claim is contradicted{', except by misprints' if misprints else ''}."
+        parts += [_contradictions("Contradicted", others, none)]
         parts += _folded("Misprints", misprints, _misprint)
         parts += _not_run(theirs, "Not run")
         parts += _reproduced(theirs, "Reproduced")
@@ -187,6 +203,8 @@ def _contradiction(each: Judged, read_at: str) -> str:
     severity = verdict.severity or "contradicted"
     lines = [f"### {_escaped(claim.source)}", ""]
     lines += [f"`{claim.id}`: **{severity}**{owner}. {_escaped(_sentence(claim.statement))}", ""]
+    if each.after is not None:
+        lines += [f"- *It refers to* `{each.after.id}`: {_escaped(_sentence(each.after.statement))}"]
     if each.presets:
         preset = DEFAULT_PRESET if DEFAULT_PRESET in each.presets else each.presets[0]
         lines += [
@@ -210,32 +228,29 @@ def _contradiction(each: Judged, read_at: str) -> str:
 
 def _misprint(each: Judged) -> str:
     reading = each.verdict.reading
-    right = f" Right if: {_escaped(_sentence(reading.right_if))}" if reading is not None else ""
-    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`): {_escaped(_sentence(each.claim.statement))}{right}"
+    return _item(each) + (f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else "")
 
 
 def _not_run(of: Sequence[Judged], title: str) -> list[str]:
     found = [each for each in of if each.verdict.verdict == "not run"]
-    lines = [
-        f"- {_escaped(each.claim.source)} (`{each.claim.id}`): {_escaped(_sentence(each.claim.statement))} "
-        f"*Why*: {_escaped(_sentence(each.verdict.reason))}"
-        for each in found
-    ]
+    lines = [f"{_item(each)} *Why*: {_escaped(_sentence(each.verdict.reason))}" for each in found]
     return ["\n".join([f"## {title} ({len(found)})", "", *lines])] if found else []
 
 
 def _reproduced(of: Sequence[Judged], title: str) -> list[str]:
     found = [each for each in of if each.verdict.verdict == "reproduced"]
-    return _folded(title, found, _reproduced_line)
+    return _folded(title, found, _reproduced_item)
 
 
-def _reproduced_line(each: Judged) -> str:
-    by = f"runs of {_names(each.presets)}" if each.presets else "formulas"
-    held_to = f"{each.verdict.expected} ({each.verdict.tolerance})."
-    return (
-        f"- {_escaped(each.claim.source)} (`{each.claim.id}`, by {by}): {_escaped(_sentence(each.claim.statement))} "
-        f"*Held to*: {_escaped(held_to)}"
-    )
+def _reproduced_item(each: Judged) -> str:
+    by = f", by runs of {_names(each.presets)}" if each.presets else ", by formulas"
+    return f"{_item(each, by)} *Held to*: {_escaped(f'{each.verdict.expected} ({each.verdict.tolerance}).')}"
+
+
+def _item(each: Judged, by: str = "") -> str:
+    after = "" if each.after is None else f", on `{each.after.id}`"
+    statement = _escaped(_sentence(each.claim.statement))
+    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{after}{by}): {statement}"
 
 
 def _folded(title: str, found: Sequence[Judged], line: Callable[[Judged], str]) -> list[str]:
@@ -255,7 +270,7 @@ def _sentence(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Return a text in which Markdown finds nothing to set, except code."""
-    return re.sub(r"([*<|\\]|\](?=\())", r"\\\1", text)
+    return re.sub(r"([*|\\]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", text)
 
 
 def baselines() -> dict[str, Baseline]:
@@ -273,7 +288,7 @@ def pages() -> dict[str, str]:
     """Return the pages of verdicts for the papers of this package and the committed baselines, by the papers' names."""
     known, presets = claims_of(PAPERS), baselines()
     return {
-        paper.name: page(paper, [judged(each, paper.name, presets) for each in known[paper.name]])
+        paper.name: page(paper, judged_all(known[paper.name], paper.name, presets))
         for paper in PAPERS
         if known.get(paper.name)
     }
