@@ -100,8 +100,8 @@ class EqualInLaw(Certificate):
             compared_with=ANEW,
             adaptive=False,
             sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
-            f"equal in distribution to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
-            "if a reader kept earlier ones, and none for the remaining records",
+            f"equal in distribution to {ANEW}, if no request depended on a model or on how long a request took. No "
+            "guarantee if a reader kept earlier ones, and none for the remaining records",
         )
 
     @classmethod

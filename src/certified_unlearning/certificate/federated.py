@@ -110,8 +110,8 @@ class FederatedCertificate(EqualInLaw):
         """Return the whole statement, in technical terms."""
         left = "the one client that is left" if self.n == 1 else f"the {counted(self.n, 'client')} that are left"
         return (
-            f"equal in distribution to a run on {left} ({self.guarantee} by {self.mechanism}; the removal of one client "
-            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+            f"equal in distribution to a run on {left} ({self.guarantee} by {self.mechanism}; the removal of one "
+            f"client recomputes with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
