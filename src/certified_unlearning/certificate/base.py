@@ -41,7 +41,7 @@ class Stated(NamedTuple):
         delta: Target delta.
         extra_delta: Addition to delta for the last release.
         epsilon_all_published: Epsilon of all releases together, at delta; None if nothing is stated about them.
-        adjacency: Neighbouring relation of data sets; None where equality in law needs none.
+        adjacency: Neighbouring relation of data sets; None where equality in distribution needs none.
         accountant: Name of the accountant that computed epsilon, if there are several.
         mu: The same statement about the last release as Gaussian differential privacy, if there is one.
     """
@@ -216,7 +216,7 @@ class Certificate(BaseModel):
 
     def with_earlier_versions(self) -> str:
         """Return what holds for an observer of all versions, as a plain sentence."""
-        return "No limit is given for what they show."
+        return "No limit is given for what earlier versions show of the removed records."
 
     def share_with_earlier_versions(self) -> Share | None:
         """Return the largest share of right guesses by an observer of all versions; None if unknown."""

@@ -71,5 +71,6 @@ def declare(
 def _next(made: "Draft") -> str:
     if not made.marks:
         return "read it, then "
-    keys = " and ".join(key for key, _ in made.marks)
-    return f"read it, and write what the marks of {keys} ask for in their place; then "
+    *others, last = [key for key, _ in made.marks]
+    keys = f"{', '.join(others)} and {last}" if others else last
+    return f"read it, replace what is marked under {keys}, and remove the marks; then "

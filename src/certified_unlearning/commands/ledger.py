@@ -72,9 +72,11 @@ def request(
         str | None, typer.Option(metavar="DATE", help="Day on which the people asked, such as 2026-11-26.")
     ] = None,
     due: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            metavar="DAYS", help="Days within which the request must be answered, counted from --received or today."
+            metavar="PERIOD",
+            help="When the request must be answered: 1month (a calendar month after that day, or after today without "
+            "it), 30 (days), or a day.",
         ),
     ] = None,
     hold: Annotated[
@@ -153,7 +155,7 @@ def add(
                     print(f"{counted(added.pending, 'request')} still {wait}: {answers}")
             else:
                 if quality:
-                    print_quality(model_dir)
+                    print_quality(model_dir, again=True)
                 print(f"{data} is still there: what is removed from the model must be removed there too")
             _print_head(added.head)
 
@@ -206,7 +208,7 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
         _print_version(version)
     if applied.versions:
         if quality:
-            print_quality(model_dir)
+            print_quality(model_dir, again=True)
         print("The file that the data came from is yours: remove the records there too.")
     else:
         print("no request is pending")

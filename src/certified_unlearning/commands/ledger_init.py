@@ -153,6 +153,7 @@ def init(
 
     The directory holds a copy of the records, the model and its ledger. It appears whole or not at all.
     """
+    from certified_unlearning.data.advice.undeclared import UndeclaredError
     from certified_unlearning.ledger.initialisation import initialise
 
     flags = {
@@ -182,7 +183,12 @@ def init(
         **asked,
     )
     with interruptible(lambda: _what_init_left(model_dir)):
-        made = learn()
+        try:
+            made = learn()
+        except UndeclaredError as error:
+            if table is None:
+                raise
+            raise error.by_keys(str(table)) from error
         start = made.state.start
         with after(f"{model_dir} was made (head: {made.head})"):
             print(

@@ -19,6 +19,7 @@ import typer
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import after
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
+from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
@@ -276,21 +277,29 @@ def warnings_about(
         names_columns: Whether to say which column drowns the others.
         decided: Whether somebody has said which threshold decides.
     """
-    if quality.fact is None:
-        return []
-    # What weights or a threshold cost is what somebody has chosen.
-    told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
-    if (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
+    fact = warning_of(quality, model_dir, decided=decided)
+    if fact is None:
         return []
     if quality.comparable is None:
-        return [quality.fact]
+        return [fact]
     # Not at the top: it takes seconds, and is only for where a warning is due.
     from certified_unlearning.ledger.trouble import trouble_left
 
     try:
-        return [quality.fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
+        return [fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
     except UnlearningError as error:
-        return [quality.fact, f"what helps cannot be said now: {error}"]
+        return [fact, f"what helps cannot be said now: {error}"]
+
+
+def warning_of(
+    quality: "Quality | TargetQuality | AnswersQuality", model_dir: Path, *, decided: bool = False
+) -> str | None:
+    """Return what a user must be warned of, without what helps; arguments as for `warnings_about`."""
+    # What weights or a threshold cost is what somebody has chosen.
+    told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
+    if quality.fact is None or (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
+        return None
+    return quality.fact
 
 
 def _weighs_classes(model_dir: Path) -> bool:
@@ -324,15 +333,29 @@ def look_at_quality(model_dir: Path) -> "Quality | TargetQuality | str":
         return str(error)
 
 
-def print_quality(model_dir: Path, *, names_columns: bool = True) -> None:
-    """Print how good a model is on the training records that are left, for its operator; see `warnings_about`."""
+def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = False) -> None:
+    """Print how good a model is on the training records that are left, for its operator.
+
+    Args:
+        model_dir: The model directory.
+        names_columns: Whether to say which column drowns the others.
+        again: Whether the operator was warned before, at `init`. Then one line names the command that warns again:
+            nothing is tried, which takes seconds. A model that became useless is a warning every time.
+    """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):
         print(f"quality: not computed, for {quality}")
         return
     print(f"quality {NOT_FOR_PUBLICATION}")
     print(f"  {quality.line} ({counted(quality.records, 'record')})")
-    print_warnings(warnings_about(quality, model_dir, names_columns=names_columns))
+    if not again:
+        print_warnings(warnings_about(quality, model_dir, names_columns=names_columns))
+        return
+    status = f"`{shell_command('status', model_dir)}`"
+    if quality.hardly_tells:
+        print_warnings([f"{quality.fact}; {status} says what helps"])
+    elif warning_of(quality, model_dir) is not None:
+        print(f"  {status} warns of it, and says what helps")
 
 
 def _require_place(output: Path, model_dir: Path, file: Path) -> None:

@@ -7,10 +7,23 @@ import typer
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.vocabulary import Delta, NamedDelta
 
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
-ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
+
+
+def _no_file(path: Path) -> Path:
+    """Return the path of a model directory; refuse a file, such as a certificate, and name what reads it."""
+    if path.is_file():
+        raise ParameterError(
+            f"{path} is a file, and no model directory; `{shell_command('verify', path)}` checks a certificate or a "
+            "receipt"
+        )
+    return path
+
+
+ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.", callback=_no_file)]
 WithQuality = Annotated[
     bool,
     typer.Option(

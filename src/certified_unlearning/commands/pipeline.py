@@ -324,11 +324,17 @@ def report(
 
 
 @app.command("track-store")
-def track_store(preset: str, output: Annotated[Path, typer.Option(help="File for the store's status (JSON).")]) -> None:
+def track_store(
+    preset: str,
+    output: Annotated[Path, typer.Option(help="File for the store's status (JSON).")],
+    figure: Annotated[list[str] | None, typer.Option(help="A figure that gets a view of its own (JSON).")] = None,
+) -> None:
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
+    from certified_unlearning.reproduction.parsing import parse
 
-    status = tracking.prepare_store(preset, patience=tracking.PATIENCE_SECONDS)
+    figures = [parse(tracking.FigureView, each, source="--figure") for each in figure or ()]
+    status = tracking.prepare_store(preset, figures, patience=tracking.PATIENCE_SECONDS)
     _warn(status.warning)
     status.write(output)
 

@@ -14,11 +14,13 @@ import numpy as np
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import DominantColumn, Shares
+from certified_unlearning.data.advice.undeclared import require_covered
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common, weights_of
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
+from certified_unlearning.data.tables.table_values import UnfitError
 from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
@@ -149,7 +151,8 @@ def initialise(
     if table.is_regression:
         classes_from = None
     all_columns = table.features is None
-    table = resolve(table, fewest=FEWEST_OF_A_CLASS)
+    with _explained(table):
+        table = resolve(table, fewest=FEWEST_OF_A_CLASS)
     key_of_identifiers = drawn_key()
     with (
         _kept_apart(key_file, path, key_of_identifiers),
@@ -163,7 +166,8 @@ def initialise(
         source = Path(table.path)
         modified = _modified(source)
         shares = shares_of(table)
-        copied = _copy(directory, ledger, table, settings.has_intercept, shares, all_columns=all_columns)
+        with _explained(table):
+            copied = _copy(directory, ledger, table, settings.has_intercept, shares, all_columns=all_columns)
         require_known(table, copied.absent)
         classes = [str(name) for name in table.classes or ()]
         if classes_from == "records":
@@ -180,6 +184,8 @@ def initialise(
             sizes |= {"sparse": True}
         if table.is_regression:
             sizes |= {"classes": 1, "target_range": table.target_range}
+        if settings.records_are_clients:
+            sizes |= {"clients": ledger.count_people()}
         learner = settings.plan(mechanism, weights=weights, **sizes)
         # With its suffix, the name is not that of a built-in data set.
         model = StoredModel(
@@ -302,6 +308,16 @@ def _copy(
         groups = list(spellings.groups())
     counts = by_class.tolist(), [len(some) for some in people], targets
     return _Copied(n, features, *counts, groups, absent, wordless)
+
+
+@contextmanager
+def _explained(table: Table) -> Iterator[None]:
+    """Turn the error on the first thing that a declaration does not cover into one that names them all."""
+    try:
+        yield
+    except UnfitError:
+        require_covered(table)
+        raise
 
 
 def _require_varied(table: Table, targets: TargetCounts) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from certified_unlearning.ledger.method import Method
     from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
     from certified_unlearning.mechanisms.exact.plan import ExactPlan
+    from certified_unlearning.mechanisms.exact.queries.federated_plan import FederatedPlan
     from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
     from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
     from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -35,6 +36,8 @@ _MOST_POWERS = 9
 TargetRange = tuple[float, float] | None
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
+LOUD = 0.4
+"""Above which standard deviation of the noise in a score of federated averaging on `init` warns."""
 
 
 class Words(NamedTuple):
@@ -57,6 +60,8 @@ class Settings(BaseModel, ABC):
     """Whether its plans take weights of classes."""
     takes_text: ClassVar[bool] = False
     """Whether its plans take sparse rows, which text becomes."""
+    records_are_clients: ClassVar[bool] = False
+    """Whether an identifier, with all its rows, is what is learned from as one."""
 
     @property
     def has_intercept(self) -> bool:
@@ -83,6 +88,7 @@ class Settings(BaseModel, ABC):
         weights: ClassWeights,
         target_range: TargetRange = None,
         sparse: bool = False,
+        clients: int = 0,
     ) -> Any:
         """Return the plan, which is fixed from then on.
 
@@ -95,6 +101,7 @@ class Settings(BaseModel, ABC):
             target_range: The declared range of the label; None of classes. Only mechanisms that pass
                 `check_regression` take one.
             sparse: Whether rows are sparse, as those of text; only for one that `takes_text`.
+            clients: Number of identifiers; only for one whose `records_are_clients`.
 
         Raises:
             ParameterError: A value is invalid.
@@ -368,6 +375,59 @@ class QuantizedSettings(ExactSettings):
     quantum: float | None = _optional("Spacing of the grid that gradients are rounded to. Default: 0.05.")
 
 
+class FederatedSettings(LinearSettings):
+    """Settings of federated averaging that forgets clients exactly; see `FederatedPlan.make`."""
+
+    records_are_clients: ClassVar[bool] = True
+
+    C: float | None = _inverse_strength("1000 / n")
+    steps: int | None = _optional("Rounds, in each of which every client sends how it would move; by default 10.")
+    local_steps: int | None = _optional("Steps that a client takes in a round on all its rows; by default 10.")
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
+    clip: float | None = _optional("Length that a client's move in a round is clipped to; by default 3.")
+    recompute: float | None = _optional(
+        "How often removing one client may take rounds again, which the noise follows from: less often, more noise; by "
+        "default the noise follows from the number of clients, and `init` says how often."
+    )
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        super().check(mechanism, device)
+        _require_no_cuda(mechanism, device)
+
+    def inverse_strength(self, n: int, weights: ClassWeights) -> float:
+        """Return ``C``: learning stops long before it is at the minimum, which regularises as well."""
+        return 10 * super().inverse_strength(n, weights) if self.C is None else self.C
+
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "FederatedPlan":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.exact.queries.federated_plan import FederatedPlan
+
+        asked: dict[str, Any] = {name: value for name, value in self if name not in LinearSettings.model_fields}
+        return FederatedPlan.make(**asked, **numbers, strong_convexity=self.strong_convexity(numbers["n"], weights))
+
+    def words(self, plan: "FederatedPlan", weights: ClassWeights) -> Words:
+        """Return how often a removal takes rounds again, and a warning where the noise is loud."""
+        from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
+
+        again = query_recompute_probability(queries=plan.steps, sigma=plan.sigma, bound=plan.clip)
+        line = (
+            f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'round')} of "
+            f"{counted(plan.local_steps, 'step')} by each of {counted(plan.clients, 'client')}, each of which counts "
+            "the same whatever its number of rows, and removing one client takes rounds again with probability at most "
+            f"{rounded_up(again, 3)}"
+        )
+        noise = plan.noise_in_scores
+        if noise <= LOUD:
+            return Words(line)
+        return Words(
+            line,
+            f"with {counted(plan.clients, 'client')} the noise in a score has a standard deviation of about "
+            f"{noise:.2g}, which is felt: a --recompute nearer to 1 has less noise, and without it the noise is hardly "
+            "felt",
+        )
+
+
 class EnsembleSettings(Settings):
     """Settings of ensembles whose answers are certified; see `EnsemblePlan.make`.
 
@@ -445,6 +505,12 @@ def _exact_steps() -> "type[Method[Any]]":
     return ExactSteps
 
 
+def _federated_steps() -> "type[Method[Any]]":
+    from certified_unlearning.ledger.methods.federated_averaging import FederatedSteps
+
+    return FederatedSteps
+
+
 def _certified_answers() -> "type[Method[Any]]":
     from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 
@@ -482,6 +548,14 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism("noisy-sgd", _EXACT, NoisySgdSettings, _exact_steps),
         LedgerMechanism("accelerated-noisy-sgd", _EXACT, AcceleratedSettings, _exact_steps),
         LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
+        LedgerMechanism(
+            "federated-averaging",
+            "clients, each with all rows of an identifier, take steps and send how they would move: as exact as those "
+            "above, and a request for a client reads its own rows only, unless it takes rounds again",
+            FederatedSettings,
+            _federated_steps,
+            frozenset({"local_steps", "clip", "recompute"}),
+        ),
     )
 }
 

@@ -98,6 +98,8 @@ class Method(ABC, Generic[PlanT]):
     """Whether it always computes on the CPU."""
     no_additions: ClassVar[str | None] = None
     """Why records cannot be added to its models; None where they can."""
+    no_audits: ClassVar[str | None] = None
+    """Why its models cannot be audited with single records as canaries; None where they can."""
 
     def __init__(
         self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str, hashed: tuple[Text, ...] = ()

@@ -45,7 +45,7 @@ def history(root: Path) -> Iterator[Path]:
     with Ledger.opened(ModelDirectory(model).ledger, read_only=True):
         yield model
         requests.request(model, [address("p3"), address("p4")])
-        requests.request(model, [address("p5")], terms=Terms.of(None, 30, "a court asked"))
+        requests.request(model, [address("p5")], terms=Terms.of(None, "30", "a court asked"))
         yield model
         apply(model)
         release(model, [address("p5")])

@@ -32,7 +32,7 @@ def removed(original: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with two applied requests and one that waits."""
     path = tmp_path_factory.mktemp("receipts") / "model"
     shutil.copytree(original.path, path)
-    requests.request(path, ["p3", "p4"], terms=Terms.of("2026-11-01", 30, None))
+    requests.request(path, ["p3", "p4"], terms=Terms.of("2026-11-01", "30", None))
     apply(path)
     requests.request(path, ["p5"])
     return path

@@ -15,7 +15,7 @@ import numpy as np
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known
 from certified_unlearning.data.tables.table_file import column_names
-from certified_unlearning.data.tables.table_values import UnfitRowError
+from certified_unlearning.data.tables.table_values import UnfitError
 from certified_unlearning.data.tables.targets import TargetCounts
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -114,7 +114,7 @@ def read_new_records(
             require_known(table, {each: count for each, count in rows_of.items() if is_absent(each)})
         except DataError as error:
             # The declaration can no longer change.
-            found = error.fact if isinstance(error, UnfitRowError) else str(error)
+            found = error.fact if isinstance(error, UnfitError) else str(error)
             raise DataError(f"{found}; {UNCHANGED}") from error
         _require_new(rows_of, known, requested, ledger, state)
         # A new spelling may be like an old one.

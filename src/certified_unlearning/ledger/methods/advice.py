@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.data.advice.trial import GAIN, Noise, PredictionScores, Trial
-from certified_unlearning.data.quality import Quality
+from certified_unlearning.data.quality import RANKS, Quality
 from certified_unlearning.data.tables.classes import flag_of_weights, suggested_weights, weights_of
 from certified_unlearning.data.tables.declaration import Table
 
-RANKS = 0.6
-"""The AUC from which on a model says something."""
 MORE = 10
 """Factor by which a larger ``C``, epsilon and number of records are tried."""
 
@@ -117,7 +115,9 @@ class Advice(ABC, Generic[PlanT]):
 
     def _regulariser(self, same: PredictionScores) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
-        if not self.trial.expected(self.plan.strong_convexity / MORE).is_better_than(same):
+        weaker = self.trial.expected(self.plan.strong_convexity / MORE)
+        # A larger C alone may move probabilities across one half, which another threshold does without a new model.
+        if not (weaker.is_better_than(same) and weaker.fits_better_than(same)):
             return
         usual = self._option("")
         flag = f"--C {self._C(MORE):.2g}{self._left_out(usual)}, {MORE} times as large,"
