@@ -38,8 +38,13 @@ def shown_commands() -> list[tuple[str, list[str]]]:
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console")
-        for command in commands(block.text)
+        for command in commands(block.text if block.language == "sh" else typed_in(block.text))
     ]
+
+
+def typed_in(session: str) -> str:
+    """Return the commands of a session, with the lines that they go on in, and nothing of what they print."""
+    return "\n".join(re.findall(r"^\$ (?:.*\\\n)*.*$", session, re.MULTILINE))
 
 
 @functools.cache
@@ -90,7 +95,7 @@ def _unknown_to_typer(words: list[str]) -> list[str]:
     unknown = [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
     if unknown or not {"...", "--help"}.isdisjoint(words):
         return unknown
-    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>")), None)
+    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>", "2>&1")), None)
     try:
         command.make_context(command.name, [word.rstrip(";") for word in words[:end]])
     except Exception as error:  # Typer has a Click of its own, or not.

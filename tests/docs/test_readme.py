@@ -158,13 +158,6 @@ def test_a_page_follows_the_baselines_and_formulas_that_baselines_deny_are_refus
         SCRIPT["judged"](formula, "langevin_unlearning", {"digits": {formula.claim.id: "reproduced"}})
 
 
-def test_a_statement_that_refers_to_the_one_before_names_the_claim_that_it_is_about(pages: dict[str, str]) -> None:
-    """Lists are sorted by verdict, so that the claim before it may stand elsewhere."""
-    page = pages["noisy_sgd"]
-    assert "It is so after one step." in page
-    assert re.search(r"It is so after one step\.\n\n- \*It refers to\* `[a-z-]+`: (?!It )", page)
-
-
 @pytest.mark.parametrize("text", ["a * b * c", "x < y > z", "a <b> c", "|X| <= |Y|", r"a\b", "see [0, 1](2)"])
 def test_what_markdown_would_set_is_escaped(text: str) -> None:
     (paragraph,) = (token for token in MarkdownIt().parse(SCRIPT["_escaped"](text)) if token.type == "inline")
