@@ -78,8 +78,8 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "",
         "Misprints are slips within a proof, a formula or a table whose conclusion holds. By all presets, a claim is",
         "contradicted if any preset contradicts it, reproduced if not and any reproduces it, and otherwise not run.",
-        "[The pages of verdicts](verdicts/index.md) list every claim, with its tolerance. For each contradiction they",
-        "have what was stated and found, what the paper assumes, the setting, and what would make the claim right.",
+        "[The pages of verdicts](verdicts/index.md) list every claim. For each contradiction that is no misprint, they",
+        "have what was stated and found, the tolerance, what the paper assumes, the setting, and what would make it right.",
         "What no paper claims is counted apart, here by all presets:",
         "",
         *table_lines(["about", "results of authors' code", "questions of ours"], apart),
@@ -228,7 +228,9 @@ def _contradiction(each: Judged, read_at: str) -> str:
 
 def _misprint(each: Judged) -> str:
     reading = each.verdict.reading
-    return _item(each) + (f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else "")
+    found = f"by runs of {_names(each.presets)}" if each.presets else _escaped(_sentence(each.verdict.reason))
+    right = f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else ""
+    return f"{_item(each)} *Found*: {_sentence(found)}{right}"
 
 
 def _not_run(of: Sequence[Judged], title: str) -> list[str]:
