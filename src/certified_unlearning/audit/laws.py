@@ -1,4 +1,6 @@
-"""Audits of two laws: many models that unlearned chosen records, beside as many that the certificate compares with.
+"""Audits of two laws, which are probability distributions: many models of each.
+
+Many models unlearned chosen records. Beside them are as many that the certificate compares with.
 
 One part of the models chooses an event, the others count how often it happens: the rates have confidence intervals of
 their own (Clopper and Pearson), and their ratio is a lower bound. It is nearer to the truth than an audit in one run
@@ -14,12 +16,13 @@ from sklearn.base import clone
 from sklearn.utils import check_X_y
 
 from certified_unlearning.accounting.auditing.rates import least_rate, most_rate
+from certified_unlearning.accounting.auditing.shown import SHOWN, Verdict, ceiling, floor
 from certified_unlearning.accounting.core.checks import require_count, require_probability
 from certified_unlearning.audit.canaries import Array
 from certified_unlearning.audit.claims import Claim, LowerBound
 from certified_unlearning.audit.methods import OwnEstimator
 from certified_unlearning.audit.one_run import VERDICT
-from certified_unlearning.audit.result import SHOWN, Verdict, ceiling, explained, floor
+from certified_unlearning.audit.result import explained
 from certified_unlearning.errors import DataError, ParameterError
 
 THRESHOLDS = 200

@@ -57,7 +57,8 @@ FIG3B = Experiment(
     y={"accumulated_steps": "accumulated unlearning steps"},
     caption=Caption(
         "Accumulated unlearning steps, and accuracy, while records are removed request by request",
-        "All panels have one ε, and each column has one S. Langevin unlearning takes S records a request, with the "
+        "All panels have one ε, and each column has one S, the number of records in a request. A column’s title names "
+        "the methods that were run with its S; others have no line there. Langevin unlearning works with the "
         "least number of steps that each accountant’s sequential analysis allows. Descent-to-Delete without secret "
         "state takes one record a request. It takes the steps of its own theorem (printed: Theorem 28 there, Theorem "
         "N.2 in Langevin unlearning). Or, at the same noise, it takes the fewest steps that an exact calculation "
