@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from certified_unlearning.data.sets import built_in
@@ -29,8 +29,6 @@ VERDICTS = PROJECT / "docs" / "verdicts"
 HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
 WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
-REFERRING = re.compile(r"^(They|It|This|That|These|Those|Nor|The same)\b|\b(does|do) so\b|\(the same[,;)]")
-"""How a statement begins, or what it holds, if it refers to the one before it."""
 Baseline = Mapping[str, str]
 """The verdict of each claim, by its id, that one preset gives."""
 
@@ -101,24 +99,11 @@ class Judged:
         claim: The claim.
         verdict: Its verdict. It has numbers where formulas alone decide, and none where runs do.
         presets: The presets whose runs give this verdict; empty where formulas alone decide, or nothing does.
-        after: The claim that its statement refers to, as in "It does so for mini-batches, too"; None for none.
     """
 
     claim: Claim
     verdict: Verdict
     presets: tuple[str, ...]
-    after: Claim | None = None
-
-
-def judged_all(about: Sequence[CheckableClaim], paper: str, presets: Mapping[str, Baseline]) -> list[Judged]:
-    """Judge a paper's claims in their order; errors as for `judged`."""
-    found: list[Judged] = []
-    named: Claim | None = None
-    for each in about:
-        refers = REFERRING.search(each.claim.statement) is not None
-        found.append(replace(judged(each, paper, presets), after=named if refers else None))
-        named = named if refers else each.claim
-    return found
 
 
 def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline]) -> Judged:
@@ -204,8 +189,6 @@ def _contradiction(each: Judged, read_at: str) -> str:
     severity = verdict.severity or "contradicted"
     lines = [f"### {_escaped(claim.source)}", ""]
     lines += [f"`{claim.id}`: **{severity}**{owner}. {_escaped(_sentence(claim.statement))}", ""]
-    if each.after is not None:
-        lines += [f"- *It refers to* `{each.after.id}`: {_escaped(_sentence(each.after.statement))}"]
     if each.presets:
         preset = DEFAULT_PRESET if DEFAULT_PRESET in each.presets else each.presets[0]
         lines += [
@@ -251,9 +234,8 @@ def _reproduced_item(each: Judged) -> str:
 
 
 def _item(each: Judged, by: str = "") -> str:
-    after = "" if each.after is None else f", on `{each.after.id}`"
     statement = _escaped(_sentence(each.claim.statement))
-    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{after}{by}): {statement}"
+    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{by}): {statement}"
 
 
 def _folded(title: str, found: Sequence[Judged], line: Callable[[Judged], str]) -> list[str]:
@@ -291,7 +273,7 @@ def pages() -> dict[str, str]:
     """Return the pages of verdicts for the papers of this package and the committed baselines, by the papers' names."""
     known, presets = claims_of(PAPERS), baselines()
     return {
-        paper.name: page(paper, judged_all(known[paper.name], paper.name, presets))
+        paper.name: page(paper, [judged(each, paper.name, presets) for each in known[paper.name]])
         for paper in PAPERS
         if known.get(paper.name)
     }
