@@ -117,9 +117,10 @@ def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline
     by_all = decided(claim.id, presets.values())
     if computed.verdict != "not run":
         if computed.verdict != by_all:
+            others = [name for name, baseline in presets.items() if baseline.get(claim.id) != computed.verdict]
             raise DataError(
-                f"claim {claim.id} is {computed.verdict}, but {by_all} by the baselines in {BASELINES}: "
-                "accept the verdicts of a run first"
+                f"claim {claim.id} is {computed.verdict} by formulas alone, but not by the baselines of "
+                f"{', '.join(others)} in {BASELINES.relative_to(PROJECT)}: accept the verdicts of their runs first"
             )
         return Judged(claim, computed, ())
     by = tuple(name for name, baseline in presets.items() if baseline.get(claim.id) == by_all != "not run")
@@ -290,9 +291,13 @@ def main() -> None:
     if not parser.parse_args().write:
         print(committed(), end="")
         return
+    try:
+        table, written = committed(), pages()
+    except DataError as error:
+        parser.exit(1, f"error: {error}\n")
     before, heading, rest = PAGE.read_text(encoding="utf-8").partition(HEADING)
-    write_text(PAGE, before + heading + committed() + NEXT + rest.partition(NEXT)[2])
-    for name, text in pages().items():
+    write_text(PAGE, before + heading + table + NEXT + rest.partition(NEXT)[2])
+    for name, text in written.items():
         write_text(VERDICTS / f"{name}.md", text)
 
 
