@@ -40,6 +40,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "newton-removal": {"epsilon": 1.0},
     "noisy-sgd": {"steps": 20, "batch_size": 4, "sigma": 0.3},
     "certified-ensemble": {"budgets": (1, 2)},
+    "federated-averaging": {"recompute": 0.9},
 }
 
 

@@ -2,6 +2,7 @@
 
 `Certificate` is the base of all kinds. `StepsCertificate` covers noisy steps, `ResidualCertificate` noise on weights
 whose gradient is certified to be small, `ExactCertificate` states that have the distribution of a fresh run,
+`FederatedCertificate` the same of federated averaging, where clients leave,
 `PredictionCertificate` labels that no removal changes, `EnsembleCertificate` the answers of an ensemble whose shards
 are trained again when a budget is spent, `PrivateCertificate` models that never depended much on any record,
 `PrivateLabelsCertificate` labels that are published with differential privacy.
@@ -12,6 +13,8 @@ from pathlib import Path
 from certified_unlearning.certificate.base import Certificate, CertificateError, verify
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
+from certified_unlearning.certificate.exact_clusters import ExactClustersCertificate
+from certified_unlearning.certificate.federated import FederatedCertificate
 from certified_unlearning.certificate.kinds import KINDS, read_any
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
@@ -25,6 +28,8 @@ __all__ = [
     "CertificateError",
     "EnsembleCertificate",
     "ExactCertificate",
+    "ExactClustersCertificate",
+    "FederatedCertificate",
     "PredictionCertificate",
     "PrivateCertificate",
     "PrivateLabelsCertificate",

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.certificate.former import in_present_words
 from certified_unlearning.certificate.guesses import Share, so_many_are_right
 from certified_unlearning.certificate.lost import NO_REASON_TO_RESTORE
 from certified_unlearning.errors import ParameterError, UnlearningError
@@ -137,6 +138,12 @@ class Certificate(BaseModel):
         features: str | None
         assumptions: tuple[Assumption, ...]
         code_version: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_present_words(cls, content: Any) -> Any:
+        """Return what a file holds, with the sentences of earlier releases in the words of this one."""
+        return in_present_words(content)
 
     @classmethod
     def made(cls, numbers: Mapping[str, Any] | None = None, *, context: Any = None, **constants: Any) -> Self:

@@ -28,15 +28,17 @@ WithQuality = Annotated[
     bool,
     typer.Option(
         "--quality/--no-quality",
-        help="Whether to print how good the model is on the remaining training records: for you, not for a log.",
+        help="Print how good the model is on the remaining training records. Use --no-quality where logs are kept.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OthersPapers = Annotated[
     list[str] | None,
-    typer.Option("--other", help="A paper of others, such as my_package.my_paper:PAPER; repeatable."),
+    typer.Option("--other", help="Paper of others, such as my_package.my_paper:PAPER; repeatable."),
 ]
 
+ADVANCED = "Advanced options"
+"""Heading of the options that few people need, in the help."""
 KEEP_THE_KEY = "keep a copy in a safe place, and none beside the model"
 """The advice about a key of pseudonyms that lies outside its model directory."""
 LARGEST_EPSILON = 350

@@ -41,7 +41,7 @@ RunT = TypeVar("RunT", bound=RunConstants)
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConstants:
-    """What a certificate holds of a plan, under the same names; see `PrivateCertificate` for their meaning."""
+    """The values of a plan that a certificate contains, under the same names; `PrivateCertificate` explains them."""
 
     mechanism: str
     selection: str
@@ -108,8 +108,7 @@ _COUNTED = paid_rounding("bounds of sums and products in float64 are part of the
 _KEY_WAS_GIVEN = Assumption(
     statement=UNKNOWN_NOISE,
     status="assumed",
-    by="its key was given by whoever learned, who says that it came from the operating system's entropy and was not "
-    "kept",
+    by="the caller gave its key, and states that it came from the operating system's entropy and was not kept",
 )
 
 

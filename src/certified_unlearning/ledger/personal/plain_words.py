@@ -142,7 +142,7 @@ PLAIN_WORDS = {
         _OTHERS
     ),
     "nothing towards the records that stay: learning is not private": _OTHERS,
-    "nothing about what was published before a deletion: whoever kept it has a model of the removed records": EARLIER,
+    "nothing about what was published before a deletion: a kept copy is a model of the removed records": EARLIER,
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a request "
     "give the removed record away": (
         "Two copies of the model's folder, one from before and one from after the removal, show the removed records."

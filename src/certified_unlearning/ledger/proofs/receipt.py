@@ -1,4 +1,4 @@
-"""Receipts: that a removal was requested and answered, as anybody can check without the model directory.
+"""Receipts: proofs that a removal was requested and answered, which anybody can check without the model directory.
 
 A receipt holds the events of one person's request, with the person under a pseudonym, and the hashes that lead from
 each of them to the head of the log. It proves that they were recorded, in this order, and which certificate the version
@@ -215,7 +215,7 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
 
 
 def _check_order(receipt: Receipt) -> None:
-    """Check that the events are one person's request, and what became of it."""
+    """Check that the events belong to one person's request and its outcome."""
     found = {kind: each.leaf for kind, each in receipt.events.items()}
     if not found or not found.keys() <= set(STAGES):
         raise ReceiptError(f"a receipt of a request shows some of the events {', '.join(STAGES)}, got {[*found]}")

@@ -18,7 +18,7 @@ _LONGEST_REASON = 500
 
 @dataclass(frozen=True)
 class Terms:
-    """What a request says of time.
+    """The terms of a request.
 
     Attributes:
         received: The day on which the person asked; None where nobody said.
@@ -41,7 +41,7 @@ class Terms:
             hold: The reason.
 
         Raises:
-            ParameterError: A value is none of these.
+            ParameterError: A value is invalid.
         """
         now = today()
         day = None if received is None else _day(received, now)
