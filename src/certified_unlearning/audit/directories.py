@@ -89,8 +89,8 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
         model = read_stored(directory, state)
         if not state.current.certificate.publishes_weights:
             raise AssumptionError(
-                f"{directory.path} certifies answers, which are bounded and have no law to compare with; an audit "
-                "needs a certificate of the model's law"
+                f"{directory.path} certifies answers, which are bounded and have no distribution to compare with; an "
+                "audit needs a certificate of the model's distribution"
             )
         if model.table.text:
             raise AssumptionError(

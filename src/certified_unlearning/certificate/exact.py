@@ -1,4 +1,4 @@
-"""Certificates of exact unlearning: model and stored state have the law of a run on the remaining records.
+"""Certificates of exact unlearning: model and stored state have the distribution of a run on the remaining records.
 
 There is no epsilon to compute: it is 0 for requests that were chosen obliviously. In addition a certificate states an
 upper bound on how often a request computes again, which anybody can recompute.
@@ -89,7 +89,7 @@ class EqualInLaw(Certificate):
     def details(self) -> str:
         """Return the whole statement, in technical terms."""
         return (
-            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
+            f"equal in distribution to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
             f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
@@ -100,8 +100,8 @@ class EqualInLaw(Certificate):
             compared_with=ANEW,
             adaptive=False,
             sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
-            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
-            "if a reader kept earlier ones, and none for the remaining records",
+            f"equal in distribution to {ANEW}, if no request depended on a model or on how long a request took. No "
+            "guarantee if a reader kept earlier ones, and none for the remaining records",
         )
 
     @classmethod
@@ -133,7 +133,7 @@ class ExactCertificate(EqualInLaw):
         kind: ``exact``.
         mechanism: Name of the algorithm.
         loss: Loss of a record, with an l2 regulariser of strength ``strong_convexity`` in every record's loss.
-        guarantee: ``exact``: equal in law.
+        guarantee: ``exact``: equal in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.
@@ -282,8 +282,8 @@ def unknown_randomness(noise_source: NoiseSource) -> Assumption:
     return Assumption(
         statement="nobody knows the randomness",
         status="assumed" if seed else "checked",
-        by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
-        "knows the state"
+        by="it can be repeated from a seed: somebody with the records who knows the seed, or tries all seeds of 32 "
+        "bits, knows the state"
         if seed
         else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
     )

@@ -36,7 +36,7 @@ class FederatedCertificate(EqualInLaw):
         kind: ``federated``.
         mechanism: ``federated-averaging``.
         loss: Loss of a row, whose mean over a client's rows has an l2 regulariser of strength ``strong_convexity``.
-        guarantee: ``exact``: equal in law.
+        guarantee: ``exact``: equal in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.
@@ -110,8 +110,8 @@ class FederatedCertificate(EqualInLaw):
         """Return the whole statement, in technical terms."""
         left = "the one client that is left" if self.n == 1 else f"the {counted(self.n, 'client')} that are left"
         return (
-            f"equal in law to a run on {left} ({self.guarantee} by {self.mechanism}; the removal of one client "
-            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+            f"equal in distribution to a run on {left} ({self.guarantee} by {self.mechanism}; the removal of one "
+            f"client recomputes with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

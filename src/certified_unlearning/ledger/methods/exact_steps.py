@@ -10,14 +10,14 @@ they become, of records that stay.
 
 The seed of a removal is drawn with the version before it, and kept in the secret: an `apply` that is killed and run
 again ends as the first would have. With a seed drawn by each `apply`, those that take steps again, which take longer,
-would be killed more often and get another chance, and what is left would not have the law of learning anew.
+would be killed more often and get another chance, and what is left would not have the distribution of learning anew.
 
 A directory that was restored from a backup holds a seed with which a lost version was drawn already, perhaps for other
 requests. With the same numbers the difference of the two published models would show what they differ in without noise.
 So the seed is hashed with what is removed and added, which tells even a restore apart that nothing in the log names;
 and with the restore, where the log names it: another draw for every restore, the same for every `apply` after it. A
-state that is restored has the law of learning anew on the records of then, where nobody lost the directory or chose the
-backup because of what was drawn; the certificate says so (`certificate.lost`).
+state that is restored has the distribution of learning anew on the records of then, where nobody lost the directory or
+chose the backup because of what was drawn; the certificate says so (`certificate.lost`).
 """
 
 import hashlib

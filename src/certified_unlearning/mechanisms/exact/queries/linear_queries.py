@@ -196,6 +196,31 @@ class LinearQueries:
                 raise ParameterError(f"{name} must have shape {expected}, got {tuple(tensors[name].shape)}")
         return run
 
+    def replayed(self, records: Tensor, noisy: Tensor) -> QueryRun:
+        """Return the state that follows from present records and noisy sums.
+
+        Args:
+            records: Shape ``(n,)``, int64, all different.
+            noisy: Shape ``(trials, T, q)``.
+
+        Raises:
+            ParameterError: A shape does not fit the settings and the method, or a name is a duplicate.
+        """
+        require_names(records)
+        if noisy.shape[1:] != (self.settings.steps, self.method.answers):
+            raise ParameterError(
+                f"noisy must have shape (trials, {self.settings.steps}, {self.method.answers}), got "
+                f"{tuple(noisy.shape)}"
+            )
+        models = noisy.new_zeros(len(noisy), self.settings.steps + 1, self.method.dimension)
+        models[:, 0] = self.method.start()
+        run = QueryRun(records, torch.zeros_like(noisy), noisy, models, noisy.new_tensor(self.settings.sigma))
+        rows = torch.arange(len(noisy), device=noisy.device)
+        for number in range(self.settings.steps):
+            run.sums[:, number] = self.method.sums(number + 1, models[:, number], records)
+            self._update(run, rows, number)
+        return run
+
     def model(self, run: QueryRun) -> Tensor:
         """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all models for selection."""
         return run.models[:, -1]
