@@ -104,7 +104,7 @@ def test_the_installed_package_is_the_one_that_runs(installed: Installed) -> Non
 def test_a_clone_is_installed_as_readme_says(tmp_path: Path) -> None:
     """But for what needs a network: the packages it depends on are those of this environment."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "\npip install .\n" in readme
+    assert "`pip install .`" in readme
     pytest.importorskip("hatchling")
     tree, venv = copy_working_tree(tmp_path / "clone").root, tmp_path / "venv"
     built("venv", "--without-pip", venv, directory=tmp_path)

@@ -50,9 +50,9 @@ def main() -> None:
 def __getattr__(name: str) -> Any:
     """Return the commands, as ``app``."""
     if name == "app":
-        from certified_unlearning.commands import app
+        from certified_unlearning.commands import program
 
-        return app
+        return program()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -66,13 +66,13 @@ def _run() -> None:
     # PyTorch's import makes objects by the hundred thousand, all of which stay:
     # to search them for garbage again and again, and once more at exit, takes a third of a short command's time.
     gc.set_threshold(100_000)
-    from certified_unlearning.commands import app
+    from certified_unlearning.commands import run
     from certified_unlearning.commands.output import discard_output
     from certified_unlearning.engine.processes import tell_launcher
 
     try:
         try:
-            app()
+            run()
         finally:
             gc.freeze()
             sys.stdout.flush()

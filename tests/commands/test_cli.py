@@ -21,7 +21,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from certified_unlearning import certificate, cli
-from certified_unlearning.commands import JOBS, app
+from certified_unlearning.commands import JOBS, program
 from certified_unlearning.data.adult import COLUMNS
 from certified_unlearning.data.digits import DIGITS
 from certified_unlearning.files import write_json
@@ -578,15 +578,15 @@ def test_a_command_that_people_try_in_vain_is_answered_with_the_one_that_they_me
 
 def test_every_command_stands_once_under_what_it_is_for():
     named = [name for commands in JOBS.values() for name in commands]
-    assert sorted(named) == sorted(get_command(app).commands)
+    assert sorted(named) == sorted(get_command(program()).commands)
     assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize("example", [each for commands in JOBS.values() for each in commands.values()])
 def test_the_example_of_every_help_is_a_command_with_known_options(example):
-    program, *words = example.split()
-    assert program == "unlearn"
-    command, context = get_command(app), None
+    first, *words = example.split()
+    assert first == "unlearn"
+    command, context = get_command(program()), None
     while hasattr(command, "commands"):
         name, *words = words
         if name == "--help":
@@ -597,10 +597,21 @@ def test_the_example_of_every_help_is_a_command_with_known_options(example):
 
 
 def test_the_help_of_init_has_a_dozen_options_at_most_before_those_of_the_mechanism_and_advanced_ones_last():
-    shown = CliRunner().invoke(app, ["init", "--help"], env={"COLUMNS": "120", "TERM": "dumb"}).output
+    shown = CliRunner().invoke(program(), ["init", "--help"], env={"COLUMNS": "120", "TERM": "dumb"}).output
     general, of_mechanism, advanced = re.split("─ Options of newton-removal ─|─ Advanced options ─", shown)
     names = [re.findall(r"^│ {1,4}(--[\w-]+)", part, re.MULTILINE) for part in (general, of_mechanism, advanced)]
     assert {"--data", "--label", "--id", "--range", "--mechanism"} <= set(names[0])
     assert len(names[0]) <= 12
     assert {"--C", "--epsilon", "--delta"} <= set(names[1])
     assert {"--class-weight", "--log", "--key-file"} <= set(names[2])
+
+
+def test_a_job_of_the_workflow_imports_the_commands_of_no_ledger():
+    script = (
+        "import sys; sys.argv = ['unlearn', 'pipeline', 'headline', '--nothing']\n"
+        "from certified_unlearning.commands import run\n"
+        "try:\n    run()\nexcept SystemExit:\n    pass\n"
+        "print([name for name in sys.modules if 'ledger' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

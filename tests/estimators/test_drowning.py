@@ -13,6 +13,7 @@ from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
     CertifiedMLPClassifier,
     CertifiedRidge,
+    ExactKMeans,
     ExactLogisticRegression,
     LangevinLogisticRegression,
     LangevinRidge,
@@ -25,6 +26,7 @@ from certified_unlearning.estimators import (
 CLASSIFIERS = {
     CertifiedLogisticRegression: {"C": 0.05},
     LangevinLogisticRegression: {"C": 0.05, "batch_size": None},
+    ExactKMeans: {"recompute_probability": None},
     ExactLogisticRegression: {"steps": 8},
     SecretStateDescentToDelete: {"C": 0.05},
     PublishedStateDescentToDelete: {"C": 0.05},

@@ -7,6 +7,7 @@ from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
     CertifiedMLPClassifier,
     CertifiedRidge,
+    ExactKMeans,
     ExactLogisticRegression,
     LangevinLogisticRegression,
     LangevinRidge,
@@ -54,6 +55,18 @@ def known_to_fail(estimator) -> dict[str, str]:
     expected_failed_checks=known_to_fail,
 )
 def test_it_is_a_scikit_learn_classifier(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        ExactKMeans(recompute_probability=None, normalize=True),
+        ExactKMeans(recompute_probability=None, data_norm=5, init="mean", steps=5),
+        ExactKMeans(recompute_probability=0.99, steps=2, feature_ranges=(-5, 5)),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:little can be learned")
+def test_it_is_a_scikit_learn_clusterer(estimator, check):
     check(estimator)
 
 

@@ -16,6 +16,7 @@ from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
     CertifiedMLPClassifier,
     CertifiedRidge,
+    ExactKMeans,
     ExactLogisticRegression,
     LangevinLogisticRegression,
     LangevinRidge,
@@ -35,6 +36,7 @@ MODELS = {
     ),
     "CertifiedMLPClassifier": lambda: CertifiedMLPClassifier(random_state=0),
     "CertifiedRidge": lambda: CertifiedRidge(target_range=(-1, 1), random_state=0),
+    "ExactKMeans": lambda: ExactKMeans(2, recompute_probability=0.9, random_state=0),
     "LangevinLogisticRegression": lambda: LangevinLogisticRegression(C=0.1, random_state=0),
     "LangevinLogisticRegression, mini-batches by PyTorch": lambda: LangevinLogisticRegression(
         C=0.1, batch_size=30, random_state=0

@@ -56,11 +56,11 @@ def method():
 MECHANISMS["toy"] = LedgerMechanism("toy", "plays", ToySettings, method, frozenset({"patience"}))
 
 from typer.testing import CliRunner
-from certified_unlearning.commands import app
+from certified_unlearning.commands import program
 
 found = []
 for command in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(app, command)
+    done = CliRunner().invoke(program(), command)
     found.append([done.exit_code, done.output + str(done.exception or "")])
 print(json.dumps(found))
 '''

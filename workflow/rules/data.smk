@@ -19,7 +19,7 @@ rule fetch:
         "logs/fetch/{dataset}.log",
     benchmark:
         "benchmarks/results/fetch/{dataset}.tsv"
-    priority: 1
+    priority: 2
     retries: 2
     resources:
         mem_mb=1000,
@@ -45,7 +45,7 @@ rule prepare:
         "benchmarks/results/{preset}/prepare.tsv"
     wildcard_constraints:
         preset="|".join(sorted({*PARAMETERS.presets} - {*WITH_FEATURES})) or "$^",
-    priority: 1
+    priority: 2
     resources:
         mem_mb=2500,
         runtime=120,

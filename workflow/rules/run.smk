@@ -1,6 +1,9 @@
 # What experiments run: plans, and the mechanisms that carry them out; or rows, made at once.
 
 
+# Priorities: first what verdicts wait for (2), then figures and the report (1). What MLflow is told waits for nothing and
+# nothing for it: it fills the processor beside the report, the last long job of a run.
+
 # On a cluster only what learns, unlearns and retrains is worth a job of its own, which costs seconds before it begins.
 localrules:
     plan,
@@ -26,7 +29,7 @@ rule plan:
         "logs/{preset}/{paper}/{experiment}/plan.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/plan.tsv"
-    priority: 1
+    priority: 2
     resources:
         mem_mb=500,
         runtime=10,
@@ -54,7 +57,7 @@ rule learn:
         "logs/{preset}/{paper}/{experiment}/{mechanism}-learn.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-learn.tsv"
-    priority: 1
+    priority: 2
     threads: threads
     resources:
         gpu=gpu,
@@ -84,7 +87,7 @@ rule unlearn:
         "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-unlearn.tsv"
     wildcard_constraints:
         mechanism="|".join(sorted({*MECHANISM_BY_NAME} - {*REFITS})) or "$^",
-    priority: 1
+    priority: 2
     threads: threads
     resources:
         gpu=gpu,
@@ -118,6 +121,7 @@ rule make:
         "logs/{preset}/{paper}/{experiment}/make.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/make.tsv"
+    priority: 2
     resources:
         mem_mb=3000,
         runtime=30,
@@ -149,6 +153,7 @@ rule certify:
         "logs/{preset}/{paper}/{experiment}/certify.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/certify.tsv"
+    priority: 2
     resources:
         mem_mb=500,
         runtime=10,

@@ -38,6 +38,7 @@ rule draw:
         "logs/{preset}/{paper}/{experiment}/draw.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/draw.tsv"
+    priority: 1
     wildcard_constraints:
         experiment="|".join(DRAWN) or "$^",
     resources:
@@ -73,6 +74,7 @@ rule tabulate:
         "logs/{preset}/{paper}/{experiment}/tabulate.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/tabulate.tsv"
+    priority: 1
     wildcard_constraints:
         experiment="|".join(TABLES) or "$^",
     resources:
@@ -127,6 +129,7 @@ rule claims:
         "logs/{name}/claims.log",
     benchmark:
         "benchmarks/results/{name}/claims.tsv"
+    priority: 2
     resources:
         mem_mb=1000,
         runtime=10,
@@ -181,6 +184,7 @@ rule page:
         "logs/{name}/page.log",
     benchmark:
         "benchmarks/results/{name}/page.tsv"
+    priority: 1
     resources:
         mem_mb=1000,
         runtime=10,

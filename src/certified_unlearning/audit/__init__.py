@@ -6,13 +6,14 @@ they are apart. `likelihood_ratio_attack` attacks single records over many model
 finds nothing proves nothing.
 """
 
+from certified_unlearning.accounting.auditing.shown import Verdict
 from certified_unlearning.audit.attack_result import AttackResult, HardRecord
 from certified_unlearning.audit.attacks import attack_scores, likelihood_ratio_attack
 from certified_unlearning.audit.canaries import Known
 from certified_unlearning.audit.claims import Claim, LowerBound
 from certified_unlearning.audit.laws import EventCounts, TwoLawResult, compare_laws, two_laws
 from certified_unlearning.audit.one_run import audit
-from certified_unlearning.audit.result import AuditResult, AuditRun, Verdict
+from certified_unlearning.audit.result import AuditResult, AuditRun
 from certified_unlearning.audit.white_box import WhiteBoxResult, white_box
 
 __all__ = [

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.auditing.roc import Array, Measured, Roc
+from certified_unlearning.accounting.auditing.shown import SHOWN
 from certified_unlearning.accounting.core.checks import require_probability
-from certified_unlearning.audit.result import SHOWN, new_axes
+from certified_unlearning.audit.result import new_axes
 from certified_unlearning.files import atomic_path
 
 FALSE_POSITIVES = (0.01, 0.001)

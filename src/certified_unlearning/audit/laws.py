@@ -14,12 +14,13 @@ from sklearn.base import clone
 from sklearn.utils import check_X_y
 
 from certified_unlearning.accounting.auditing.rates import least_rate, most_rate
+from certified_unlearning.accounting.auditing.shown import SHOWN, Verdict, ceiling, floor
 from certified_unlearning.accounting.core.checks import require_count, require_probability
 from certified_unlearning.audit.canaries import Array
 from certified_unlearning.audit.claims import Claim, LowerBound
 from certified_unlearning.audit.methods import OwnEstimator
 from certified_unlearning.audit.one_run import VERDICT
-from certified_unlearning.audit.result import SHOWN, Verdict, ceiling, explained, floor
+from certified_unlearning.audit.result import explained
 from certified_unlearning.errors import DataError, ParameterError
 
 THRESHOLDS = 200

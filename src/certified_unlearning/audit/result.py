@@ -2,18 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from certified_unlearning.accounting.auditing.bounds import log_most_probability
 from certified_unlearning.accounting.auditing.rates import least_rate
+from certified_unlearning.accounting.auditing.shown import SHOWN, Verdict, ceiling, floor
 from certified_unlearning.audit.canaries import Guessing
 from certified_unlearning.audit.claims import Claim, LowerBound
 from certified_unlearning.data.features import import_extra
 from certified_unlearning.text import counted
-
-Verdict = Literal["violated", "no power", "nothing found"]
-SHOWN = 0.05
-"""The level of bounds that are printed for information; verdicts have the level of the audit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,16 +202,6 @@ def explained(verdict: Verdict, alpha: float) -> str:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def ceiling(epsilon: float) -> str:
-    """Return an upper bound with two decimals, rounded up."""
-    return f"{math.ceil(round(epsilon * 100, 6)) / 100:.2f}" if math.isfinite(epsilon) else "anything"
-
-
-def floor(epsilon: float) -> str:
-    """Return a lower bound with two decimals, rounded down."""
-    return f"{math.floor(epsilon * 100) / 100:.2f}"
 
 
 def new_axes(width: float, height: float) -> Any:

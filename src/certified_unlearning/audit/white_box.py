@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_X_y
 
+from certified_unlearning.accounting.auditing.shown import ceiling
 from certified_unlearning.audit.claims import Claim
 from certified_unlearning.audit.guessers import published_weights, refitted
 from certified_unlearning.audit.methods import OwnEstimator
-from certified_unlearning.audit.result import ceiling
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.objective import PublicObjective
 

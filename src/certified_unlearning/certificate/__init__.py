@@ -12,6 +12,7 @@ from pathlib import Path
 from certified_unlearning.certificate.base import Certificate, CertificateError, verify
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
+from certified_unlearning.certificate.exact_clusters import ExactClustersCertificate
 from certified_unlearning.certificate.kinds import KINDS, read_any
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
@@ -25,6 +26,7 @@ __all__ = [
     "CertificateError",
     "EnsembleCertificate",
     "ExactCertificate",
+    "ExactClustersCertificate",
     "PredictionCertificate",
     "PrivateCertificate",
     "PrivateLabelsCertificate",

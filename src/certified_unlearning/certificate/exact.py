@@ -5,7 +5,7 @@ upper bound on how often a request computes again, which anybody can recompute.
 """
 
 import functools
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
@@ -30,9 +30,93 @@ NOT_PROMISED = (
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a "
     "request give the removed record away",
 )
+OBLIVIOUS = Assumption(
+    statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
+    status="assumed",
+    by="no software can see it; a request that depends on a model voids the statement, with more noise the more so",
+)
+SECRET_STATE = "the state is secret, and no older copy of it is kept"
+CONSTANTS_FIXED = "no constant of the algorithm follows the records"
+REAL_NUMBERS = Assumption(
+    statement="numbers are real numbers",
+    status="assumed",
+    by="float64 is computed with: laws are equal up to its rounding, of random numbers of 53 bits as well",
+)
+"""Assumptions of exactness, and statements of others, that do not depend on the algorithm."""
 
 
-class ExactCertificate(Certificate):
+class EqualInLaw(Certificate):
+    """What certificates of exact unlearning have in common: model and stored state have the law of a fresh run."""
+
+    provided = (
+        "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
+        "request took, "
+    )
+
+    if TYPE_CHECKING:  # Each kind declares its own fields, in order.
+        epsilon: int
+        n_learned: int
+        deleted: int
+        inserted: int
+        requests: int
+        n: int
+        recompute_probability: float
+
+    @classmethod
+    def of(cls, **constants: Any) -> Self:
+        """Return the certificate with mechanism, counts and constants, by field name; ``n`` follows."""
+        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
+
+    def stated(self) -> Stated:
+        """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
+        return Stated(self.epsilon, 0.0, 0.0, None)
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed."""
+        return self.deleted > 0
+
+    def details(self) -> str:
+        """Return the whole statement, in technical terms."""
+        return (
+            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
+            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+        )
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return the scope: an observer of one release only, and requests that depend on nothing published."""
+        return Scope(
+            compared_with=ANEW,
+            adaptive=False,
+            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
+            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
+            "if a reader kept earlier ones, and none for the remaining records",
+        )
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records were removed from a version."""
+        return "exact unlearning"
+
+    def with_known_number(self) -> str:
+        """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
+        return (
+            "How many records were removed counts as known, and is not what is guessed: the model compared with is "
+            "trained on the records that are left, with the settings that were chosen for the number at the start."
+        )
+
+    def limits_of_counts(self) -> dict[str, tuple[bool, str]]:
+        """Return for the numbers of records and requests whether they are possible and fit each other."""
+        n = self.n_learned - self.deleted + self.inserted
+        edits = self.deleted + self.inserted
+        return {
+            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
+            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
+        }
+
+
+class ExactCertificate(EqualInLaw):
     """A statement of exact unlearning, with the constants that a comparison with a fresh run needs.
 
     Attributes:
@@ -68,11 +152,6 @@ class ExactCertificate(Certificate):
         code_version: Version of the code that ran.
     """
 
-    provided = (
-        "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
-        "request took, "
-    )
-
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
     loss: Literal["logistic", "softmax", "hinge"]
@@ -103,47 +182,10 @@ class ExactCertificate(Certificate):
     features: str = GIVEN
     code_version: str
 
-    @classmethod
-    def of(cls, **constants: Any) -> Self:
-        """Return the certificate with mechanism, loss, counts and constants, by field name; ``n`` follows."""
-        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
-
-    def stated(self) -> Stated:
-        """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
-        return Stated(self.epsilon, 0.0, 0.0, None)
-
-    @property
-    def has_removed(self) -> bool:
-        """Whether records were removed."""
-        return self.deleted > 0
-
     @property
     def lost(self) -> int:
         """Number of releases that were published and lost."""
         return self.lost_releases
-
-    def details(self) -> str:
-        """Return the whole statement, in technical terms."""
-        return (
-            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
-            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
-        )
-
-    @classmethod
-    def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: an observer of one release only, and requests that depend on nothing published."""
-        return Scope(
-            compared_with=ANEW,
-            adaptive=False,
-            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
-            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
-            "if a reader kept earlier ones, and none for the remaining records",
-        )
-
-    @classmethod
-    def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from a version."""
-        return "exact unlearning"
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return the sentence that results that depended on the records were computed again where necessary."""
@@ -160,28 +202,18 @@ class ExactCertificate(Certificate):
             "just as likely to come out of a training without what was removed."
         )
 
-    def with_known_number(self) -> str:
-        """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
-        return (
-            "How many records were removed counts as known, and is not what is guessed: the model compared with is "
-            "trained on the records that are left, with the settings that were chosen for the number at the start."
-        )
-
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for each field whether its value is possible and fits the others."""
-        n = self.n_learned - self.deleted + self.inserted
-        edits = self.deleted + self.inserted
         noisy = self.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
         quantized = self.mechanism == "quantized-sgd"
         scores = scores_per_record(self.classes)
         return {
-            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
+            **self.limits_of_counts(),
             "batch_size": (self.batch_size < self.n, f"below n = {self.n}: a batch leaves one out"),
             "n_learned": (
                 self.n_learned > self.batch_size and self.n_learned >= self.classes,
                 f"above batch_size = {self.batch_size}, and a record of each of the {self.classes} classes",
             ),
-            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
             "sigma": ((self.sigma is not None) == noisy, "given for noisy-sgd and accelerated-noisy-sgd only"),
             "quantum": ((self.quantum is not None) == quantized, "given for quantized-sgd only"),
             "loss": (
@@ -215,21 +247,15 @@ class ExactCertificate(Certificate):
 @functools.cache
 def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tuple[Assumption, ...]:
     """Return the assumptions of exactness."""
-    seed = noise_source == "seed"
     return (
+        OBLIVIOUS,
         Assumption(
-            statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
-            status="assumed",
-            by="no software can see it; a request that depends on a model voids the statement, with more noise the "
-            "more so",
-        ),
-        Assumption(
-            statement="the state is secret, and no older copy of it is kept",
+            statement=SECRET_STATE,
             status="assumed",
             by="it tells who was used when, and holds gradients without noise; what backups keep no software can see",
         ),
         Assumption(
-            statement="no constant of the algorithm follows the records",
+            statement=CONSTANTS_FIXED,
             status="checked",
             by="steps, batch size, step size, noise and the regulariser's strength were fixed for the first records, "
             "by their number and by what was asked for, and no request changes them",
@@ -240,17 +266,19 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
             by="a batch leaves at least one record out; members are replaced by uniform draws",
         ),
         preprocessing(dataset, features),
-        Assumption(
-            statement="numbers are real numbers",
-            status="assumed",
-            by="float64 is computed with: laws are equal up to its rounding, of random numbers of 53 bits as well",
-        ),
-        Assumption(
-            statement="nobody knows the randomness",
-            status="assumed" if seed else "checked",
-            by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
-            "knows the state"
-            if seed
-            else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
-        ),
+        REAL_NUMBERS,
+        unknown_randomness(noise_source),
+    )
+
+
+def unknown_randomness(noise_source: NoiseSource) -> Assumption:
+    """Return the assumption that nobody knows the randomness, by its source."""
+    seed = noise_source == "seed"
+    return Assumption(
+        statement="nobody knows the randomness",
+        status="assumed" if seed else "checked",
+        by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
+        "knows the state"
+        if seed
+        else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
     )

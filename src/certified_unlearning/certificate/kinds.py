@@ -6,6 +6,7 @@ from pathlib import Path
 from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
+from certified_unlearning.certificate.exact_clusters import ExactClustersCertificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
@@ -17,6 +18,7 @@ KINDS: Mapping[str, type[Certificate]] = {
     "steps": StepsCertificate,
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
+    "exact-clusters": ExactClustersCertificate,
     "prediction": PredictionCertificate,
     "private": PrivateCertificate,
     "ensemble": EnsembleCertificate,

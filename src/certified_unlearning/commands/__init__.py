@@ -1,6 +1,6 @@
 """The commands of the program `unlearn`, one module each; what they run is imported when they are called."""
 
-import shlex
+import functools
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -9,19 +9,6 @@ import typer
 from typer.core import TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
-from certified_unlearning.commands import (
-    claims,
-    data,
-    declare,
-    ledger,
-    pipeline,
-    plan,
-    regression,
-    schema,
-    track,
-    verify,
-)
-from certified_unlearning.engine.processes import is_launched
 from certified_unlearning.errors import ParameterError
 
 _MEANT = {
@@ -100,30 +87,59 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
-app.add_typer(data.app, name="data")
-app.add_typer(pipeline.app, name="pipeline")
-app.add_typer(plan.app, name="plan")
-app.command("audit")(verify.audit)
-app.command("claims")(claims.show_claims)
-app.command("declare")(declare.declare)
-app.command("regression")(regression.check_regression)
-app.command("schema")(schema.schema)
-app.command("track")(track.track)
-app.command("verify")(verify.verify)
-ledger.register(app)
+@functools.cache
+def program() -> typer.Typer:
+    """Return the program with all commands, whose modules are imported now."""
+    from certified_unlearning.commands import (
+        claims,
+        data,
+        declare,
+        ledger,
+        pipeline,
+        plan,
+        regression,
+        schema,
+        track,
+        verify,
+    )
+
+    app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
+    app.callback()(_main)
+    app.add_typer(data.app, name="data")
+    app.add_typer(pipeline.app, name="pipeline")
+    app.add_typer(plan.app, name="plan")
+    app.command("audit")(verify.audit)
+    app.command("claims")(claims.show_claims)
+    app.command("declare")(declare.declare)
+    app.command("regression")(regression.check_regression)
+    app.command("schema")(schema.schema)
+    app.command("track")(track.track)
+    app.command("verify")(verify.verify)
+    ledger.register(app)
+    _arrange(app)
+    return app
 
 
-def _arrange() -> None:
+def run() -> None:
+    """Run the command that the command line names.
+
+    A run of the workflow starts more than a hundred jobs, so they import the commands of no ledger.
+    """
+    if sys.argv[1:2] == ["pipeline"] and sys.argv[2:] and not sys.argv[2].startswith("-"):
+        from certified_unlearning.commands import pipeline
+
+        pipeline.app(sys.argv[2:], prog_name="unlearn pipeline")
+    else:
+        program()()
+
+
+def _arrange(app: typer.Typer) -> None:
     """Give each command the heading and the example that `JOBS` has for it."""
     job_of = {name: job for job, commands in JOBS.items() for name in commands}
     registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
     for each in registered:
         job = job_of[str(each.name)]
         each.rich_help_panel, each.epilog = job, f"Example: `{JOBS[job][str(each.name)]}`"
-
-
-_arrange()
 
 
 def _print_version(wanted: bool) -> None:
@@ -134,8 +150,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def main(
+def _main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
     ] = False,
@@ -144,12 +159,3 @@ def main(
 
     Begin with `unlearn init`. `unlearn COMMAND --help` explains a command and has an example.
     """
-
-
-@data.app.callback()
-@pipeline.app.callback()
-def show_command() -> None:
-    """Print the command itself first, once: a job's log says how to repeat the job by hand."""
-    if is_launched():
-        return
-    print("$", shlex.join(["unlearn", *sys.argv[1:]]), flush=True)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certified_unlearning.commands.options import OthersPapers
-from certified_unlearning.commands.output import after
+from certified_unlearning.commands.output import after, show_command
 
 if TYPE_CHECKING:
     from certified_unlearning.data.dataset import DataSet
 
 app = typer.Typer(no_args_is_help=True, help="Fetch the raw files of a data set, and prepare it.")
+app.callback()(show_command)
 
 Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
 

@@ -1,11 +1,20 @@
 """What commands print: data as they are, and what was done even where nothing can be printed."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from certified_unlearning.engine.processes import is_launched
 from certified_unlearning.errors import Interrupted, OutputError, UnlearningError
+
+
+def show_command() -> None:
+    """Print the command itself first, once: a job's log says how to repeat the job by hand."""
+    if is_launched():
+        return
+    print("$", shlex.join(["unlearn", *sys.argv[1:]]), flush=True)
 
 
 def print_data(text: str) -> None:

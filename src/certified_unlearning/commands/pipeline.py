@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from certified_unlearning.commands.options import OthersPapers, Results
+from certified_unlearning.commands.output import show_command
 from certified_unlearning.text import counted
 
-app = typer.Typer(no_args_is_help=True, help="Run one job of the workflow.")
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Run one job of the workflow.")
+app.callback()(show_command)
 
 Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where it is declared.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn pipeline plan`.")]
@@ -321,12 +323,16 @@ def report(
 
 @app.command("track-store")
 def track_store(
-    preset: str, output: Annotated[Path, typer.Option(help="Where the store's status goes (JSON).")]
+    preset: str,
+    output: Annotated[Path, typer.Option(help="Where the store's status goes (JSON).")],
+    figure: Annotated[list[str] | None, typer.Option(help="A figure that gets a view of its own (JSON).")] = None,
 ) -> None:
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
+    from certified_unlearning.reproduction.parsing import parse
 
-    status = tracking.prepare_store(preset, patience=tracking.PATIENCE_SECONDS)
+    figures = [parse(tracking.FigureView, each, source="--figure") for each in figure or ()]
+    status = tracking.prepare_store(preset, figures, patience=tracking.PATIENCE_SECONDS)
     _warn(status.warning)
     status.write(output)
 

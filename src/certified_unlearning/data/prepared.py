@@ -225,7 +225,7 @@ def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
 
 
 def _blocks(array: NDArray[Any] | StoredRows) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the number of each block's first row and the block, contiguous."""
+    """Yield each block as a contiguous array, preceded by the index of its first row."""
     for start in range(0, len(array), _ROWS_AT_ONCE):
         yield start, np.ascontiguousarray(array[start : start + _ROWS_AT_ONCE])
 

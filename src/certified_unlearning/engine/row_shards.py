@@ -1,11 +1,11 @@
 """One run shared by several processes, each with some of the rows; its bits do not depend on how many there are.
 
 Rows are cut into blocks, a power of two of them, by their number alone (`row_cut.cut`). One process with one thread
-computes each block's gradient, from the block's own memory. The blocks' gradients are added in the order of a balanced
-binary tree: a process adds its own blocks, all gather these sums, and each adds the rest. On one machine sums are left
-in shared memory (`board`) instead of sent as messages. Every process computes everything else, including noise, for
-itself: noise has addresses (`randomness`), so all draw the same. With every sum, processes compare the sums of their
-weights' bits, which differ if one weight does.
+computes each block's gradient, from the block's own memory. The blocks' gradients are added in the order of a
+balanced binary tree: a process adds its own blocks, all gather these sums, and each adds the rest. On one machine
+sums are left in shared memory (`board`) instead of sent as messages. Every process computes everything else,
+including noise, for itself: noise has addresses (`randomness`), so all draw the same. With every sum of gradients,
+processes compare checksums of their weights' bits, which differ if a weight does.
 
 The number of successive additions is within the count of `accounting.core.rounding`: a block's rows, the parts of
 products, a constant part, and the levels of the tree.

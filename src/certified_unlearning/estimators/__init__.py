@@ -13,6 +13,7 @@ from certified_unlearning.estimators.descent.descent_to_delete import (
 from certified_unlearning.estimators.descent.langevin import LangevinLogisticRegression
 from certified_unlearning.estimators.descent.ridge import LangevinRidge
 from certified_unlearning.estimators.exact.classifier import ExactLogisticRegression
+from certified_unlearning.estimators.exact.clusters import ExactKMeans
 from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
 from certified_unlearning.estimators.private.classifier import PrivateLogisticRegression
 from certified_unlearning.estimators.private.regressor import PrivateLinearRegression
@@ -23,6 +24,7 @@ __all__ = [
     "CertifiedLogisticRegression",
     "CertifiedMLPClassifier",
     "CertifiedRidge",
+    "ExactKMeans",
     "ExactLogisticRegression",
     "LangevinLogisticRegression",
     "LangevinRidge",

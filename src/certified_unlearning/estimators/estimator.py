@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.data.advice.shares import Shares, sampled
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import documentation, storage
@@ -276,6 +277,13 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             f"- {' and '.join(given)} {'were' if given != ['data_norm'] else 'was'} not taken from the records: each "
             "record was clipped or scaled by itself to what was given"
         ]
+
+    def _report(self, stated: Certificate, said: Sequence[str], measured: Sequence[str] = ()) -> str:
+        """Return a report: what the guarantee means, what is stated, and what was not checked."""
+        meaning = stated.meaning()
+        opening = [] if meaning is None else [meaning]
+        assumed = [f"- {each.statement}: {each.by}" for each in stated.unchecked]
+        return "\n".join([*opening, *said, "Assumed, not checked:", *assumed, *self._scaling_in_words(), *measured])
 
     def _warn_if_a_column_drowns(self, features: Array) -> None:
         """Warn the caller of `fit` if one column carries nearly all of a row's squared norm.

@@ -65,15 +65,11 @@ class LinearModel(UnlearningEstimator):
             X: Records to measure the predictions on; no guarantee covers the results. None: nothing is measured.
             y: Their true classes or targets.
         """
-        stated = self.certificate_
-        meaning = stated.meaning()
-        opening = [] if meaning is None else [meaning]
-        said = self._guaranteed_in_words(stated)
-        assumed = [f"- {each.statement}: {each.by}" for each in stated.unchecked]
         if (X is None) != (y is None):
             raise ParameterError(f"give X and y together, or neither, got {'y' if X is None else 'X'} only")
         measured = [] if X is None else self.quality(X, y).in_words()
-        return "\n".join([*opening, *said, "Assumed, not checked:", *assumed, *self._scaling_in_words(), *measured])
+        stated = self.certificate_
+        return self._report(stated, self._guaranteed_in_words(stated), measured)
 
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return how many of some labels belong to each class; nothing for targets."""

@@ -204,7 +204,7 @@ class Ledger:
         return self._key
 
     def key_in(self, place: Path) -> bytes:
-        """Return the key that lies in a file; errors as of `key`."""
+        """Return the key that a file holds; raises the same errors as `key`."""
         key = read_key_file(place, self.names.without_key)
         # Old releases did not record it.
         if (self._key_check() or key_check(key)) != key_check(key):

@@ -411,7 +411,7 @@ def _check_names(content: dict[str, Any], source: str) -> None:
 
 
 def _check_own_data(parameters: Parameters, source: str) -> None:
-    """Check declarations of tables, and that every preset's data set is one of those that there are."""
+    """Check declarations of tables, and that every preset's data set is one of the existing ones."""
     known = {each.name: each for each in data_sets(parameters.known)}
     for name, table in parameters.own_data.items():
         if name in known:

@@ -121,7 +121,7 @@ def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None
     """Write rows as Parquet, atomically.
 
     Raises:
-        DataError: A column is missing, superfluous, of another type, or empty where it may not be.
+        DataError: A column is missing, superfluous, of another type, or empty where it must not be.
     """
     table = _conform(rows, schema, where=str(path))
     with atomic_path(path) as temporary:

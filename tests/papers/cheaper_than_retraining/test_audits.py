@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from certified_unlearning.audit.result import floor
+from certified_unlearning.accounting.auditing.shown import floor
 from certified_unlearning.errors import DataError
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.cheaper_than_retraining.audits import one_run, two_laws

@@ -26,7 +26,7 @@ def takes(steps: int) -> bool:
 
 
 def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
-    """Return for each of some steps on cyclic mini-batches the number of records in which it differs.
+    """Return, for each of a number of steps on cyclic mini-batches, how many records of that step's batch differ.
 
     Args:
         pairs: Shape ``(3, pairs)``: a batch, the number of its records that differ, and the step before which they do.

@@ -41,7 +41,7 @@ RunT = TypeVar("RunT", bound=RunConstants)
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConstants:
-    """What a certificate holds of a plan, under the same names; see `PrivateCertificate` for their meaning."""
+    """The values of a plan that a certificate contains, under the same names; `PrivateCertificate` explains them."""
 
     mechanism: str
     selection: str

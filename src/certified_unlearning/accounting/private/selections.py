@@ -35,7 +35,7 @@ NOISY_FAILURE = 2.0**-49
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:
-    """Return how far one record moves a computed mean of ``n`` losses between 0 and ``largest``; rounded up.
+    """Return, rounded up, how far one record can move the mean of ``n`` losses that each lie in [0, ``largest``].
 
     Under ``replace-one`` a loss in [0, Delta] moves by Delta, not by twice as much: ``Delta / n``.
 
@@ -89,7 +89,7 @@ def generalised_probabilities(
 
 
 def laplace_scale(sensitivity: float, epsilon: float) -> float:
-    """Return Theorem 3's scale ``Delta_1 / epsilon``, with which numbers are purely ``epsilon``-private; rounded up."""
+    """Return Theorem 3's scale ``Delta_1 / epsilon`` of Laplace noise for pure ``epsilon``-DP, rounded up."""
     require_non_negative(sensitivity=sensitivity)
     require_positive(epsilon=epsilon)
     return sensitivity / (epsilon * (1 - SELECTION_SHARE)) * OUTWARD

@@ -1,10 +1,10 @@
 """The guarantee of a release with a certified residual, its budget, and whether float64 can keep to it.
 
-The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time, of secret weights ``w`` whose *residual*
-``|grad f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``: the exact minimiser
-on the remaining records ``R`` with the same noise. By strong convexity ``|w - w*_R| <= |grad f_R(w)| / m``, so the two
-are Gaussians with means at most ``tau / m`` apart: ``mu``-Gaussian DP with ``mu = tau / (m sigma)``. With ``tau`` fixed
-in advance, the *budget*, so is ``mu``. Which statement is which:
+The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time, of secret weights ``w`` whose *residual* ``|grad
+f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``: the exact minimiser on
+the remaining records ``R`` with the same noise. By strong convexity ``|w - w*_R| <= |grad f_R(w)| / m``, so the two
+are Gaussians with means at most ``tau / m`` apart: ``mu``-Gaussian DP with ``mu = tau / (m sigma)``. If ``tau`` (the
+*budget*) is fixed in advance, so is ``mu``. Which statement is which:
 
 - requests fixed in advance, the model published last, seen alone: ``mu``, after any number of requests;
 - all ``k`` releases together, the first one included: ``mu sqrt(k)``;

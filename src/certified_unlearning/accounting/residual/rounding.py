@@ -1,12 +1,12 @@
 """What float64 may hide of a gradient: bounds that make "evaluated norm + bound" a true upper bound.
 
 Unit roundoff ``u = 2^-53`` and ``gamma_k = k u / (1 - k u)``: a sum or an inner product of ``k`` terms, in any order,
-with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' sizes (Higham, Accuracy and
-Stability of Numerical Algorithms, sections 3.1 and 4.2). Numbers added in blocks of ``b`` count ``b`` and the number of
-blocks: that is the *chain*. Products of matrices by fewer operations (Strassen) are not covered; no BLAS that NumPy is
-built with uses them. Rows have norm at most ``r = 1 + 1.1e-6`` (`NORM_EXCESS`: they are checked to 1e-6). The rows' and
-the weights' stored numbers are exact: they are what the objective is *of*. Derivation, for the logistic loss with ``p =
-s(-y x.w)`` (softmax in brackets):
+with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' sizes (Higham, Accuracy
+and Stability of Numerical Algorithms, sections 3.1 and 4.2). Numbers added in blocks of ``b`` count ``b`` and the
+number of blocks: that is the *chain*. Products of matrices by fewer operations (Strassen) are not covered; no BLAS
+that NumPy is built with uses them. Rows have norm at most ``r = 1 + 1.1e-6`` (`NORM_EXCESS`: they are checked to
+1e-6). The stored numbers of rows and weights count as exact: the objective is defined on them. Derivation, for the
+logistic loss with ``p = s(-y x.w)`` (softmax in brackets):
 
 *Gradient*, ``-(1/n) sum y p x + m w``. A score is off by ``gamma_d r |w|``, hence ``p`` by a quarter (a half) of that,
 and by the evaluation of ``s`` itself, `COEFFICIENT_ERROR`: ``1/(1 + exp(-z))`` takes one exponential, a sum and a

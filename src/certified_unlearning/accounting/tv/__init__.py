@@ -5,7 +5,7 @@ Hopkins University, 2024), chapters 4 and 5; theorem numbers are the dissertatio
 depend on these numbers: they state its cost (recompute probabilities) and its accuracy (excess risks, without constants
 and logarithms). Results marked *derived* are not printed there.
 
-`distances` between laws; `subsampling`, `recomputation` and `tree`: probabilities of computing again, printed and
+`distances` between laws; `subsampling`, `recomputation` and `tree`: probabilities of a recomputation, printed and
 actual; `erm` and `one_pass`: the parameters of chapters 4 and 5; `planning`: the least noise for a wanted probability.
 What only claims compare is in `papers.tv_stability.theory`.
 """

@@ -1,4 +1,4 @@
-"""Plans: the least noise, or the most steps, with which an edit computes again at most as often as requested.
+"""Plans: the least noise, or the most steps, with which an edit causes a recomputation at most as often as requested.
 
 A plan is made once, before anything is learned, and kept over all edits: steps, batches and noise are part of the
 algorithm whose law an unlearner reproduces, so none may depend on the current number of records.
@@ -37,7 +37,7 @@ MOST_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class NoisePlan:
-    """Noise for a target probability of computing again after one edit.
+    """Noise for a target probability of a recomputation after one edit.
 
     Attributes:
         noise: The least noise that suffices; 0 if none is needed. Standard deviation per coordinate; for quantised SGD
@@ -52,7 +52,7 @@ class NoisePlan:
 
 
 def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
-    """Return the most steps after which sub-sample-GD computes again with at most a given probability; perhaps 0.
+    """Return the largest number of steps after which sub-sample-GD recomputes with at most a given probability (or 0).
 
     Args:
         n: The fewest records there will be before a deletion.
@@ -72,7 +72,7 @@ def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
 
 
 def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
-    """Return the largest batches with which sub-sample-GD computes again with at most a given probability.
+    """Return the largest batches with which sub-sample-GD recomputes with at most a given probability.
 
     Args:
         n: The fewest records there will be before a deletion.
@@ -100,7 +100,7 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
 
 
 def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float, recompute_probability: float) -> int:
-    """Return the most steps after which noisy SGD computes again with at most a given probability; perhaps 0.
+    """Return the most steps after which noisy SGD recomputes with at most a given probability, or 0.
 
     Arguments and errors are those of `plan_noisy_sgd`; ``sigma`` is the noise.
     """
@@ -119,7 +119,7 @@ def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float,
 def most_quantised_steps(
     *, n: int, batch_size: int, resolution: float, lipschitz: float, dimension: int, recompute_probability: float
 ) -> int:
-    """Return the most steps after which quantised SGD computes again with at most a given probability; perhaps 0.
+    """Return the most steps after which quantised SGD recomputes with at most a given probability, or 0.
 
     Arguments and errors are those of `plan_quantised_sgd`; ``resolution`` is the grid's spacing.
     """
@@ -141,7 +141,7 @@ def most_quantised_steps(
 
 
 def most_queries(*, sigma: float, bound: float, recompute_probability: float) -> int:
-    """Return the most noisy linear queries that compute again with at most a given probability; perhaps 0.
+    """Return the most noisy linear queries that are recomputed with at most a given probability, or 0.
 
     Arguments and errors are those of `plan_queries`; ``sigma`` is the noise.
     """
@@ -153,7 +153,7 @@ def most_queries(*, sigma: float, bound: float, recompute_probability: float) ->
 
 
 def _most(probability: Callable[[int], float], wanted: float) -> int:
-    """Return the most steps with at most the target probability of computing again, if all steps are equal."""
+    """Return the most steps with at most the target probability of a recomputation, if all steps are equal."""
     once = probability(1)
     if once > wanted:
         return 0

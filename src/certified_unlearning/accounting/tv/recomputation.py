@@ -16,7 +16,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: float, gap: float) -> float:
-    """Return the probability that noisy SGD computes again after one deletion (derived).
+    """Return the probability that noisy SGD recomputes after one deletion (derived).
 
     ``1 - (1 - (m / n) tv)^T``: a step has the record in its batch with probability ``m / n``, and then keeps its noisy
     gradient with probability ``1 - tv``. The value is exact if every replacement moves a batch's mean gradient by
@@ -56,7 +56,7 @@ def quantiser_disagreement_bound(distance: float, *, dimension: int, resolution:
 def quantised_recompute_probability(
     *, n: int, batch_size: int, steps: int, resolution: float, dimension: int, gap: float
 ) -> float:
-    """Return a bound on the probability that quantised SGD computes again after one deletion (derived).
+    """Return a bound on the probability that quantised SGD recomputes after one deletion (derived).
 
     As `noisy_recompute_probability`, with `quantiser_disagreement_bound` for the Gaussian's total variation.
     """
@@ -67,7 +67,7 @@ def quantised_recompute_probability(
 
 
 def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> float:
-    """Return a bound on the probability that noisy linear queries are computed again after one edit (derived).
+    """Return a bound on the probability that noisy linear queries are recomputed after one edit (derived).
 
     ``1 - (1 - tv)^T``: every query moves by the record's own part, and is noisy. ``T tv`` is above it.
 
@@ -84,7 +84,7 @@ def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> 
 
 
 def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool = True) -> float:
-    """Return how many iterations one edit computes again, on average (derived).
+    """Return how many iterations one edit makes the run repeat, on average (derived).
 
     Args:
         steps: ``T``.

@@ -153,7 +153,7 @@ def height_sigmas(budget: Budget, *, rho: float, sensitivity: float, count: int)
     """Return the noise of nodes by height, ``B / (sqrt(2 pi) rho_h)``, leaves first (derived).
 
     A path tests one node of a height at most, so the sum of `height_budgets` bounds the stability of the tree and the
-    probability that an edit computes again, at every size.
+    probability that an edit causes a recomputation, at every size.
     """
     require_positive(sensitivity=sensitivity)
     shares = height_budgets(budget, rho=rho, count=count)

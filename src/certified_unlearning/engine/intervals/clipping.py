@@ -113,7 +113,7 @@ def largest_clipped(bound: Tensor, terms: int, rounding: Rounding) -> Tensor:
 
 
 def norms(values: Tensor) -> Tensor:
-    """Return Euclidean norms along the last dimension: no square overflows, or is lost next to larger ones."""
+    """Return Euclidean norms along the last dimension; no square overflows, and none is lost next to larger ones."""
     largest = values.abs().amax(dim=-1, keepdim=True)
     unit = largest.clamp_min(torch.finfo(values.dtype).tiny)
     found = unit * (values / unit).square().sum(dim=-1, keepdim=True).sqrt()

@@ -1,7 +1,6 @@
 """Logistic and softmax regression by mini-batch descent that removes and inserts records exactly."""
 
 import copy
-import secrets
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, Literal, get_args
@@ -14,13 +13,13 @@ from sklearn.utils.validation import validate_data
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.devices import device_of_loaded, pick_device
 from certified_unlearning.engine.exact.alive import Alive
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError
 from certified_unlearning.estimators.classifier import LinearClassifier
+from certified_unlearning.estimators.exact.model import ExactModel
 from certified_unlearning.estimators.records import RecordStore
 from certified_unlearning.estimators.requests import FrameIndex
 from certified_unlearning.estimators.scaling import dense
@@ -36,12 +35,11 @@ from certified_unlearning.mechanisms.exact.plan import (
 )
 from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
 from certified_unlearning.mechanisms.learners.learner import require_one_of
-from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 
 @dataclass(repr=False, eq=False)
-class ExactLogisticRegression(LinearClassifier):
+class ExactLogisticRegression(ExactModel, LinearClassifier):
     """Logistic regression that forgets exactly, with epsilon 0, and can take new records in.
 
     It learns by mini-batch descent and keeps every step. A request examines the steps whose batch it changes. A test
@@ -107,6 +105,7 @@ class ExactLogisticRegression(LinearClassifier):
     C: float = 1.0
     device: str = "cpu"
 
+    _MADE_BY = (*ExactModel._MADE_BY, "fit_intercept")
     _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
 
     def _planned(self, n: int) -> Descent:
@@ -167,11 +166,7 @@ class ExactLogisticRegression(LinearClassifier):
         """
         self._require_records()
         self._erase()
-        if self._scaling_parameters() != self._scaled_by:
-            raise ParameterError(
-                f"normalize, feature_ranges, data_norm and fit_intercept must be those of the fit, {self._scaled_by}, "
-                f"got {self._scaling_parameters()}"
-            )
+        self._require_same_scaling()
         index = FrameIndex.of(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         unknown = np.setdiff1d(y, self.classes_).tolist()
@@ -218,18 +213,6 @@ class ExactLogisticRegression(LinearClassifier):
             **(settings["constants"] | self._counts),
         )
 
-    def _guaranteed_in_words(self, stated: ExactCertificate) -> list[str]:
-        return [
-            f"Learned from {stated.n_learned} {noun_of(stated.n_learned, 'record')}; {stated.deleted} deleted and "
-            f"{stated.inserted} inserted since, in {counted(stated.requests, 'request')}.",
-            f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = 0 at delta = 0.",
-            f"Equal in law to: {stated.comparator}.",
-            "Deleting one more record takes steps again with probability at most "
-            f"{rounded_up(stated.recompute_probability)}.",
-            "Not promised:",
-            *(f"- {each}" for each in stated.not_promised),
-        ]
-
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         self._erase()
         header = {"kept": self._kept, "counts": self._counts, "noise_source": self._noise_source}
@@ -270,12 +253,6 @@ class ExactLogisticRegression(LinearClassifier):
         places[alive] = alive
         self._store.keep(places)
 
-    def _scaling_parameters(self) -> dict[str, Any]:
-        """Return the parameters that rows are made with, as JSON values."""
-        names = ("normalize", "feature_ranges", "data_norm", "fit_intercept")
-        known = self._parameters(secrets_too=False) if self.feature_ranges is not None else self.get_params(deep=False)
-        return {name: known[name] for name in names}
-
     def _remove(self, named: NDArray[Any]) -> bool:
         self._erase()
         gone = self._store.removable(named)
@@ -290,12 +267,7 @@ class ExactLogisticRegression(LinearClassifier):
 
     def _edit(self, deleted: list[int], inserted: list[int], store: RecordStore) -> None:
         """Carry out a request on a copy of the state, then replace the state in one assignment."""
-        counts = {
-            "n_learned": self._counts["n_learned"],
-            "deleted": self._counts["deleted"] + len(deleted),
-            "inserted": self._counts["inserted"] + len(inserted),
-            "requests": self._counts["requests"] + 1,
-        }
+        counts = self._counts_after(deleted, inserted)
         state, device = copy.deepcopy(self._state), self._records.rows.device
         # In the order of a file, so that a request ends the same way whether or not a file was read before it.
         state.alive = Alive(state.alive.ids.sort().values, next_id=state.alive.next_id)
@@ -331,13 +303,6 @@ class ExactLogisticRegression(LinearClassifier):
             # The parameter may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
         )
-
-    def _next_seed(self, request: int = 0) -> int:
-        """Return the seed of learning, or of a request counted from 1."""
-        if self.random_state is None:
-            return secrets.randbits(128)
-        # A number as ``random_state`` gives the same key every time.
-        return address(str(self._noise_key()), "request", request)
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:

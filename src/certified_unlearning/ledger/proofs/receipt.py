@@ -215,7 +215,7 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
 
 
 def _check_order(receipt: Receipt) -> None:
-    """Check that the events are one person's request, and what became of it."""
+    """Check that the events belong to one person's request and its outcome."""
     found = {kind: each.leaf for kind, each in receipt.events.items()}
     if not found or not found.keys() <= set(STAGES):
         raise ReceiptError(f"a receipt of a request shows some of the events {', '.join(STAGES)}, got {[*found]}")

@@ -1,9 +1,9 @@
 """An ensemble of certified networks: shards answer while their budget lasts, and are trained again when it is spent.
 
-A shard that has lost no record since it was trained votes. One that has lost at most its budget votes where all
-parameters of its box vote alike, because the box contains its future parameters. Any other vote is unknown. The
-ensemble answers where no assignment of the unknown votes could change its label. So every answer is the one after
-training all shards without the removed records, from the same starts, on the same slices.
+A shard that has lost no record since it was trained votes. A shard that has lost some records, but no more than its
+budget, votes where all parameters in its box give the same vote, because the box contains its future parameters. Any
+other vote is unknown. The ensemble answers where no assignment of the unknown votes could change its label. So every
+answer is the one after training all shards without the removed records, from the same starts, on the same slices.
 
 Sources: those of `shards`.
 """

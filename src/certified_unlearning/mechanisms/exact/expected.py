@@ -27,7 +27,7 @@ class ExpectedWork:
     Attributes:
         gradients: Number of gradients of single records' losses, including tests.
         rejection_tests: Number of iterations that are tested.
-        recompute_probability: Probability that a part of the run is computed again.
+        recompute_probability: Probability that a part of the run is recomputed.
         iterations_run_again: Number of iterations that are run again.
     """
 
@@ -74,7 +74,7 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
 
 
 def _rejections(descent: ExactDescent[Any], state: Trajectory[Any], step: int, draws: Draws) -> Tensor:
-    """Return the probability that an iteration changes its direction when each member leaves; shape ``(trials, m)``."""
+    """Return, for each member of a batch, the probability that its leaving changes the direction; ``(trials, m)``."""
     trials, _, members = state.batches.shape
     rows = torch.arange(trials, device=draws.device)
     points = state.points(rows, torch.full_like(rows, step)).repeat_interleave(members, dim=0)
@@ -88,7 +88,7 @@ def _rejections(descent: ExactDescent[Any], state: Trajectory[Any], step: int, d
 
 
 def _outside(alive: Tensor, batch: Tensor, draws: Draws) -> Tensor:
-    """Return a uniform record outside its batch for each member of each batch."""
+    """Return, for each member of each batch, a uniformly drawn record that is not in that batch."""
     drawn = alive[draws.integers(len(alive), *batch.shape)]
     while bool((inside := (drawn[:, :, None] == batch[:, None, :]).any(dim=2)).any()):
         drawn[inside] = alive[draws.integers(len(alive), int(inside.sum()))]

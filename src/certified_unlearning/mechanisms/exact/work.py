@@ -14,8 +14,8 @@ class Work:
     Attributes:
         gradients: Number of gradients of single records' losses.
         rejection_tests: Number of values that were tested.
-        recomputations: Number of edits after which a part of the run was computed again.
-        iterations_run_again: Number of iterations that were computed again.
+        recomputations: Number of edits after which a part of the run was recomputed.
+        iterations_run_again: Number of iterations that were recomputed.
     """
 
     gradients: Tensor

@@ -93,7 +93,7 @@ FIG3A = Experiment(
         "Test accuracy after one record was removed, against the target ε",
         "Langevin unlearning takes the stated number of steps K with the least noise that meets the target, by each "
         "accountant. Descent-to-Delete takes I steps from its secret, noiseless state, and adds noise on "
-        "publication. The thin black line is noiseless retraining. The accountants are the paper’s bound (lsi), the "
+        "publication. The thin level line is noiseless retraining. The accountants are the paper’s bound (lsi), the "
         "same without slack (lsi-tight), and ours (shifted). Ours is exact on quadratic losses, so it needs the "
         "least noise. Descent-to-Delete has the noise that its Theorem 9 asks for (the paper’s bound, printed, "
         "applied to replacement as the paper does), or the noise that its distances need (our bound, tightened). The "

@@ -36,7 +36,7 @@ def known(bound: str) -> str:
 
 
 def bounded(bound: str, problem: Problem, *, steps: float, alpha: float = 10.0, sigma: float = SIGMA) -> float:
-    """Return a bound on the divergence of order ``alpha`` after so many steps.
+    """Return a bound on the divergence of order ``alpha`` after the given number of steps.
 
     Raises:
         ParameterError: There is no such bound.

@@ -194,7 +194,7 @@ def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
 
 
 def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
-    """Attack a right child of the first tree alone, under add-remove: a parabola among its records, or an empty place.
+    """Attack a single right child of the first tree, under add-remove: it has a parabola among its losses, or none.
 
     Args:
         plan: A plan for rows of one column.

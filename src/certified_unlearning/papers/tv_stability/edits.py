@@ -63,7 +63,7 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
 
 
 def expected_without_noise(n: int, edits: list[int], steps: int, batch_size: int) -> float:
-    """Return how many edits of a stream compute again on average where there is no noise."""
+    """Return how many edits of a stream cause a recomputation on average if there is no noise."""
     expected = 0.0
     for edit in edits:
         if edit == INSERTION:

@@ -57,7 +57,7 @@ EDIT_ROWS = pa.schema(
 )
 """One row for each sigma: means over trials, and their standard deviations, after the whole stream.
 
-``unstable_edits`` counts edits that computed again, ``iterations_run_again`` what they did;
+``unstable_edits`` counts edits that caused a recomputation, ``iterations_run_again`` what they did;
 ``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is that of all edits of all
 trials, ``learning_seconds`` that of learning them.
 """

@@ -80,6 +80,10 @@ class CheckableClaim:
     measured: Callable[..., list[Quantity]]
 
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's, which is ten times as fast, where PyYAML was built with it."""
+
+
 def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[CheckableClaim]:
     """Read and check a table of claims.
 
@@ -91,7 +95,7 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         DataError: The file is missing, is no YAML list, or a claim is wrong: the message names its id.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

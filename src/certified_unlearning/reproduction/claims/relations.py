@@ -142,7 +142,7 @@ class Equals(_EntryByEntry):
 
 
 class Truncated(_EntryByEntry):
-    """The printed value is the exact one, cut off (not rounded) after so many digits behind the point."""
+    """The printed value is the exact one, cut off (not rounded) after the given number of digits after the point."""
 
     relation: Literal["truncated"]
     digits: Annotated[int, Field(ge=0)]

@@ -77,7 +77,7 @@ def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[A
 
 
 def grid(figure: Figure, count: int) -> list[Axes]:
-    """Return so many panels with shared axes, at most four a row; more rows make the figure higher."""
+    """Return the given number of panels with shared axes, at most four a row; more rows make the figure higher."""
     rows = -(-count // 4)
     figure.set_figheight((1 + rows) / 2 * figure.get_figheight())
     panels = figure.subplots(rows, -(-count // rows), sharex=True, sharey=True, squeeze=False).ravel()

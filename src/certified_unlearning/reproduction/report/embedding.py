@@ -69,13 +69,15 @@ _MOST_HEIGHT = 544
 def image(path: Path) -> EmbeddedImage:
     """Embed an image as lossless WebP: the same pixels in half the space of Matplotlib's PNG.
 
+    The encoder is asked for little effort: half of the time for a seventh more bytes.
+
     Raises:
         DataError: The file is no image.
     """
     content = io.BytesIO()
     try:
         with Image.open(path) as picture:
-            picture.save(content, "WEBP", lossless=True)
+            picture.save(content, "WEBP", lossless=True, quality=0, method=1)
             scale = min(1.0, _MOST_HEIGHT / picture.height)
             uri = _data_uri(content.getvalue(), "image/webp")
             return EmbeddedImage(uri, round(scale * picture.width), round(scale * picture.height))

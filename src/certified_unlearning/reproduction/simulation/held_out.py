@@ -13,7 +13,7 @@ from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.gradients import LinearRecords
 
 HELD_OUT = 6
-"""One in so many training records is held out to choose constants on."""
+"""One training record in this many is held out to choose constants on."""
 
 
 @dataclass(frozen=True, eq=False)

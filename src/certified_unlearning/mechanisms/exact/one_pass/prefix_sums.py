@@ -3,7 +3,7 @@
 Source: Ullah (2024), chapter 5: Algorithms 12 and 13, section D.6.2 for insertions, section 5.6 for streams whose size
 is not known. After an edit that was chosen without looking at models, order, sums, noise and models have the law of a
 run that learned the edited records afresh. That holds for any increments and updates; their bounds only determine how
-often an edit computes again (`accounting.tv.tree`).
+often an edit causes a recomputation (`accounting.tv.tree`).
 
 A state contains increments without noise, so it reveals gradients of single records. Two states, before and after an
 edit, reveal the edited record. Exactness is about each state, not about pairs: old states, uniforms and the recomputing
@@ -189,7 +189,7 @@ def check_invariants(tree: PrefixTree) -> None:
     increments, and each model follows from the noisy sums before it: everything that is not random is recomputed.
 
     Raises:
-        DataError: Something does not hold, to a relative `invariants.TOLERANCE`.
+        DataError: An invariant does not hold within the relative `invariants.TOLERANCE`.
     """
     size, trials = tree.size, tree.trials
     order = tree.order[:, 1 : size + 1].sort(dim=1).values

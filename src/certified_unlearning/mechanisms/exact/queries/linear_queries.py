@@ -1,4 +1,4 @@
-"""Learning from noisy sums over all records, step by step, and exact unlearning, one record per edit.
+"""Learning from noisy sums over all records, step by step, and exact unlearning.
 
 Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is new over old. Each step
 queries the sum of all records' contributions at the present model, with noise, and computes the next model from it.
@@ -11,6 +11,7 @@ updates divide by a nominal number that never changes, or by one that was querie
 deterministic function of the model and the record alone, because an edit computes it again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -133,12 +134,7 @@ class LinearQueries:
         Raises:
             ParameterError: There is no such record, or it is the only one.
         """
-        if not bool((run.records == record).any()):
-            raise ParameterError(f"record {record} is not among the {len(run.records)} records that were learned")
-        if len(run.records) == 1:
-            raise ParameterError(f"record {record} is the only one left: there is nothing to learn without it")
-        run.records = run.records[run.records != record]
-        return self._edit(run, record, -1, draws)
+        return self.edit(run, [record], [], draws)
 
     def insert(self, run: QueryRun, record: int, draws: Draws) -> Work:
         """Insert a record in all trials, and return the cost. The state changes in place.
@@ -146,10 +142,33 @@ class LinearQueries:
         Raises:
             ParameterError: The record is already present.
         """
-        if bool((run.records == record).any()):
-            raise ParameterError(f"record {record} was learned already: a record is never inserted twice")
-        run.records = torch.cat([run.records, run.records.new_tensor([record])])
-        return self._edit(run, record, 1, draws)
+        return self.edit(run, [], [record], draws)
+
+    def edit(self, run: QueryRun, deleted: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
+        """Delete and insert records in all trials, and return the cost. The state changes in place.
+
+        Each sum is tested once, with what all these records change in it together. This is exact, too, because the
+        coupling is one of two Gaussians whatever the distance of their means.
+
+        Raises:
+            ParameterError: A deleted record is not present or named twice, an inserted one is present, or no record
+                would remain.
+        """
+        gone, come = (run.records.new_tensor([*each]) for each in (deleted, inserted))
+        leave = torch.isin(run.records, gone)
+        if int(leave.sum()) < len({*deleted}):
+            missing = next(each for each in deleted if not bool((run.records == each).any()))
+            raise ParameterError(f"record {missing} is not among the {len(run.records)} records that were learned")
+        left = run.records[~leave]
+        if present := left[torch.isin(left, come)].tolist():
+            raise ParameterError(f"record {present[0]} was learned already: a record is never inserted twice")
+        for name, named in (("deleted", deleted), ("inserted", inserted)):
+            if len({*named}) < len(named):
+                raise ParameterError(f"{name} must name every record once, got {[*named]}")
+        if not len(left) + len(come):
+            raise ParameterError(f"record {deleted[-1]} is the only one left: there is nothing to learn without it")
+        run.records = torch.cat([left, come])
+        return self._edit(run, gone, come, draws)
 
     def restore(self, tensors: dict[str, Tensor]) -> QueryRun:
         """Return the state from its stored `QueryRun.tensors`.
@@ -172,6 +191,31 @@ class LinearQueries:
                 raise ParameterError(f"{name} must have shape {expected}, got {tuple(tensors[name].shape)}")
         return run
 
+    def replayed(self, records: Tensor, noisy: Tensor) -> QueryRun:
+        """Return the state that follows from present records and noisy sums.
+
+        Args:
+            records: Shape ``(n,)``, int64, all different.
+            noisy: Shape ``(trials, T, q)``.
+
+        Raises:
+            ParameterError: A shape does not fit the settings and the method, or a name is a duplicate.
+        """
+        require_names(records)
+        if noisy.shape[1:] != (self.settings.steps, self.method.answers):
+            raise ParameterError(
+                f"noisy must have shape (trials, {self.settings.steps}, {self.method.answers}), got "
+                f"{tuple(noisy.shape)}"
+            )
+        models = noisy.new_zeros(len(noisy), self.settings.steps + 1, self.method.dimension)
+        models[:, 0] = self.method.start()
+        run = QueryRun(records, torch.zeros_like(noisy), noisy, models, noisy.new_tensor(self.settings.sigma))
+        rows = torch.arange(len(noisy), device=noisy.device)
+        for number in range(self.settings.steps):
+            run.sums[:, number] = self.method.sums(number + 1, models[:, number], records)
+            self._update(run, rows, number)
+        return run
+
     def model(self, run: QueryRun) -> Tensor:
         """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all models for selection."""
         return run.models[:, -1]
@@ -189,21 +233,24 @@ class LinearQueries:
             require_close(f"models after step {step}", run.models[:, number + 1], updated)
         require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
 
-    def _edit(self, run: QueryRun, record: int, sign: int, draws: Draws) -> Work:
+    def _edit(self, run: QueryRun, gone: Tensor, come: Tensor, draws: Draws) -> Work:
         """Test step by step, each trial until its first rejection; then learn later steps on the edited records."""
         trials = len(run.models)
         work = Work.none(trials)
         rows = torch.arange(trials, device=run.models.device)
         restarts = torch.full_like(rows, self.settings.steps)
-        changed = run.records.new_tensor([record])
         for number in range(self.settings.steps):
             old = run.sums[rows, number]
-            new = old + sign * self.method.sums(number + 1, run.models[rows, number], changed)
+            new = old
+            if len(gone):
+                new = new - self.method.sums(number + 1, run.models[rows, number], gone)
+            if len(come):
+                new = new + self.method.sums(number + 1, run.models[rows, number], come)
             values, accepted = reflection_step(
                 run.noisy[rows, number], old, new, self.settings.sigma, draws.uniform(len(rows))
             )
             run.sums[rows, number], run.noisy[rows, number] = new, values
-            work.gradients[rows.cpu()] += 1
+            work.gradients[rows.cpu()] += len(gone) + len(come)
             work.rejection_tests[rows.cpu()] += 1
             rejected = rows[~accepted]
             if len(rejected):

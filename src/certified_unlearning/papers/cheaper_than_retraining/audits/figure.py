@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
-from certified_unlearning.audit.result import SHOWN
+from certified_unlearning.accounting.auditing.shown import SHOWN
 from certified_unlearning.papers.cheaper_than_retraining.audits.names import ONE_RUN, TWO_LAWS, UNCERTIFIED
 from certified_unlearning.papers.cheaper_than_retraining.audits.page import NAMES
 from certified_unlearning.reproduction.figure_style import FigureStyle

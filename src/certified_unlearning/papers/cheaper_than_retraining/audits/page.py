@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from certified_unlearning.audit.result import Verdict, ceiling, floor
+from certified_unlearning.accounting.auditing.shown import Verdict, ceiling, floor
 from certified_unlearning.papers.cheaper_than_retraining.audits.names import BY_LAWS, IN_ONE_RUN, ONE_RUN, TWO_LAWS
 from certified_unlearning.reproduction.tabulation import ShownTable
 

@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from certified_unlearning.accounting.auditing.shown import SHOWN
 from certified_unlearning.audit import AuditResult, TwoLawResult
-from certified_unlearning.audit.result import SHOWN
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.papers.cheaper_than_retraining.audits import one_run, two_laws
 from certified_unlearning.papers.cheaper_than_retraining.audits.names import (

@@ -37,7 +37,7 @@ def audit_power(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def audit_tightness(evidence: Sequence[Evidence], *, system: str, least_mu: float) -> list[Quantity]:
-    """Return the estimated ``mu`` over the certified one, wherever at least so much is certified."""
+    """Return the estimated ``mu``, divided by the certified one, wherever at least so much is certified."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == TWO_LAWS) & (rows["system"] == system) & (rows["mu"] >= least_mu)]
     if rows.empty:

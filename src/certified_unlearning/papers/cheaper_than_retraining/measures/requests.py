@@ -34,7 +34,7 @@ def cost_quotients(
     least_n: int,
     records: list[int] | None = None,
 ) -> list[Quantity]:
-    """Return a quantity of one system over that of another, where both were run, from the least size on."""
+    """Return a quantity of one system, divided by that of another, where both were run, from the least size on."""
     rows = _rows(evidence)
     point = ["data", "n", "records"]
     both = _of(rows, above).merge(_of(rows, below), on=point, suffixes=("_above", "_below"))
@@ -53,7 +53,7 @@ def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str
 
 @measure
 def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> Quantity:
-    """Return rows that a request reads at the largest size over those at the least size at which it was run."""
+    """Return rows that a request reads at the largest size, divided by those at the least size at which it was run."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n")
     if own["n"].nunique() < 2:

@@ -30,7 +30,7 @@ def wide_share(
 def wide_passes(
     evidence: Sequence[Evidence], *, beside: str, most_classes: int, least_classes: int = 2, rows: str = "embeddings"
 ) -> list[Quantity]:
-    """Return passes of a request over those of a refit by another model, table by table."""
+    """Return passes of a request, divided by those of a refit by another model, table by table."""
     both = _of(evidence, "certified").merge(_of(evidence, beside), on=_POINT, suffixes=("", "_beside"))
     both = both[both["classes"].between(least_classes, most_classes) & (both["rows"] == rows)]
     return _quantities(both, both["passes"] / both["passes_beside"])

@@ -33,7 +33,7 @@ def advantage_at_equation_11(*, alpha: float, advantage: float) -> float:
 
 @sweep("epsilon_dp = {epsilon_dp:g}")
 def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float) -> float:
-    """Return how small a deletion bound can be under the requester of Theorem 4.5's proof, over Eq. 11.
+    """Return how small a deletion bound can be under the requester of Theorem 4.5's proof, divided by Eq. 11.
 
     The requester writes one record, by the sign of the learned model. The bound is that of the sign of the model after
     the deletion: the two hypotheses are mirror images, so that no reference is nearer to both than a fair coin.

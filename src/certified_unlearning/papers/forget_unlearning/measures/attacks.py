@@ -46,7 +46,7 @@ def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: Mech
 
 @measure
 def risk_over_certified(evidence: Sequence[Evidence], *, requester: Literal["fixed", "adaptive"]) -> list[Quantity]:
-    """Return the mean excess risk of every model of a stream over what Theorem 5.1 certifies."""
+    """Return the mean excess risk of every model of a stream, divided by what Theorem 5.1 certifies."""
     risks = table_of(evidence, "risk")
     rows = _rows(risks[risks["requester"] == requester])
     return [

@@ -73,7 +73,7 @@ def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
 
 @measure
 def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "epsilon_dd"]) -> Quantity:
-    """Return the exact divergence over what the plan certifies: for a present record, or for a deleted one."""
+    """Return the exact divergence, divided by what the plan certifies: for a present record, or for a deleted one."""
     plan = setting_plan(setting, certify_risk=False)
     present = budget == "epsilon_dp"
     exact = exact_divergence(plan, 0 if present else plan.deletion_steps)
@@ -152,7 +152,7 @@ def saving_factors(*, fraction: float) -> float:
 
 @measure
 def risk_over_zero_model() -> Quantity:
-    """Return Theorem 5.2's certified risk over that of the constant model 0, in the specification's setting."""
+    """Return Theorem 5.2's certified risk, divided by that of the constant model 0, in the specification's setting."""
     plan = plan_nonconvex_deletion(_bounded(), alpha=2.0, epsilon_dp=1.0, epsilon_dd=0.1, records=100)
     return Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")
 

@@ -51,7 +51,7 @@ def _service() -> _Service:
 
 @measure
 def exact_over_epsilon_dp() -> dict[str, float]:
-    """Return the exact divergence for a present record over epsilon_dp: of learning, and of one deletion.
+    """Return the exact divergence for a present record, divided by epsilon_dp: of learning, and of one deletion.
 
     The larger direction. The deletion starts from the learned model, and its data differ in the record that stays last.
     """
@@ -67,7 +67,7 @@ def exact_over_epsilon_dp() -> dict[str, float]:
 
 @measure
 def exact_over_epsilon_dd() -> list[Quantity]:
-    """Return the exact divergence of every model from the Gibbs law of its data over epsilon_dd."""
+    """Return the exact divergence of every model from the Gibbs law of its data, divided by epsilon_dd."""
     _, waves, data, models = _service()
     return [
         Quantity(
@@ -80,7 +80,7 @@ def exact_over_epsilon_dd() -> list[Quantity]:
 
 @measure
 def exact_over_nonconvex_risk() -> list[Quantity]:
-    """Return the exact excess risk of every model over what Theorem 5.2 certifies."""
+    """Return the exact excess risk of every model, divided by what Theorem 5.2 certifies."""
     plan, waves, data, models = _service()
     return [
         Quantity(waves.risk(waves.density(model), records) / plan.risk_bound, f"after {number} requests")
@@ -118,7 +118,7 @@ def exact_over_lemma_g_23(*, alpha: float) -> float:
 
 @measure
 def exact_over_theorem_g_24() -> Quantity:
-    """Return the exact excess risk of a Gibbs law over Theorem G.24."""
+    """Return the exact excess risk of a Gibbs law, divided by Theorem G.24."""
     plan, waves, data, _ = _service()
     exact = waves.risk(waves.gibbs(data[0]), data[0])
     return Quantity(exact / gibbs_risk(plan.problem, sigma=plan.sigma), "exact over bound")

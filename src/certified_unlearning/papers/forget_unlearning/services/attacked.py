@@ -43,7 +43,7 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Releases:
-    """The exact law of releases while all records but the target are 0; means are for the target that pulls up.
+    """The exact distribution of releases when every record except the target is 0; means are for the upper target.
 
     Attributes:
         learned: Mean of the learned model.
@@ -71,7 +71,7 @@ class Attacked:
         service: The mechanism itself.
         publish: What it releases.
         releases: Their law.
-        promise: Largest advantage by the published certificate, after so many requests fixed in advance.
+        promise: Largest advantage by the published certificate, after the given number of requests fixed in advance.
         bound: Largest advantage by a bound that holds, for so many requests and the releases seen; None if there is
             none.
     """

@@ -28,7 +28,7 @@ Key = tuple[str | int | float, ...]
 
 
 class ForbiddenReleaseError(UnlearningError):
-    """A requester asked for a release that it may not see."""
+    """A requester asked for a release that it is not allowed to see."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def interact(
 
     Raises:
         ParameterError: A request is invalid, or the target is not deleted by request ``deletion``.
-        ForbiddenReleaseError: The requester asks for a release that it may not see.
+        ForbiddenReleaseError: The requester asks for a release that it is not allowed to see.
     """
     databases = _read_only(databases.copy())
     model = copy.deepcopy(service).learn(databases, sealed(*key, "learn"))

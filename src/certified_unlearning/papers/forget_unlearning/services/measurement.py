@@ -46,7 +46,7 @@ class Scenario:
     target: int
 
     def guesses(self, hypothesis: int, interactions: int, key: Key) -> Array:
-        """Return the adversary's guesses in so many interactions under one hypothesis."""
+        """Return the adversary's guesses in the given number of interactions under one hypothesis."""
         guesses = []
         for start in range(0, interactions, AT_ONCE):
             count = min(AT_ONCE, interactions - start)

@@ -84,7 +84,7 @@ class Waves:
         return law
 
     def density(self, law: Array) -> Array:
-        """Return a law's density over the start's at `nodes`.
+        """Return a law's density, divided by the start's at `nodes`.
 
         Raises:
             ParameterError: It is not above 0 everywhere: the polynomials do not resolve this law.
@@ -110,7 +110,7 @@ class Waves:
         return losses
 
     def risk(self, density: Array, records: Phases) -> float:
-        """Return the excess risk of a law, given by its density over the start's at `nodes`."""
+        """Return the excess risk of a law, given by its density, divided by the start's at `nodes`."""
         _, weights, _ = _grid()
         objective = self.mean_loss(self.nodes, records) + self.regularisation / 2 * self.nodes**2
         # Beyond it the regulariser alone exceeds every value of the loss.

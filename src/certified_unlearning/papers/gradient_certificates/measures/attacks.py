@@ -184,7 +184,7 @@ def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, wi
 
 
 def _labels(attacked: _Attacked, rows: Tensor, *, without: bool = True) -> Tensor:
-    """Return labels by the networks without each target, shape ``(targets, records)``; or by that with all of them."""
+    """Return the labels by the networks that were each trained without one target, or by the one trained with all."""
     parameters = attacked.without if without else attacked.with_all
     return logits(attacked.network, parameters, rows[None]).argmax(dim=-1)
 

@@ -27,7 +27,7 @@ _UPDATES = 2
 
 @sweep("k = {k}")
 def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> float:
-    """Return the largest mean of a batch's gradients that changes attain, over the bound of lines 12 to 15.
+    """Return the largest mean of a batch's gradients that changes attain, divided by the bound of lines 12 to 15.
 
     One update from a known start, means over present records: every removal of up to k, and for privacy every addition
     of up to k gradients at the level of clipping.
@@ -87,7 +87,7 @@ def status_changes() -> float:
 
 @sweep("b = {batch_size}", then=last_over_first)
 def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> float:
-    """Return the widest side of the box at the last size of a batch over that at the first.
+    """Return the widest side of the box at the last size of a batch, divided by that at the first.
 
     2-4-2 network, k = 1, three updates, privacy. Where ``zero`` all inputs are 0, and so are the first biases: every
     unit then stays at the kink of ReLU.

@@ -80,7 +80,7 @@ def shares_on_oct(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
 
 @sweep("k = {k}")
 def shares_on_imdb(evidence: Sequence[Evidence], *, k: int, mode: Mode, epochs: int) -> float:
-    """Return the certified share of test predictions after so many epochs."""
+    """Return the certified share of test predictions after the given number of epochs."""
     rows = _after(evidence, epochs)
     own = rows[(rows["mode"] == mode) & (rows["k"] == k)]
     if own.empty:
@@ -90,7 +90,7 @@ def shares_on_imdb(evidence: Sequence[Evidence], *, k: int, mode: Mode, epochs: 
 
 @measure
 def accuracy_on_imdb(evidence: Sequence[Evidence], *, epochs: int) -> float:
-    """Return the test accuracy after so many epochs."""
+    """Return the test accuracy after the given number of epochs."""
     return float(_after(evidence, epochs).iloc[0]["accuracy"])
 
 
@@ -101,7 +101,7 @@ def _require_levels(rows: pd.DataFrame) -> None:
 
 
 def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
-    """Return the rows on IMDB after so many epochs: the paper's numbers are of no shorter training."""
+    """Return the rows on IMDB after the given number of epochs: the paper's numbers are of no shorter training."""
     rows = _rows(evidence, HEAD.name, IMDB)
     own = rows[rows["epochs"] == epochs]
     if own.empty:

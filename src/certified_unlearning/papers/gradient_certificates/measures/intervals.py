@@ -34,7 +34,7 @@ def members_outside_products() -> float:
 
 @measure
 def width_over_exact() -> dict[str, float]:
-    """Return how wide products by midpoints and radii are over exact ones: of [0, 2] [0, 2], of random boxes."""
+    """Return how wide products by midpoints and radii are, divided by exact ones: of [0, 2] [0, 2], of random boxes."""
     ends = torch.zeros(1, 1, dtype=torch.float64), torch.full((1, 1), 2.0, dtype=torch.float64)
     generator = torch.Generator().manual_seed(_SEED)
     found = {}

@@ -17,7 +17,7 @@ _TRAININGS = 4
 
 @sweep("k = {requests}")
 def boxes_over_retrainings(*, requests: int) -> float:
-    """Return what bounds cost over training once and again for every request, by the paper's count of trainings.
+    """Return what bounds cost, divided by training once and again for every request, by the paper's count of trainings.
 
     Four trainings in all, after which k requests need none.
     """
@@ -35,7 +35,7 @@ def requests_over_rate(*, setting: Shards) -> float:
 
 @measure
 def requests_change(*, setting: list[Shards]) -> list[Quantity]:
-    """Return that quotient at the last setting over that at the first: 1 where the rate is the right one."""
+    """Return that quotient at the last setting, divided by that at the first: 1 where the rate is the right one."""
     return last_over_first(requests_over_rate(setting=setting))
 
 
@@ -51,7 +51,7 @@ def advantage_bounds(*, epsilon: float, printed: bool) -> float:
 
 @sweep("b = {batch_size}")
 def noise_over_dp_sgd(*, batch_size: int) -> float:
-    """Return line 16's standard deviation of a mean, ``gamma sigma``, over DP-SGD's, ``gamma sigma / b``."""
+    """Return line 16's standard deviation of a mean, ``gamma sigma``, divided by DP-SGD's, ``gamma sigma / b``."""
     gamma, sigma = 0.1, 1.0
     return gamma * sigma / (gamma * sigma / batch_size)
 

@@ -28,14 +28,14 @@ def answers_compared(evidence: Sequence[Evidence]) -> float:
 
 @measure
 def requests_until_trained(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return how many requests to one shard there are until it is trained again, over its budget and one more."""
+    """Return how many requests to one shard there are until it is trained again, divided by its budget and one more."""
     own = _service(evidence, "one shard")
     return {_budget(row): row["first"] / (row["budget"] + 1) for _, row in own.iterrows()}
 
 
 @measure
 def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return with how many random requests no shard has budget left, over what a Poisson stream expects."""
+    """Return with how many random requests no shard has budget left, divided by what a Poisson stream expects."""
     return [
         Quantity(
             row["out"] / row["out_expected"],

@@ -62,7 +62,7 @@ def log10_epsilon_without_end(evidence: Sequence[Evidence], *, convex: bool, sig
 def general_over_composition(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return Theorem 3.3 after T steps from a point over what the composition of T Gaussian mechanisms gives."""
+    """Return Theorem 3.3 after T steps from a point, divided by what the composition of T Gaussian mechanisms gives."""
     problem = _mnist(evidence)
     composed = float(composition(problem, sigma=sigma, steps=steps).log_divergence(np.array([_ORDER]))[0])
     bound = _log_bound(problem, sigma=sigma, radius=radius, convex=convex, learning_steps=steps)
@@ -73,7 +73,7 @@ def general_over_composition(
 def general_over_its_limit(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return Theorem 3.3 after T steps from a point over its limit."""
+    """Return Theorem 3.3 after T steps from a point, divided by its limit."""
     problem = _mnist(evidence)
     bound, limit = (
         _log_bound(problem, sigma=sigma, radius=radius, convex=convex, learning_steps=count)
@@ -97,7 +97,7 @@ def general_epsilon(
 def general_epsilon_kept(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return the same after the last K over that after the first."""
+    """Return the same after the last K, divided by that after the first."""
     point = {"learning_steps": [learning_steps], "steps": [steps]}
     (epsilon,) = general_epsilon(evidence, convex=convex, sigma=sigma, radius=radius, **point)
     return epsilon.value
@@ -133,7 +133,7 @@ def log10_steps_to_halve(evidence: Sequence[Evidence], *, convex: bool, sigma: f
 
 @sweep("R = {radius:g}")
 def step_noise_over_radius(evidence: Sequence[Evidence], *, convex: bool, epsilon: float, radius: float) -> float:
-    """Return the norm of a step's noise over the ball's radius, at the least sigma whose limit has this epsilon.
+    """Return the norm of a step's noise, divided by the ball's radius, at the least sigma whose limit has this epsilon.
 
     The norm is ``sqrt(2 eta d) sigma``, d being the number of pixels.
     """
@@ -217,13 +217,13 @@ def mu_after_finite_learning(
 
 @sweep("F = {loss_range:g}, n = {n}, alpha = {alpha:g}")
 def gibbs_over_proposition_e_1(*, loss_range: float, n: int, alpha: float) -> float:
-    """Return the exact divergence of two Gibbs laws on the line over Proposition E.1."""
+    """Return the exact divergence of two Gibbs laws on the line, divided by Proposition E.1."""
     exact = exact_gibbs_divergence(alpha=alpha, loss_range=loss_range, n=n)
     return exact / gibbs_divergence(loss_range=loss_range, n=n)
 
 
 @sweep("eta = {step_size:g}")
 def stationary_over_proposition_e_1(*, loss_range: float, alpha: float, step_size: float) -> float:
-    """Return the exact divergence of the laws of long noisy gradient descent over Proposition E.1."""
+    """Return the exact divergence of the laws of long noisy gradient descent, divided by Proposition E.1."""
     exact = exact_stationary_divergence(alpha=alpha, loss_range=loss_range, step_size=step_size)
     return exact / gibbs_divergence(loss_range=loss_range, n=1)

@@ -30,7 +30,7 @@ _SMALL_SIGMA = 0.5
 
 @sweep("k = {steps}")
 def two_points_over_bound(*, steps: int, published_code: bool = False) -> float:
-    """Return the exact divergence of quadratic losses from two points ``Z`` apart over the bound, at order 2."""
+    """Return the exact divergence of quadratic losses from two points ``Z`` apart, divided by the bound, at order 2."""
     problem, _ = small(1)
     kept, noise = 1 - problem.step_size * problem.strong_convexity, 2 * problem.step_size * _SMALL_SIGMA**2
     apart, variance = 1.0, 0.0
@@ -64,7 +64,7 @@ def enumerated_over_bound(
 def place_over_averaged(
     *, batches: int, epochs: int, steps: int, alpha: float, place: Literal["hidden", "published", "last"]
 ) -> float:
-    """Return exact divergences of quadratic losses over the averaged bound.
+    """Return exact divergences of quadratic losses, divided by the averaged bound.
 
     The place is drawn and hidden, drawn and published, or the last one.
     """
@@ -119,7 +119,7 @@ def noisy_cgd_over_ours(*, batches: int, epochs: int) -> float:
 
 @sweep("b = {batch_size}")
 def theirs_over_learning(*, batch_size: int, epochs: int, steps: Literal["step", "epoch"]) -> float:
-    """Return theirs after one step or epoch over NoisyCGD's bound on learning, which post-processing keeps."""
+    """Return theirs after one step or epoch, divided by NoisyCGD's bound on learning, which post-processing keeps."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     count = 1 if steps == "step" else cycle.batches
     distance = learned_distance(problem, cycle, epochs=epochs)

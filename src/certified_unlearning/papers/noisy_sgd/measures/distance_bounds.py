@@ -22,7 +22,7 @@ _RADIUS = 10.0
 
 @sweep("T = {epochs}")
 def learned_distance_over_coupling(*, batches: int, epochs: int) -> list[Quantity]:
-    """Return `learned_distance` over the distance of two coupled chains that is carried on step by step."""
+    """Return `learned_distance`, divided by the distance of two coupled chains that is carried on step by step."""
     problem, cycle = small(batches)
     found = []
     for position in range(1, batches + 1):
@@ -38,7 +38,7 @@ def learned_distance_over_coupling(*, batches: int, epochs: int) -> list[Quantit
 
 @sweep("T = {epochs:g}")
 def convex_distances(*, batch_size: int, epochs: Number) -> float:
-    """Return the distance of learning on convex losses in a ball of radius 10, over ``2 R``."""
+    """Return the distance of learning on convex losses in a ball of radius 10, divided by ``2 R``."""
     problem, cycle = problem_of(batch_size, convex=True), cycle_of(batch_size)
     return learned_distance(problem, cycle, epochs=epochs, radius=_RADIUS) / (2 * _RADIUS)
 
@@ -89,7 +89,7 @@ def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float
 
 @sweep("b = {batch_size}, K = {epochs}")
 def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
-    """Return the distance before the last of equal requests over ``Z / (1 - c^k)``."""
+    """Return the distance before the last of equal requests, divided by ``Z / (1 - c^k)``."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = epochs * cycle.batches
     distances = sequential_distances(problem, cycle, steps=[steps] * (requests - 1))
@@ -100,7 +100,7 @@ def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
 
 @sweep("S = {records}")
 def group_over_one(*, batch_size: int, records: int) -> float:
-    """Return the distance of so many records of one batch over that of one, in units of their number."""
+    """Return the distance of so many records of one batch, divided by that of one, in units of their number."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     one = learned_distance(problem, cycle, epochs=math.inf)
     return learned_distance(problem, cycle, epochs=math.inf, records=records) / (records * one)

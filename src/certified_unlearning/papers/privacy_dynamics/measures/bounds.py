@@ -19,7 +19,7 @@ from certified_unlearning.reproduction.claims.registry import changes, changes_i
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _LONG = 100_000
-"""Crossings are looked for up to so many steps."""
+"""Crossings are looked for up to this number of steps."""
 
 Curve = tuple[float, float]
 
@@ -58,7 +58,7 @@ def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float
 
 @sweep("K = {steps}")
 def quotients_of_increments(*, bound: str, steps: int) -> float:
-    """Return what a step adds to a bound in Fig. 1 over what the step before added."""
+    """Return what a step adds to a bound in Fig. 1, divided by what the step before added."""
     problem = figure_1(1.0)
 
     def added(count: int) -> float:
@@ -97,7 +97,7 @@ def exact_over_dynamics_bound(
 
 @sweep("alpha = {alpha:g}")
 def logistic_over_dynamics_bound(*, bound: str, alpha: float, steps: list[int]) -> list[Quantity]:
-    """Return the divergence on a logistic loss, from Corollary 1's Gaussian and by quadrature, over a bound."""
+    """Return the divergence on a logistic loss, from Corollary 1's Gaussian and by quadrature, divided by a bound."""
     start_variance = 2 * LOGISTIC_SIGMA**2 / LOGISTIC.strong_convexity
     divergences = logistic_divergences(alpha, steps, start_variance=start_variance)
     return [
@@ -113,14 +113,14 @@ def logistic_over_dynamics_bound(*, bound: str, alpha: float, steps: list[int]) 
 def quotient_of_dynamics_bounds(
     *, above: str, below: str, strong_convexity: float, steps: Steps, step_size: float = 0.02
 ) -> float:
-    """Return one bound over another; of curvature 1 as in Fig. 2, of another as in Fig. 1."""
+    """Return one bound, divided by another; of curvature 1 as in Fig. 2, of another as in Fig. 1."""
     problem = figure_2(step_size) if strong_convexity == 1 else figure_1(strong_convexity)
     return bounded(above, problem, steps=steps) / bounded(below, problem, steps=steps)
 
 
 @sweep("K = {steps}")
 def exact_over_general_start(*, start_gap: float, start_variance: float, steps: int) -> float:
-    """Return the exact divergence of quadratic losses over Eq. 67, where the laws already diverge at the start.
+    """Return the exact divergence of quadratic losses, divided by Eq. 67, where the laws already diverge at the start.
 
     The starts are Gaussians of one variance whose means differ in the direction in which the data sets push.
     """

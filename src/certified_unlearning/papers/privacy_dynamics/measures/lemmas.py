@@ -19,7 +19,7 @@ Law = tuple[float, float]
 
 @sweep("alpha = {alpha:g}, variances {pair[0][1]:g} and {pair[1][1]:g}")
 def lemma_3_quotients(*, pair: tuple[Law, Law], alpha: float) -> float:
-    """Return the right side of Lemma 3 over its left, with the second law's own log-Sobolev constant.
+    """Return the right side of Lemma 3, divided by its left, with the second law's own log-Sobolev constant.
 
     A law is its mean and its variance.
     """
@@ -40,7 +40,7 @@ def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return Lemma 2's bound on the rate over that with ``gamma = 1 / 2``, for the same two diffusions."""
+    """Return Lemma 2's bound on the rate, divided by that with ``gamma = 1 / 2``, for the same two diffusions."""
 
     def bound(balance: float, information: float) -> float:
         return 1 / balance - (1 - balance) * information
@@ -71,7 +71,7 @@ def field_difference_over_lemma_4(*, steps: int, share: float) -> float:
 
 @sweep("{map_name}, v = {noise_variance:g}, {function}")
 def lsi_quotients(*, map_name: MapName, noise_variance: float, function: FunctionName) -> float:
-    """Return a log-Sobolev inequality's left side over its right, with the constant of Lemmas 8 and 9."""
+    """Return a log-Sobolev inequality's left side, divided by its right, with the constant of Lemmas 8 and 9."""
     return log_sobolev_quotient(map_name=map_name, noise_variance=noise_variance, function=function)
 
 
@@ -99,14 +99,14 @@ def _diffusions(time: float, start_variance: float) -> tuple[float, float]:
 
 @sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def lsi_constant_over_lemma_5(*, strong_convexity: float, steps: Steps) -> float:
-    """Return the tracked log-Sobolev constant, from Lemma 5's start, over the one that Lemma 5 states."""
+    """Return the tracked log-Sobolev constant, from Lemma 5's start, divided by the one that Lemma 5 states."""
     stated = 2 * SIGMA**2 / strong_convexity
     return stated / inverse_lsi(figure_1(strong_convexity), sigma=SIGMA, steps=steps, start=stated)
 
 
 @sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def theorem_2_over_corollary_1(*, strong_convexity: float, steps: Steps) -> float:
-    """Return Theorem 2 with the constant ``lambda / (2 sigma^2)``, given as a number, over Corollary 1."""
+    """Return Theorem 2 with the constant ``lambda / (2 sigma^2)``, given as a number, divided by Corollary 1."""
     problem = figure_1(strong_convexity)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, lsi_constant=strong_convexity / (2 * SIGMA**2))
     return float(curve(np.array([10.0]))[0]) / bounded("corollary-1", problem, steps=steps)

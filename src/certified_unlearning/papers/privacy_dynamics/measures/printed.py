@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 
 @sweep("K = {steps}")
 def quoted_over_corollary_1(*, steps: int) -> float:
-    """Return Corollary 1 as Section 4 quotes it, with the exponent ``eta K``, over Corollary 1."""
+    """Return Corollary 1 as Section 4 quotes it, with the exponent ``eta K``, divided by Corollary 1."""
     problem = figure_2()
     limit = bounded("corollary-1", problem, steps=math.inf)
     return -limit * math.expm1(-problem.step_size * steps) / bounded("corollary-1", problem, steps=steps)
@@ -21,7 +21,7 @@ def quoted_over_corollary_1(*, steps: int) -> float:
 
 @sweep("gamma = {gamma:g}, K = {steps:g}")
 def gamma_over_half(*, gamma: float, steps: Steps) -> float:
-    """Return Eq. 68 with a balancing constant over that with one half, Theorem 2, in Fig. 1."""
+    """Return Eq. 68 with a balancing constant, divided by that with one half, Theorem 2, in Fig. 1."""
     problem = figure_1(1.0)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, gamma=gamma)
     return float(curve(np.array([10.0]))[0]) / bounded("theorem-2", problem, steps=steps)
@@ -36,7 +36,7 @@ def printed_characteristic(*, alpha: float, time: float) -> float:
 
 @measure
 def gibbs_rate(*, sign: int) -> Quantity:
-    """Return the rate of change under Eq. 9, over the density, of the law that the diffusion is known to keep.
+    """Return the rate of change under Eq. 9, divided by the density, of the law that the diffusion is known to keep.
 
     At the minimiser of ``theta^2 / 2``, with the field ``V`` equal to the gradient times ``sign``: there
     ``(p V)' = p V'`` and ``sigma^2 p'' = -p``.
@@ -55,7 +55,7 @@ def printed_start_over_lemma_5(*, strong_convexity: float) -> float:
 
 @sweep("K = {steps}")
 def printed_unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
-    """Return the noise term of Lemma 6's unrolled recursion as printed over that of the lemma."""
+    """Return the noise term of Lemma 6's unrolled recursion as printed, divided by that of the lemma."""
     problem = figure_2()
     kept = 1 - problem.step_size * problem.strong_convexity
     unrolled = 2 * problem.smoothness * dimension * SIGMA**2
@@ -64,7 +64,7 @@ def printed_unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
 
 @sweep("K = {steps}")
 def unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
-    """Return the noise term that Eq. 81 gives when unrolled over that of Lemma 6."""
+    """Return the noise term that Eq. 81 gives when unrolled, divided by that of Lemma 6."""
     risk = risk_from_start(figure_2(), sigma=SIGMA, steps=steps, dimension=dimension, squared_distance=0.0)
     return risk / _noise_term(dimension)
 
@@ -84,5 +84,5 @@ def inline_objective_variance(*, steps: int) -> float:
 
 
 def _noise_term(dimension: int) -> float:
-    """Return Lemma 6's bound after so many steps that nothing of the start is left."""
+    """Return Lemma 6's bound after enough steps for nothing of the start to be left."""
     return lemma_6(figure_2(), sigma=SIGMA, steps=1e9, dimension=dimension, lipschitz=1.0)

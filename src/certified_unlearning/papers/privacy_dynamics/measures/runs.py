@@ -29,7 +29,7 @@ def measured_off_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_only: bool) -> list[Quantity]:
-    """Return the measured divergence over a bound, after all numbers of steps or the last only."""
+    """Return the measured divergence, divided by a bound, after all numbers of steps or the last only."""
     rows = _sampled(evidence)
     last = max(row["steps"] for row in rows)
     return [_quotient(row, row[bound]) for row in rows if row["steps"] == last or not last_only]
@@ -37,7 +37,7 @@ def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_onl
 
 @measure
 def measured_surely_over_dynamics(evidence: Sequence[Evidence], *, bound: str) -> list[Quantity]:
-    """Return the lower end of the interval of the runs less a bound."""
+    """Return the lower end of the runs' interval, minus a bound."""
     return [Quantity(row["low"] - row[bound], _name(row)) for row in _sampled(evidence)]
 
 
@@ -83,7 +83,7 @@ def measured_divergences(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def measured_over_inline_variance(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the measured divergence over that of Gaussians with the variance of Section 4's inline formula."""
+    """Return the measured divergence, divided by that of Gaussians with the variance of Section 4's inline formula."""
     row = _last(evidence)
     problem, steps = _problem(row), row["steps"]
     kept = 1 - problem.step_size * problem.strong_convexity

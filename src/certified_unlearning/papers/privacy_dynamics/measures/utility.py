@@ -44,7 +44,7 @@ def _certified(recipe: Recipe, bound: str) -> float:
 
 @measure
 def recipe_over_target(*, target: Target, bound: str) -> Quantity:
-    """Return what a bound certifies at Theorem 4's noise and steps over what Theorem 4 aims at."""
+    """Return what a bound certifies at Theorem 4's noise and steps, divided by what Theorem 4 aims at."""
     recipe = _recipe(target)
     return Quantity(_certified(recipe, bound) / recipe.epsilon, bound)
 
@@ -68,13 +68,13 @@ def recipe_risk_over_promise(*, target: Target) -> float:
 
 @sweep("beta = {smoothness:g}", then=over_first)
 def steps_by_condition_number(*, smoothness: float) -> float:
-    """Return Theorem 4's steps over those for the first smoothness, with strong convexity 1."""
+    """Return Theorem 4's steps, divided by those for the first smoothness, with strong convexity 1."""
     return _recipe("dp", smoothness=smoothness).real_steps
 
 
 @sweep("lambda = {curvature[0]:g}, beta = {curvature[1]:g}, n = {n:g}", then=changes_in_units_of_first)
 def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
-    """Return how Theorem 4's risk over ``log(1 / delta)`` times Theorem 5's changes with lambda, beta and n.
+    """Return how Theorem 4's risk, divided by ``log(1 / delta)`` times Theorem 5's changes with lambda, beta and n.
 
     In units of the first; Theorem 5's lower bound, ``d / (n epsilon)^2``, depends on n alone of these.
     """
@@ -84,7 +84,7 @@ def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) 
 
 @measure
 def projected_risk_over_lemma_6(*, sigma: float, minimiser: float, steps: list[int]) -> list[Quantity]:
-    """Return the excess risk on squared distances over Lemma 6, by quadrature.
+    """Return the excess risk on squared distances, divided by Lemma 6, by quadrature.
 
     On the interval from -1 to 1, which also holds the records: gradients are at most 2. The step is the largest
     that the lemma allows.
@@ -104,7 +104,7 @@ def _table(n: int, smoothness: float) -> dict[str, ComparedMethod]:
 
 @sweep("beta = {smoothness:g}")
 def noisy_gd_over_method(*, method: str, smoothness: float) -> dict[str, float]:
-    """Return noisy gradient descent's excess risk and gradients over another method's, without constants."""
+    """Return noisy gradient descent's excess risk and gradients, divided by another method's, without constants."""
     own, other = _table(5000, smoothness)["noisy GD"], _table(5000, smoothness)[method]
     found = {"excess risk": own.utility / other.utility}
     if own.gradients and other.gradients:
@@ -120,7 +120,7 @@ def utility_gain_over_sgd(*, n: int) -> float:
 
 @sweep("n = {n:g}", then=over_first)
 def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
-    """Return noisy SGD's gradients over noisy gradient descent's, over an order in n, in units of the first."""
+    """Return noisy SGD's gradients, divided by noisy gradient descent's, over an order in n, in units of the first."""
     rows = _table(n, 1.0)
     gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)
     return gain / (n if order == "n" else n / math.log(n))

@@ -43,7 +43,7 @@ _FUNCTIONS: dict[FunctionName, tuple[Callable[[Array], Array], Callable[[Array],
 
 
 def log_sobolev_quotient(*, map_name: MapName, noise_variance: float, function: FunctionName) -> float:
-    """Return the left side of the inequality over its right, with the constant that Lemmas 8 and 9 give.
+    """Return the left side of the inequality, divided by its right, with the constant that Lemmas 8 and 9 give.
 
     The law is that of ``T(X) + sqrt(v) Z``: ``X`` and ``Z`` are standard normal, hence 1-LSI; ``T`` is ``L``-Lipschitz,
     so ``T(X)`` is ``1 / L^2``-LSI by Lemma 8, and the sum is ``1 / (L^2 + v)``-LSI by Lemma 9.

@@ -22,7 +22,7 @@ _SHARES = (0.6, 0.5)
 
 
 def logistic_divergences(alpha: float, steps: Sequence[int], *, start_variance: float = 0.0) -> list[float]:
-    """Return the divergences after so many steps, from the point 0 or a Gaussian around it.
+    """Return the divergences after the given number of steps, from the point 0 or a Gaussian around it.
 
     Args:
         alpha: Rényi order, above 1.
@@ -41,7 +41,7 @@ def logistic_divergences(alpha: float, steps: Sequence[int], *, start_variance: 
 def projected_risks(
     *, step_size: float, sigma: float, steps: Sequence[int], radius: float, minimiser: float
 ) -> list[float]:
-    """Return the mean excess risks of projected descent on ``(theta - x)^2 / 2`` after so many steps.
+    """Return the mean excess risks of projected descent on ``(theta - x)^2 / 2`` after the given number of steps.
 
     Steps are projected on ``[-radius, radius]`` and start from the projected ``N(0, 2 sigma^2)``, Corollary 1's law.
 
@@ -66,7 +66,7 @@ def projected_risks(
 
 
 def field_difference(*, steps: int, share: float) -> float:
-    """Return how far, at most, Lemma 1's two vector fields are apart within a step, over Lemma 4's ``S_g / n``.
+    """Return how far, at most, Lemma 1's two vector fields are apart within a step, divided by Lemma 4's ``S_g / n``.
 
     Losses ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records, ``x = 1`` and one that is 2 or -1, so that the
     gradients' difference depends on ``theta``; the largest on the grid is ``S_g``, about 2.09. The step size is 0.2,

@@ -14,7 +14,7 @@ FEWEST_RUNS = 20_000
 
 @measure
 def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return what a mechanism without a fault shows at least over what it states, every audit."""
+    """Return what a mechanism without a fault shows at least, divided by what it states, every audit."""
     rows = _rows(evidence)
     rows = rows[rows["planted"] == ""]
     return [
@@ -25,7 +25,7 @@ def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def faults_not_caught(evidence: Sequence[Evidence]) -> Quantity:
-    """Return how many planted faults no audit catches, of those that there are."""
+    """Return how many planted faults no audit catches, of all planted ones."""
     planted = _rows(evidence)
     planted = planted[planted["planted"] != ""]
     caught = planted.groupby(["mechanism", "planted"])["caught"].any()

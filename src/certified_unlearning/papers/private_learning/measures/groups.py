@@ -52,7 +52,7 @@ def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: fl
 def request_over_retraining(
     evidence: Sequence[Evidence], *, data: str, epsilon: float, system: str, deletions: int
 ) -> float:
-    """Return the gradients of a request over those of retraining by SGD."""
+    """Return the gradients of a request, divided by those of retraining by SGD."""
     rows = _rows(evidence, data, epsilon)
     again = _value(rows, "retraining", deletions, "gradients")
     return _value(rows, system, deletions, "gradients") / again

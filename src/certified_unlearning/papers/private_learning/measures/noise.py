@@ -38,7 +38,7 @@ DELTA = 1e-6
 
 @sweep("epsilon = {epsilon:g}")
 def printed_epsilon_over_target(*, rule: str, epsilon: float, delta: float) -> float:
-    """Return the epsilon that a printed noise gives to one release in truth, over the wanted one."""
+    """Return the epsilon that a printed noise gives to one release in truth, divided by the wanted one."""
     return printed_epsilon(rule, epsilon=epsilon, delta=delta) / epsilon
 
 
@@ -87,7 +87,7 @@ def gradient_over_bound(*, bound: Literal["lemma 2", "theorem 10", "ours"], radi
 
 @sweep("D = {radius:g}")
 def loss_over_bound(*, bound: Literal["lemma 4", "lemma 10", "ours"], radius: float) -> float:
-    """Return the largest squared loss in the ball over what is stated of it; all norms but radius 1."""
+    """Return the largest squared loss in the ball, divided by what is stated of it; all norms but radius 1."""
     lemma = lemma_4(at_zero=1, smoothness=2, row_norm=1, radius=radius)
     stated = {"lemma 4": lemma, "lemma 10": lemma / 3, "ours": SQUARED.largest_value(row_norm=1, radius=radius)}
     return (1 + radius) ** 2 / stated[bound]
@@ -108,7 +108,7 @@ def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
 
 @measure
 def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
-    """Return by how much an exponential mechanism's log probabilities move between neighbours, over epsilon.
+    """Return by how much an exponential mechanism's log probabilities move between neighbours, divided by epsilon.
 
     Scores 0 or 1 of three candidates, of sensitivity 1; all pairs of score vectors. Printed is
     ``exp(-2 epsilon s / Delta)``.
@@ -139,7 +139,7 @@ def selection_within_bound(*, printed: bool) -> float:
 
 @sweep("n = {n}")
 def boosting_scale_over_needed(*, n: int) -> float:
-    """Return Theorem 35's printed Laplace scale over the least one that is private, at epsilon = 1.
+    """Return Theorem 35's printed Laplace scale, divided by the least one that is private, at epsilon = 1.
 
     Squared loss, all norms 1, so losses are at most 4; four chunks and one to select on, which has all of epsilon.
     """
@@ -167,7 +167,7 @@ def recursive_descent_epsilon() -> float:
 
 @measure
 def recursive_variance_over_lemma_21() -> Quantity:
-    """Return Theorem 20's printed variance of noise over Lemma 21's, at the printed steps and 10 000 records."""
+    """Return Theorem 20's printed variance of noise, divided by Lemma 21's, at the printed steps and 10 000 records."""
     steps, stages, _ = _printed_recursion(10_000)
     return Quantity(steps / stages**2, f"K = {steps:.3g}")
 
@@ -182,7 +182,7 @@ def _printed_recursion(n: int) -> tuple[float, int, int]:
 
 @measure
 def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dict[str, float]:
-    """Return how far a record moves the mean difference of a right child, over what is printed, at every level.
+    """Return how far a record moves the mean difference of a right child, divided by what is printed, at every level.
 
     There are ``2^(D - s)`` steps between it and its parent. Their sum is divided by ``b / 2^s``, as printed, or by the
     number of records drawn, which is that rounded down.
@@ -195,13 +195,13 @@ def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dic
 
 @measure
 def one_pass_sensitivity(*, step_size: float, records: int) -> float:
-    """Return how far one pass' result moves with its first record, over Lemma 23's ``2 eta G``; ``H = 1``."""
+    """Return how far one pass' result moves with its first record, divided by Lemma 23's ``2 eta G``; ``H = 1``."""
     return one_pass_distance(records=records, step_size=step_size, smoothness=1.0)
 
 
 @sweep("k = {releases}")
 def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: float, releases: int) -> float:
-    """Return the epsilon of so many exactly composed Gaussian releases over what Theorem 6 states of them."""
+    """Return the epsilon of so many exactly composed Gaussian releases, divided by what Theorem 6 states of them."""
     mu = 1 / noise_multiplier(epsilon, delta)
     stated, total = advanced_composition(epsilon, delta, releases=releases, slack=slack)
     return epsilon_from_mu(math.sqrt(releases) * mu, total) / stated
@@ -209,7 +209,7 @@ def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: 
 
 @sweep("m / n = {share:g}")
 def subsampled_over_theorem_7(*, epsilon: float, share: float) -> float:
-    """Return the tight epsilon of a learner on a uniform subset over Theorem 7's."""
+    """Return the tight epsilon of a learner on a uniform subset, divided by Theorem 7's."""
     return subsampled(epsilon, 1e-6, share=share)[0] / (math.expm1(epsilon) * share)
 
 

@@ -37,13 +37,13 @@ def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strengt
 
 @sweep("n = {n}")
 def columns_over_records(*, n: int) -> float:
-    """Return the columns of Theorem 32's embedding over the number of records."""
+    """Return the columns of Theorem 32's embedding, divided by the number of records."""
     return linear.theorem_32(replace(BASE, n=n)).dimension / n
 
 
 @sweep("epsilon = {epsilon:g}")
 def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
-    """Return the regret of Theorem 32's steps over ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its two logarithms.
+    """Return the regret of Theorem 32's steps, divided by ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its two logarithms.
 
     The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``; all norms are 1.
     """
@@ -89,7 +89,7 @@ def variance_over_stated(*, at_zero: float) -> float:
 
 @sweep("n = {n}")
 def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n: int) -> float:
-    """Return the upper rate over Theorem 11's lower one, squared loss, without constants and logarithms.
+    """Return the upper rate, divided by Theorem 11's lower one, squared loss, without constants and logarithms.
 
     ``few columns``: Theorem 8 at d = 4, ``many columns``: Theorem 9 at d = n, both with ``D = 1 / 2``; ``long``:
     Theorem 9 at d = n with ``D = 10``.
@@ -134,7 +134,7 @@ def spider_beats_descent(*, d: int) -> Quantity:
 
 @sweep("Q = {queries}")
 def barrier_over_rate(*, queries: int) -> float:
-    """Return Theorem 43's bound, with Lemma 16's errors of a private oracle, over Theorem 42's rate."""
+    """Return Theorem 43's bound, with Lemma 16's errors of a private oracle, divided by Theorem 42's rate."""
     unit = stationary.rate_unit(n=100_000, d=100, epsilon=1.0, delta=1e-6)
     error = unit * math.sqrt(queries)
     barrier = stationary.oracle_barrier(queries=queries, gap=1.0, gradient=error, difference=error)
@@ -143,7 +143,7 @@ def barrier_over_rate(*, queries: int) -> float:
 
 @sweep("n = {n:.0e}")
 def tree_guarantee_over_start(*, n: int) -> float:
-    """Return Theorem 19's ``3 alpha`` over ``G``, which every gradient is below; d = 1, ``G = H = L_0 = 1``."""
+    """Return Theorem 19's ``3 alpha``, divided by ``G``, which every gradient is below; d = 1, ``G = H = L_0 = 1``."""
     return 3 * _tree(n)
 
 
@@ -155,7 +155,7 @@ def tree_guarantee_says_something() -> float:
 
 @sweep("D = {depth}")
 def leaves_over_counted(*, depth: int) -> float:
-    """Return the leaves of a tree over ``2^(D - 1)``, which proofs count."""
+    """Return the leaves of a tree, divided by ``2^(D - 1)``, which proofs count."""
     return float(2.0**depth / 2 ** (depth - 1))
 
 
@@ -176,34 +176,34 @@ def recursive_strength_over_printed(*, radius: float) -> float:
 
 @sweep("x = {condition:g}")
 def step_size_over_limit(*, factor: float, condition: float) -> float:
-    """Return ``eta = log K / (lambda K)`` over ``1 / (H + lambda)`` for ``K = factor x log x``; x is the condition."""
+    """Return ``log K / (lambda K)``, divided by ``1 / (H + lambda)``, for ``K = factor condition log condition``."""
     steps = factor * condition * math.log(condition)
     return math.log(steps) / steps * condition
 
 
 @measure
 def lemma_21_over_exact(*, records: int, steps: int) -> float:
-    """Return Lemma 21's noise over the exact one."""
+    """Return Lemma 21's noise, divided by the exact one."""
     printed = stationary.lemma_21_sigma(steps=steps, records=records, epsilon=1.0, delta=1e-6, lipschitz=1.0)
     return printed / (noise_multiplier(1.0, 1e-6) * math.sqrt(steps) * 2 / records)
 
 
 @sweep("n = {n}")
 def lemma_25_deviation_over_bound(*, n: int) -> float:
-    """Return how far gradients of population and records are apart over Lemma 25's bound; ``d = 10 n``."""
+    """Return how far gradients of population and records are apart, divided by Lemma 25's bound; ``d = 10 n``."""
     return counterexamples.lemma_25_deviation(n=n, d=10 * n) / counterexamples.lemma_25_bound(n=n, d=10 * n, beta=0.05)
 
 
 @sweep("k = {columns}")
 def projection_distance_over_claimed(*, columns: int, features: int) -> float:
-    """Return ``|I - [Phi; 0]|`` over ``1 / sqrt(k)``, one matrix each."""
+    """Return ``|I - [Phi; 0]|``, divided by ``1 / sqrt(k)``, one matrix each."""
     distance = counterexamples.padded_projection_distance(columns=columns, features=features, seed=columns)
     return distance * math.sqrt(columns)
 
 
 @measure
 def switching_ranks(*, n: int, convex: bool) -> float:
-    """Return Corollary 1's rate for few columns over that for many, at its switching rank."""
+    """Return Corollary 1's rate for few columns, divided by that for many, at its switching rank."""
     rank = n if convex else n**0.8
     few = math.sqrt(rank) / n
     return float(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)
@@ -211,14 +211,14 @@ def switching_ranks(*, n: int, convex: bool) -> float:
 
 @measure
 def error_20(*, sharp: bool) -> float:
-    """Return Lemma 6's ``c_0`` that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, over 8."""
+    """Return Lemma 6's ``c_0`` that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, divided by 8."""
     # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each at most c H times a loss, times two for two records.
     return 2 * 2 * (2 if sharp else 4) / 8
 
 
 @sweep("n = {n:.0e}, rank = {rank:.0e}")
 def lipschitz_upper_over_lower(*, n: int, rank: int) -> float:
-    """Return Table 2-I's upper rate of Lipschitz losses over Theorem 13's lower bound."""
+    """Return Table 2-I's upper rate of Lipschitz losses, divided by Theorem 13's lower bound."""
     setting = replace(BASE, n=n, d=rank)
     return linear.lipschitz_rate(setting) / linear.theorem_13(setting)
 

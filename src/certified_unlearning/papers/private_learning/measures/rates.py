@@ -50,7 +50,7 @@ def slope(
 
 @sweep("{method}")
 def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
-    """Return the mean error of every setting over its explicit bound, with three standard errors."""
+    """Return the mean error of every setting, divided by its explicit bound, with three standard errors."""
     return [
         _mean(own["error"].to_numpy() / own["bound"].to_numpy(), f"{method}, {_where(own.iloc[0])}")
         for _, own in rows_of(evidence, part, method).groupby(["n", "features", "epsilon", "level"])
@@ -59,7 +59,7 @@ def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 
 @measure
 def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the largest mean error over the least, over what is swept; with three standard errors of both."""
+    """Return the largest mean error, divided by the least, over what is swept; with three standard errors of both."""
     rows = rows_of(evidence, part, method)
     across, trials = cells(rows, x=PARTS[part].x)
     _require_range(part, float(across[0]), float(across[-1]))
@@ -70,7 +70,7 @@ def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
 
 @measure
 def error_over_theorem_8(evidence: Sequence[Evidence], *, noise: bool = True) -> list[Quantity]:
-    """Return noisy descent's mean excess risk over ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret.
+    """Return noisy descent's mean excess risk, divided by ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret.
 
     ``noise``: or that of descent without it, whose regret at Corollary 2's step size is ``5 sqrt(H) D Y / sqrt(n)``.
     """
@@ -90,7 +90,7 @@ def error_over_theorem_8(evidence: Sequence[Evidence], *, noise: bool = True) ->
 def method_over_method(
     evidence: Sequence[Evidence], *, part: str, method: str, other: str, at: Literal["least", "largest"] = "largest"
 ) -> Quantity:
-    """Return a method's mean error over another's, at the least or the largest of what is swept."""
+    """Return a method's mean error, divided by another's, at the least or the largest of what is swept."""
     x = PARTS[part].x
     both = [rows_of(evidence, part, each) for each in (method, other)]
     shared = set(both[0][x]) & set(both[1][x])
@@ -109,7 +109,7 @@ def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, ot
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the mean of error over bound at the largest n, over that at the least n."""
+    """Return the mean of error over bound at the largest n, divided by that at the least n."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())
@@ -119,7 +119,7 @@ def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 
 @measure
 def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the root mean square gradient of a noisy mean over Theorem 17's bound, for every n and d."""
+    """Return the root mean square gradient of a noisy mean, divided by Theorem 17's bound, for every n and d."""
     rows = rows_of(evidence, "X11", "noisy mean")
     found = []
     for _, own in rows.groupby(["n", "features"]):
@@ -140,7 +140,7 @@ def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[str, float]:
-    """Return a quantile of a search's excess risk over that of weights of zero, for every length of rows."""
+    """Return a quantile of a search's excess risk, divided by that of weights of zero, for every length of rows."""
     rows = _searches(evidence)
     return {
         f"length {level:g}": float(each["error"].quantile(share) / each["at_zero"].iloc[0])
@@ -158,7 +158,7 @@ def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
-    """Return a quantile of a boosted model's excess risk over that of one run on all records."""
+    """Return a quantile of a boosted model's excess risk, divided by that of one run on all records."""
     boosted, whole = (rows_of(evidence, "X6", each)["error"] for each in ("boosted", "all records"))
     return float(boosted.quantile(share) / whole.quantile(share))
 
@@ -167,7 +167,7 @@ def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
 def best_embedding_over_all_columns(
     evidence: Sequence[Evidence], *, least: int, part: str = "X10", learner: str | None = None
 ) -> list[Quantity]:
-    """Return the gradient with all columns over that of the best embedding, from so many columns on.
+    """Return the gradient with all columns, divided by that of the best embedding, from so many columns on.
 
     ``learner``: which, where a part runs several.
     """

@@ -29,7 +29,7 @@ def padded_projection_distance(*, columns: int, features: int, seed: int) -> flo
 
 
 def one_pass_distance(*, records: int, step_size: float, smoothness: float) -> float:
-    """Return how far apart two passes of one coordinate end whose first record differs, over ``2 eta G``.
+    """Return how far apart two passes of one coordinate end whose first record differs, divided by ``2 eta G``.
 
     Losses are quadratic with this curvature near the weights and slopes 1 and -1 of the records that differ, so the
     distance is multiplied by ``|1 - eta H|`` for every further record.

@@ -37,7 +37,7 @@ def private_guarantee(*, rho: float, epsilon: float) -> dict[str, float]:
 
 @sweep("g = {group}")
 def group_delta_over_stated(*, group: int, epsilon: float, printed: bool) -> float:
-    """Return the delta of groups that an example of private output reaches, over Remark 7's.
+    """Return the delta of groups that an example of private output reaches, divided by Remark 7's.
 
     The example says yes with probability ``delta (1 + e^epsilon + ...)``, a term more for each further record.
     Printed is ``g epsilon^((g - 1) epsilon) delta``, meant ``g e^((g - 1) epsilon) delta``.
@@ -51,13 +51,13 @@ def group_delta_over_stated(*, group: int, epsilon: float, printed: bool) -> flo
 
 @sweep("rho = {rho:g}")
 def noisy_mean_distance(*, n: int, rho: float) -> float:
-    """Return how far the noisy mean of a unit ball's points moves when one is replaced, at most, over ``rho``."""
+    """Return how far the noisy mean of a unit ball's points moves when one is replaced, at most, divided by ``rho``."""
     return gaussian_tv(2 / n / noisy_mean_sigma(n=n, rho=rho)) / rho
 
 
 @sweep("rho = {rho:g}")
 def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, float]:
-    """Return the mean squared errors of both stable means over Claims 11's and 12's rates, without constants.
+    """Return the mean squared errors of both stable means, divided by Claims 11's and 12's rates, without constants.
 
     Points are half 1, half -1, in one coordinate: the mean of ``s = rho n`` of them without replacement has variance
     ``(1 - s / n) n / ((n - 1) s)``.
@@ -70,7 +70,7 @@ def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, fl
 
 @sweep("rho = {rho:g}")
 def reduction_records(*, n: int, rho: float, accuracy: float, printed: bool) -> float:
-    """Return the records of all copies of Proposition 11's small data set over those that there are.
+    """Return the records of all copies of Proposition 11's small data set divided by the number of existing ones.
 
     ``K = floor(0.1 / rho)`` copies of ``100 n alpha`` records as printed, or of ``10 n alpha / K``.
     """

@@ -72,7 +72,7 @@ def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
 def edits_that_compute_again(
     *, n: int, batch_size: int, steps: int, stated: Literal["exact", "one draw"]
 ) -> dict[str, float]:
-    """Return how often a deletion and an insertion compute again, by enumeration, over what is stated of them.
+    """Return how often a deletion and an insertion compute again, by enumeration, divided by what is stated of them.
 
     ``exact``: ``1 - (1 - m / n)^T`` and ``1 - (1 - m / (n + 1))^T``; ``one draw``: ``T m / n`` of an insertion.
     """
@@ -89,14 +89,14 @@ def edits_that_compute_again(
 
 @sweep("n = {setting[0]}, m = {setting[1]}, T = {setting[2]}")
 def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
-    """Return ``1 - (1 - m / n)^T`` over Claim 4's ``T m / n``; of each ``n, m, T``."""
+    """Return ``1 - (1 - m / n)^T``, divided by Claim 4's ``T m / n``; of each ``n, m, T``."""
     n, m, steps = setting
     return subsampling_tv(n=n, batch_size=m, steps=steps) / subsampling_tv_bound(n=n, batch_size=m, steps=steps)
 
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return how often sub-sample-GD computes again for deletions one by one, over that for one edit of all."""
+    """Return how often sub-sample-GD recomputes for deletions one by one, divided by that for one edit of all."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -105,7 +105,7 @@ def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> fl
 def recomputations_over_bound(
     *, n: int, batch_size: int, steps: int, removed: int, bound: Literal["proposition 4", "proposition 6", "linearity"]
 ) -> float:
-    """Return how often deletions compute again, one by one, over a bound at ``rho = T m / n``.
+    """Return how often deletions cause a recomputation, one by one, divided by a bound at ``rho = T m / n``.
 
     Proposition 4 bounds the probability that any of them does, the others how many do on average.
     """
@@ -128,7 +128,7 @@ def orders_after_edit(*, n: int, edit: Literal["delete", "insert", "insert befor
 
 @measure
 def average_of_equal_iterates(*, steps: int) -> float:
-    """Return the printed average of ``T + 1`` iterates that are all 1: their sum over ``T``."""
+    """Return the printed average of ``T + 1`` iterates that are all 1: their sum, divided by ``T``."""
     return (steps + 1) / steps
 
 

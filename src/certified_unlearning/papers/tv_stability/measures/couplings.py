@@ -74,7 +74,7 @@ def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
 
 @sweep("gap = {gap:g}")
 def distance_over_bound(*, bound: Literal["linear", "pinsker", "lemma 33"], gap: float) -> float:
-    """Return the total variation of two Gaussians over a bound on it."""
+    """Return the total variation of two Gaussians, divided by a bound on it."""
     divergence = gaussian_renyi(gap, 1.0)
     values = {
         "linear": gaussian_tv_bound(gap),
@@ -86,7 +86,7 @@ def distance_over_bound(*, bound: Literal["linear", "pinsker", "lemma 33"], gap:
 
 @sweep("k1 = {edit[0]}, k2 = {edit[1]}")
 def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: bool = False) -> float:
-    """Return how far noisy sums of numbers of [-1, 1] move by an edit of a group, over the bound for groups.
+    """Return how far noisy sums of numbers of [-1, 1] move by an edit of a group, divided by the bound for groups.
 
     Args:
         edit: ``k_1`` records that are replaced, every one from 1 to -1, and ``k_2`` that are added.
@@ -113,7 +113,7 @@ def rounding_error(*, quantum: float, point: list[float]) -> dict[str, float]:
 
 @measure
 def rounding_error_over_printed(*, quantum: float, dimension: int) -> Quantity:
-    """Return the mean squared error of the shifted grid over Lemma 31's bound ``d tau^2``."""
+    """Return the mean squared error of the shifted grid, divided by Lemma 31's bound ``d tau^2``."""
     errors = _rounded(torch.zeros(dimension, dtype=torch.float64), quantum)
     printed = quantiser_variance(dimension=dimension, resolution=quantum, printed=True)
     return Quantity(float((errors**2).mean(dim=0).sum()) / printed, f"d = {dimension}")
@@ -140,7 +140,7 @@ def grids_that_tell_apart(*, quantum: float, first: list[float], second: list[fl
 
 @measure
 def rounded_after_edit(*, quantum: float, old: float, new: float, fresh: bool) -> float:
-    """Return the mean of a rounded gradient after an edit, over the new gradient; it should be 1.
+    """Return the mean of a rounded gradient after an edit, divided by the new gradient; it should be 1.
 
     Args:
         quantum: ``tau``.

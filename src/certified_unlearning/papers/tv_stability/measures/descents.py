@@ -30,7 +30,7 @@ NoiseRule = Literal["theorem 22", "theorem 44", "theorem 45", "union bound"]
 
 @sweep("H D / G = {condition:g}")
 def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
-    """Return how far sub-sample-GD's batches move, over ``rho``, at Proposition 3's parameters (n = 10 000).
+    """Return how far sub-sample-GD's batches move, divided by ``rho``, at Proposition 3's parameters (n = 10 000).
 
     Args:
         condition: ``H D / G``.
@@ -50,7 +50,7 @@ def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
 def recomputation_over_bound(
     *, bound: Literal["lemma 30", "proposition 2"], rho: float, steps: int, batch_size: int, n: int
 ) -> list[Quantity]:
-    """Return how likely noisy SGD computes again at Proposition 1's noise, over a bound on it.
+    """Return how likely noisy SGD recomputes at Proposition 1's noise, divided by a bound.
 
     Proposition 2 is asked for ``n`` records, where noise was planned, and for half of them.
     """
@@ -68,7 +68,7 @@ def recomputation_over_bound(
 
 @sweep("rho = {rho:g}")
 def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
-    """Return how likely a deletion computes again at a theorem's parameters, in whole numbers, over ``rho``.
+    """Return how likely a deletion recomputes at a theorem's parameters, in whole numbers, divided by ``rho``.
 
     ``union bound``: Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
     """
@@ -136,7 +136,7 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
 
 @sweep("t = {step}")
 def extrapolation(*, step: int, printed: bool) -> float:
-    """Return ``alpha_t`` made of ``beta_t = (t + 1) / 2`` over the engine's, which is ``(1 - t) / (t + 2)``.
+    """Return ``alpha_t`` made of ``beta_t = (t + 1) / 2``, divided by the engine's, which is ``(1 - t) / (t + 2)``.
 
     Printed is ``beta_(t + 1) (1 - 1 / beta_t)``, meant is ``(1 - beta_t) / beta_(t + 1)``.
     """
@@ -152,7 +152,7 @@ def extrapolation(*, step: int, printed: bool) -> float:
 
 @sweep("rho = {rho:g}")
 def stated_over_first_term(*, theorem: Literal["22", "44"], rho: float, printed: bool = False) -> float:
-    """Return a theorem's rate over the term of optimisation at its ``T``: ``H D^2 / T^2`` or ``H D^2 / T``."""
+    """Return a theorem's rate, divided by the term of optimisation at its ``T``: ``H D^2 / T^2`` or ``H D^2 / T``."""
     problem = _problem(rho=rho)
     if theorem == "22":
         term = erm.theorem_22(problem).steps ** 2
@@ -177,7 +177,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return the least ``T`` of Proposition 1, as printed, over a corollary's ``T`` at its least batch size."""
+    """Return the least ``T`` of Proposition 1, as printed, divided by a corollary's ``T`` at its least batch size."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
     return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
@@ -185,7 +185,7 @@ def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> fl
 
 @sweep("rho = {rho:g}")
 def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return a corollary's largest useful batch over ``(G / (H D))^2 T^3``, or ``T`` where not accelerated."""
+    """Return a corollary's largest useful batch, divided by ``(G / (H D))^2 T^3``, or ``T`` where not accelerated."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "largest")
     return planned.batch_size / (planned.steps ** (3 if corollary == "7" else 1) / problem.condition**2)
@@ -201,14 +201,14 @@ def sampling_term_over_rate(*, n: int, printed: bool) -> float:
 
 @sweep("d = (rho n)^{power:g}")
 def second_over_first_branch(*, stable_records: float, power: float) -> float:
-    """Return Theorem 22's second rate over its first at ``d = (rho n)^power``, constants 1."""
+    """Return Theorem 22's second rate, divided by its first at ``d = (rho n)^power``, constants 1."""
     problem = ConvexProblem(int(stable_records), round(stable_records**power), 1.0, 1.0, 1.0, 1.0)
     return erm.theorem_22(problem).excess_risk / erm.proposition_3(problem).excess_risk
 
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return Theorem 24's lower bound over Theorem 23's rate, or that over Theorem 22's; constants 1."""
+    """Return Theorem 24's lower bound, divided by Theorem 23's rate, or that over Theorem 22's; constants 1."""
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
     above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)
@@ -217,7 +217,7 @@ def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
 
 @sweep("tau = {quantum:g}")
 def quantised_over_lemma_32(*, quantum: float) -> float:
-    """Return how likely quantised SGD computes again for one deletion, at most, over Lemma 32's bound."""
+    """Return how likely quantised SGD recomputes for one deletion, at most, divided by Lemma 32's bound."""
     n, batch_size, steps, dimension = 1_000_000, 10, 50, 5
     probability = quantised_recompute_probability(
         n=n, batch_size=batch_size, steps=steps, resolution=quantum, dimension=dimension, gap=2 * _G / batch_size
@@ -234,7 +234,7 @@ def rerun_share(*, steps: int, rejection: float) -> float:
 
 @measure
 def unstable_edits_without_noise(*, n: int, steps: int, batch_size: int, deletions: int, insertions: int) -> Quantity:
-    """Return how many edits of a stream compute again on average without noise, deletions first."""
+    """Return how many edits of a stream cause a recomputation on average without noise, deletions first."""
     edits = [0] * deletions + [INSERTION] * insertions
     return Quantity(expected_without_noise(n, edits, steps, batch_size), f"n = {n}, m = {batch_size}, T = {steps}")
 

@@ -63,7 +63,7 @@ def tree_recomputation(
     over: Literal["rho", "lemma 38"],
     position: Literal["mean", "worst"] = "mean",
 ) -> float:
-    """Return how likely a deletion computes again at a noise, over a bound; of each ``n, rho``."""
+    """Return how likely a deletion causes a recomputation at a noise, divided by a bound, for each ``n, rho``."""
     n, rho = setting
     sigma = (tree.theorem_25_sigma if noise == "printed" else trees.calibrated_sigma)(n=n, rho=rho, sensitivity=1.0)
     of_position = trees.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
@@ -73,7 +73,7 @@ def tree_recomputation(
 
 @sweep("n = {n}, sigma = {sigma:g}")
 def complexity_over_bound(*, n: int, sigma: float) -> float:
-    """Return the relative unlearning complexity over ``2 / n`` and the probability of computing again."""
+    """Return the relative unlearning complexity, divided by ``2 / n``, and the probability of a recomputation."""
     again = trees.mean_recompute_probability(n=n, sigma=sigma, sensitivity=1.0)
     complexity = tree.deletion_queries(n=n, sigma=sigma, sensitivity=1.0) / n
     return complexity / (2 / n + again)
@@ -81,7 +81,7 @@ def complexity_over_bound(*, n: int, sigma: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_over_rho(*, n: int, rho: float) -> float:
-    """Return how far all nodes' noisy sums move at Lemma 34's noise, positions known, over ``rho``.
+    """Return how far all nodes' noisy sums move at Lemma 34's noise, positions known, divided by ``rho``.
 
     This is exact for increments that depend on no model and that a replacement moves by ``B``. Where positions are not
     known, the sums move by that at most.
@@ -94,7 +94,7 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
-    """Return what one weighted sum of the noisy nodes tells apart at Theorem 25's printed noise, over ``rho``.
+    """Return what one weighted sum of the noisy nodes tells apart at Theorem 25's printed noise, divided by ``rho``.
 
     All increments are 0 but one record's, ``-B / 2`` or ``B / 2``, at a uniform position that is not known; nodes weigh
     as much as they sum positions. The weighted sum's two laws mirror each other, so that its sign tells them apart
@@ -111,7 +111,7 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
 
 @measure
 def noise_over_theorem_25() -> dict[str, float]:
-    """Return Theorem 26's and 27's noise over Theorem 25's at the sensitivity of their increments."""
+    """Return Theorem 26's and 27's noise, divided by Theorem 25's at the sensitivity of their increments."""
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, 0.25)
     frank_wolfe = one_pass.frank_wolfe_sensitivity(lipschitz=1.0, smoothness=2.0, diameter=2.0)
     averaging = one_pass.dual_averaging_sensitivity(lipschitz=1.0)
@@ -126,7 +126,7 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return how the noise of a prefix sum over its length changes from length to length, as a share of the first."""
+    """Return how the noise of a prefix sum, divided by its length, changes between lengths, as a share of the first."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
     first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
@@ -135,7 +135,7 @@ def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int])
 
 @sweep("heights = {heights}")
 def budget_over_rho(*, budget: Budget, heights: int) -> float:
-    """Return the sum of what heights may cost over ``rho``."""
+    """Return the sum of what heights may cost, divided by ``rho``."""
     return math.fsum(tree.height_budgets(budget, rho=0.5, count=heights)) / 0.5
 
 
@@ -158,7 +158,7 @@ def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]
 
 @sweep("n rho = {stable_records}")
 def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[str, float]:
-    """Return both errors of Theorem 29 at its dimension over ``(n rho)^(-1/3)``, constants 1."""
+    """Return both errors of Theorem 29 at its dimension, divided by ``(n rho)^(-1/3)``, constants 1."""
     problem = GeneralisedLinearProblem(stable_records, 1.0, 0.0, 1.0, 1.0, 1.0)
     dimension = single_pass.theorem_29_dimension(problem, printed=printed)
     noise, projection = single_pass.theorem_29_errors(problem, dimension=dimension)
@@ -202,7 +202,7 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
 
 @sweep("T = {queries}")
 def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
-    """Return how likely queries with our noise are computed again, at most, over Theorem 51's ``rho sqrt(T)``."""
+    """Return how likely queries with our noise are recomputed, at most, divided by Theorem 51's ``rho sqrt(T)``."""
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0)
     probability = query_recompute_probability(queries=queries, sigma=sigma, bound=1.0)
     return probability / (rho * math.sqrt(queries))

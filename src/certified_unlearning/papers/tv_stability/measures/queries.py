@@ -56,7 +56,7 @@ def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
-    """Return how often an edit computes again over our bound of its longest contribution, and its error."""
+    """Return how often an edit causes a recomputation, divided by our bound, and the error."""
     _, again = _edited(system, edit)
     bound = math.hypot(1.0, 1.0) if system == "k-means" else _CLIP
     stated = query_recompute_probability(queries=_STEPS, sigma=_SIGMA, bound=bound)

@@ -19,7 +19,7 @@ _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 6
 
 @measure
 def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return the probability that a deletion computes again over what bounds it on any data, of every setting.
+    """Return the probability that a deletion recomputes, divided by its bound on any data, for every setting.
 
     For mini-batches, the bound is ``1 - (1 - m / n)^T``. For noisy sums, it follows from the longest gradients.
     """
@@ -36,7 +36,7 @@ def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) ->
 
 @measure
 def unstable_over_expected(evidence: Sequence[Evidence]) -> Quantity:
-    """Return edits that computed again without noise over how many should on average."""
+    """Return the number of edits that caused a recomputation without noise, divided by its expectation."""
     row = _at(_edits(evidence), 0.0)
     error = row["unstable_edits_std"] / math.sqrt(row["trials"])
     expected = row["expected_without_noise"]

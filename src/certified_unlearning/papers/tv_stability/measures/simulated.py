@@ -50,7 +50,7 @@ def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_recomputations(*, edit: Change) -> float:
-    """Return by how much the share of edits that computed again differs from our exact formula."""
+    """Return by how much the share of edits that caused a recomputation differs from our exact formula."""
     _, recomputed = _edited(_SETTINGS, edit)
     others = [z for number, z in enumerate(_POINTS[:_LEARNED]) if edit == "insert" or number != _LEAVES]
     moving = _POINTS[_LEARNED] if edit == "insert" else _POINTS[_LEAVES]

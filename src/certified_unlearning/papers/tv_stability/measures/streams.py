@@ -86,7 +86,7 @@ def stream_accuracy(*, order: Order) -> float:
 
 @sweep("{order}")
 def stream_recomputations(*, order: Order) -> Quantity:
-    """Return how many edits compute again over ``rho`` times their number, with three standard errors.
+    """Return how many edits cause a recomputation, divided by ``rho`` times their number, with three standard errors.
 
     In the order of arrival insertions are not counted among them: they never compute again, and one that does counts.
     """
@@ -115,7 +115,7 @@ def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
 
 
 def _run(order: Order) -> tuple[PrefixTree, Tensor]:
-    """Return the state after the stream, and which edits computed again in each trial."""
+    """Return the state after the stream, and which edits caused a recomputation in each trial."""
     tree, draws = _learned(order, _RHO), Draws.at("tv_stability", "stream", order)
     return tree, torch.stack([_edit(tree, kind, record, order, draws) for kind, record in _STREAM], dim=1)
 
@@ -127,7 +127,7 @@ def _learned(order: Order, rho: float) -> PrefixTree:
 
 
 def _edit(tree: PrefixTree, kind: str, record: int, order: Order, draws: Draws) -> Tensor:
-    """Edit a state, and return in which trials it was computed again."""
+    """Edit a state, and return in which trials it was recomputed."""
     if kind == "delete":
         return tree.delete(record, draws).rejections
     places = torch.full((_TRIALS,), tree.size + 1) if order == "arrival" else draws.integers(tree.size + 1, _TRIALS) + 1

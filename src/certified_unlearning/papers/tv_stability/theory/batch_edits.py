@@ -64,7 +64,7 @@ def batch_edit_probability(
 
 
 def one_by_one_recomputations(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return how often sub-sample-GD computes again, on average, where records are deleted one after the other.
+    """Return how often sub-sample-GD recomputes, on average, where records are deleted one after the other.
 
     Appendix C.8 says that one edit for all of them gains a factor 2 at most. That compares two bounds for rare
     recomputation: `batch_edit_probability` is at most 1, this grows with the number of records (derived).

@@ -163,7 +163,7 @@ def order_after_insertion(n: int, *, end_included: bool) -> Law:
 
     Args:
         n: Records before.
-        end_included: Whether the new end is one of the places; section D.6.2 chooses among those that there are.
+        end_included: Whether the new end is one of the places; section D.6.2 chooses among the existing ones.
     """
     law: Law = defaultdict(Fraction)
     places = n + 1 if end_included else n

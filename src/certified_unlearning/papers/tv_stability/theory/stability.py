@@ -67,10 +67,10 @@ def proposition_2(*, rho: float, steps: int, edits: int) -> float:
 
 
 def recourse_bound(*, rho: float, edits: int, printed: bool = False) -> float:
-    """Return how often ``k`` edits compute again, on average at most: Proposition 6.
+    """Return how often ``k`` edits cause a recomputation, on average at most: Proposition 6.
 
     Args:
-        rho: Probability that one edit computes again, at the data set's first size.
+        rho: Probability that one edit causes a recomputation, at the data set's first size.
         edits: ``k``, fixed before the run, in whatever order.
         printed: The ``4 k rho`` of the proposition; otherwise ``2 k rho``, which exactness after every edit and the
             linearity of expectations give while at least half of the records are left (derived).

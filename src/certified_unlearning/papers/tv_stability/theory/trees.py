@@ -44,7 +44,7 @@ def tested_nodes(n: int) -> npt.NDArray[np.int64]:
 def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
     """Return ``L B / (sqrt(2 pi) rho)`` with ``L`` `heights`: no edit of up to ``n`` records costs more than ``rho``.
 
-    It bounds the stability of the tree and the probability of computing again, whatever the record's position
+    It bounds the stability of the tree and the probability of a recomputation, whatever the record's position
     (derived).
     """
     require_count(least=1, n=n)

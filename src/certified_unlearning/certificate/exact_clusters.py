@@ -1,0 +1,144 @@
+"""Certificates of exact unlearning of k-means: centres and stored state have the law of a run on the remaining records.
+
+There is no epsilon to compute, as for `ExactCertificate`. Two upper bounds can be recomputed: how often the next
+deletion computes again, and how many steps it then takes on average.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.tv.distances import gaussian_tv
+from certified_unlearning.accounting.tv.planning import MOST_STEPS
+from certified_unlearning.accounting.tv.recomputation import iterations_run_again
+from certified_unlearning.accounting.tv.subsampling import probability_of_any
+from certified_unlearning.certificate.exact import (
+    COMPARATOR,
+    CONSTANTS_FIXED,
+    NOT_PROMISED,
+    OBLIVIOUS,
+    REAL_NUMBERS,
+    SECRET_STATE,
+    EqualInLaw,
+    unknown_randomness,
+)
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
+from certified_unlearning.vocabulary import NoiseSource
+
+CONTRIBUTION = 2**0.5
+"""Largest norm of what a record of norm at most 1 adds to a query: itself to a sum, and 1 to a number of members."""
+
+
+class ExactClustersCertificate(EqualInLaw):
+    """A statement of exact unlearning of k-means, with the constants that a comparison with a fresh run needs.
+
+    Attributes:
+        kind: ``exact-clusters``.
+        mechanism: ``k-means``: Lloyd's algorithm on noisy sums and noisy numbers of members.
+        guarantee: ``exact``: equal in law.
+        comparator: The comparator.
+        not_promised: What the certificate does not promise.
+        epsilon: 0.
+        delta: 0.
+        n_learned: Number of records at the start.
+        deleted: Number of records deleted since.
+        inserted: Number of records inserted since.
+        requests: Number of these requests.
+        n: Number of records now.
+        d: Number of coordinates of all centres.
+        clusters: Number of centres.
+        start: Where centres begin: ``mean``, around the noisy mean of all records; ``given``, at given places.
+        steps: Number of steps ``T``, each with one noisy query of all records.
+        sigma: Standard deviation of the noise in each coordinate of a sum, and in each number of members; 0 for none.
+        recompute_probability: An upper bound for the next deletion of one record: ``1 - (1 - tv)^T``.
+        steps_again: An upper bound on the mean number of steps that the next deletion of one record takes again.
+        assumptions: The assumptions of the guarantee.
+        noise_source: Source of the randomness.
+        dataset: Name of the data set.
+        features: How features were made; ``given`` by an estimator's user.
+        code_version: Version of the code that ran.
+    """
+
+    kind: Literal["exact-clusters"] = "exact-clusters"
+    mechanism: Literal["k-means"] = "k-means"
+    guarantee: Literal["exact"] = "exact"
+    comparator: str
+    not_promised: tuple[str, ...]
+    epsilon: int = Field(default=0, ge=0, le=0, strict=True)
+    delta: int = Field(default=0, ge=0, le=0, strict=True)
+    n_learned: int = Field(ge=1)
+    deleted: int = Field(ge=0)
+    inserted: int = Field(ge=0)
+    requests: int = Field(ge=0)
+    n: int = Field(ge=1)
+    d: int = Field(ge=1)
+    clusters: int = Field(ge=1)
+    start: Literal["mean", "given"]
+    steps: int = Field(ge=1)
+    sigma: float = Field(ge=0, allow_inf_nan=False)
+    recompute_probability: float = Field(ge=0, le=1)
+    steps_again: float = Field(ge=0, allow_inf_nan=False)
+    assumptions: tuple[Assumption, ...]
+    noise_source: NoiseSource
+    dataset: str = "own"
+    features: str = GIVEN
+    code_version: str
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for each field whether its value is possible and fits the others."""
+        return {
+            **self.limits_of_counts(),
+            "n_learned": (
+                self.n_learned >= self.clusters,
+                f"at least one record for each of the {self.clusters} clusters",
+            ),
+            "d": (self.d % self.clusters == 0, f"a multiple of the {self.clusters} centres"),
+            "steps": (self.steps <= MOST_STEPS, f"at most {MOST_STEPS:,}"),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, float]:
+        """Return the bounds on how often, and on how many steps, the next deletion computes again.
+
+        A certificate cannot show that the state follows its algorithm. `ExactKMeans.check` does so from the state and
+        the records, step by step.
+        """
+        rejection = gaussian_tv(CONTRIBUTION / self.sigma) if self.sigma else 1.0
+        return {
+            "recompute_probability": probability_of_any(rejection, self.steps),
+            # The mean rises with the probability that one step rejects: earlier rejections leave more steps.
+            "steps_again": iterations_run_again(steps=self.steps, rejection=rejection, reflected_counts=False),
+        }
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        fixed = "steps and noise were fixed before records were read, and no request changes them; "
+        given = self.start == "given"
+        return {
+            "comparator": COMPARATOR,
+            "not_promised": NOT_PROMISED,
+            "assumptions": (
+                OBLIVIOUS,
+                Assumption(
+                    statement=SECRET_STATE,
+                    status="assumed",
+                    by="it holds the records and sums without noise; what backups keep no software can see",
+                ),
+                Assumption(
+                    statement=CONSTANTS_FIXED,
+                    status="assumed" if given else "checked",
+                    by=f"{fixed}the places where centres begin were given, and are taken to come from other knowledge"
+                    if given
+                    else f"{fixed}centres begin in random directions around a noisy mean, which is part of the run",
+                ),
+                Assumption(
+                    statement="rows have norm at most 1",
+                    status="checked",
+                    by="longer ones are refused or scaled down; only the bounds on computing again rest on it",
+                ),
+                preprocessing(self.dataset, self.features),
+                REAL_NUMBERS,
+                unknown_randomness(self.noise_source),
+            ),
+        }
