@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.metrics import balanced_accuracy_score, log_loss, precision_recall_fscore_support, roc_auc_score
 
 from certified_unlearning.data import quality
@@ -115,13 +116,45 @@ def test_a_rare_class_that_is_hardly_found_is_warned_of() -> None:
 
     assert quality(3).fact == (
         "the model finds few records of the rare class 'yes', 10 of 100: recall 0.300, balanced accuracy 0.650 against "
-        "0.500, accuracy 0.930 against 0.900 for always saying the most frequent class"
+        "0.500, accuracy 0.930 against 0.900 for always saying the most frequent class; its scores rank the records "
+        "(AUC 0.650), so choose another threshold than one half"
     )
     assert quality(6).fact is None
     assert quality(6).finds_all_classes
     assert not quality(3).finds_all_classes
     common = quality_of(np.eye(2)[[0] * 7 + [1] * 2 + [0] * 3], [0] * 7 + [1] * 5, [0, 1])
     assert common.fact is None, "five of twelve are not rare"
+
+
+def rare(auc: float) -> Quality:
+    """Return the quality of probabilities that all lie below one half, of 120 records in 1,000 that rank like this."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [880, 120])
+    scores = draw.standard_normal(1000) + labels * np.sqrt(2) * norm.ppf(auc)
+    probability = 0.4 * norm.cdf(scores / 3)
+    return quality_of(np.column_stack([1 - probability, probability]), labels, [0, 1])
+
+
+def test_a_model_that_ranks_well_is_not_said_to_tell_nothing_apart() -> None:
+    """No probability of a rare class is above one half; the warning is of the threshold."""
+    found = rare(0.73)
+    assert found.balanced_accuracy == 0.5
+    assert found.auc == pytest.approx(0.73, abs=0.05)
+    assert not found.hardly_tells
+    assert found.fact is not None
+    assert "hardly tells" not in found.fact
+    assert found.fact.endswith(
+        f"its scores rank the records (AUC {found.auc:.3f}), so choose another threshold than one half"
+    )
+
+
+def test_scores_that_rank_nothing_are_still_said_to_tell_nothing_apart() -> None:
+    """The same probabilities, dealt to the records by chance, or against them."""
+    for auc in (0.5, 0.27):
+        found = rare(auc)
+        assert found.hardly_tells
+        assert found.fact is not None
+        assert found.fact.startswith("the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500")
 
 
 def test_of_many_classes_the_first_are_shown() -> None:

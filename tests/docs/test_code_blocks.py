@@ -13,7 +13,14 @@ PAGES = [
     if {"python", "console"} & {block.language for block in blocks(page)}
 ]
 LONG = tuple(
-    ROOT / "docs" / page for page in ("tutorial.md", "howto/certified-predictions.md", "howto/rare-classes.md")
+    ROOT / "docs" / page
+    for page in (
+        "tutorial.md",
+        "howto/certified-predictions.md",
+        "howto/declare.md",
+        "howto/month-by-month.md",
+        "howto/rare-classes.md",
+    )
 )
 """Pages that learn larger models, or run many commands."""
 FENCE = "```"

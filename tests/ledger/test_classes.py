@@ -28,6 +28,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "newton-removal": {"epsilon": 1.0, "C": 0.1},
     "noisy-sgd": {"steps": 20, "sigma": 0.02},
     "certified-ensemble": {"budgets": (1, 2)},
+    "federated-averaging": {"recompute": 0.9},
 }
 
 
@@ -90,7 +91,7 @@ def test_ten_records_of_a_class_are_enough(tmp_path: Path, unlearn: Unlearn) -> 
 
 def test_a_missing_label_is_no_class(tmp_path: Path, unlearn: Unlearn) -> None:
     data = write_labels(tmp_path / "people.csv", ["a"] * 150 + [None] + ["b"] * 10)
-    with pytest.raises(DataError, match="row 151: label is missing"):
+    with pytest.raises(DataError, match="label: missing in row 151: leave out such rows"):
         init(unlearn, tmp_path / "model", data)
 
 

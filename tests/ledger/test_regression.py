@@ -323,14 +323,21 @@ def test_mechanisms_of_classes_refuse_numbers_in_one_sentence(original: Original
 @pytest.mark.parametrize(
     ("income", "message"),
     [
-        ("much", "row 1: income is 'much', expected a number; write it like 1234.5; --regression"),
+        (
+            "much",
+            "income: 'much' in 450 rows, the first is row 1, expected numbers: leave out such rows, or write "
+            "numbers like 1234.5",
+        ),
         (12.5, "the label income is 12.5 in every row: nothing to predict"),
         ([70_000 + row for row in range(450)], "every income lies outside its range, 0 to 60,000, and counts"),
         (
             [*range(449), None],
-            "row 450: income is missing; leave out the row: --regression .target_range in a file. predicts numbers",
+            "income: missing in row 450: leave out such rows, or write numbers like 1234.5",
         ),
-        ([*range(449), np.inf], "row 450: income is inf, expected a finite number"),
+        (
+            [*range(449), np.inf],
+            "income: 'inf' in row 450, expected numbers: leave out such rows, or write numbers like 1234.5",
+        ),
     ],
 )
 def test_targets_that_cannot_be_learned_are_refused(
@@ -345,7 +352,7 @@ def test_dates_are_no_numbers_to_predict(tmp_path: Path, unlearn: Unlearn) -> No
     table = write_table(tmp_path / "people.csv", numbers=True)
     table["income"] = pd.date_range("2020-01-01", periods=len(table))
     table.to_parquet(tmp_path / "people.parquet")
-    with pytest.raises(DataError, match=r"column income holds timestamp.*, expected numbers; --regression"):
+    with pytest.raises(DataError, match=r"income: '2020-01-01 .* and \d+ more in 450 rows, .*, expected numbers: "):
         unlearn("init", tmp_path / "model", "--data", tmp_path / "people.parquet", *REGRESSION)
 
 

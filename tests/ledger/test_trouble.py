@@ -20,7 +20,7 @@ from certified_unlearning.commands.ledger_use import warnings_about
 from certified_unlearning.data.advice import trial
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.ledger import load_model, trouble
+from certified_unlearning.ledger import load_model, quality, trouble
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.quality import quality_left
@@ -181,10 +181,13 @@ def test_every_command_that_says_how_good_a_model_is_says_what_helps(tmp_path: P
     said.append(unlearn("status", tmp_path / "model").stderr)
     said.append("".join(json.loads(unlearn("status", tmp_path / "model", "--json").stdout)["warnings"]))
     unlearn("request", tmp_path / "model", "--id", 3)
-    said.append(unlearn("apply", tmp_path / "model").stderr)
+    applied = unlearn("apply", tmp_path / "model")
     said.append(unlearn("evaluate", tmp_path / "model", table).stderr)
     said.append("".join(json.loads(unlearn("evaluate", tmp_path / "model", table, "--json").stdout)["warnings"]))
-    assert len(said) == 6
+    assert len(said) == 5
+    # Once warned, nobody needs the same three warnings after every request.
+    assert applied.stderr == ""
+    assert applied.stdout.count("model` warns of it, and says what helps") == 1
     for each in said:
         assert f"{THRESHOLD} than others: predict yes where its probability is above 0." in each
         assert f"{THRESHOLD} than others: a new `unlearn init` with --C 1 --class-weight no=1,yes=1" in each
@@ -192,12 +195,38 @@ def test_every_command_that_says_how_good_a_model_is_says_what_helps(tmp_path: P
         assert not path.is_file() or b"rarer" not in path.read_bytes()
 
 
+def test_a_model_that_became_useless_is_a_warning_after_an_apply(
+    model: Path, unlearn: Unlearn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even though `apply` tries no advice."""
+    monkeypatch.setattr(trouble, "trouble_left", None)
+    monkeypatch.setattr(quality, "quality_left", lambda path: Quality(0.93, 0.5, 0.5, 0.3, 0.93, 100))
+    unlearn("request", model, "--id", "p3")
+    said = unlearn("apply", model).stderr
+    assert said.startswith("warning: the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500")
+    assert said.rstrip().endswith("says what helps")
+    unlearn("request", model, "--id", "p4")
+    monkeypatch.setattr(quality, "quality_left", lambda path: Quality(0.97, 0.8, 0.9, 0.1, 0.93, 100))
+    good = unlearn("apply", model)
+    assert good.stderr == ""
+    assert "says what helps" not in good.stdout
+
+
+def test_a_larger_C_that_fits_no_better_is_not_advised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It moves probabilities across one half, as another threshold does; the planted fault is to forget that."""
+    models = Models(tmp_path, "third", 1500)
+    model, found = models.poor({"epsilon": 1, "C": 1 / 1500, "batch_size": None})
+    assert any(each.startswith(REGULARISER) for each in warnings_about(found, model))
+    monkeypatch.setattr(trial, "FIT", 1.0)
+    assert not any(each.startswith(REGULARISER) for each in warnings_about(found, model))
+
+
 def test_init_names_the_drowning_column_once(tmp_path: Path, unlearn: Unlearn) -> None:
     table = write(tmp_path / "t.csv", "drowned", 600)
     flags = ["--data", table, "--label", "ill", "--id", "person", "--epsilon", 1, "--device", "cpu"]
     said = unlearn("init", tmp_path / "model", *flags).stderr
     assert said.count("e carries 99.9 %") == 1
-    assert "the model hardly tells the classes apart" in said
+    assert "so choose another threshold than one half" in said
     assert unlearn("status", tmp_path / "model").stderr.count("e carries 99.9 %") == 1
 
 
@@ -217,7 +246,7 @@ def test_a_good_model_is_not_looked_at(model: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_cannot_be_read_leaves_the_fact(model: Path) -> None:
     (model / "training" / "labels.int8").write_bytes(b"")
-    fact, why = warnings_about(Quality(0.93, 0.5, 0.9, 0.3, 0.93, 100), model)
+    fact, why = warnings_about(Quality(0.93, 0.5, 0.5, 0.3, 0.93, 100), model)
     assert fact.startswith("the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500")
     assert "what helps cannot be said now" in why
     assert "is damaged" in why

@@ -223,6 +223,7 @@ def test_metrics_are_a_dozen_numbers_and_those_of_every_sweep_point_are_a_file(c
 
 def test_plots_show_every_figure_and_its_numbers_by_mechanism(committed: Repository) -> None:
     html = page(committed.dvc("plots", "show"))
+    assert not re.search(r"<(script|link)[^>]*(src|href)=", html), "it loads something"
     plots = committed.dvc_json("plots", "show")["data"]
     curves = {name: plot[0]["content"] for name, plot in plots.items() if plot[0]["type"] == "vega"}
     for name in EXPERIMENTS:
@@ -347,6 +348,17 @@ def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_
     assert jobs(repository.dvc("repro", "data")) >= {("prepare", "")}
     assert repository.digests("data.safetensors") != {name: before[name] for name in ("data.safetensors",)}
     assert repository.jobs_to_run() >= LEARNING | {("collect", ""), ("metrics", "")}
+
+
+def test_the_page_of_plots_has_the_drawing_library_of_its_makers_inside() -> None:
+    """DVC's own page would load it from the internet."""
+    html = (ROOT / ".dvc" / "plots" / "page.html").read_text()
+    scripts = re.findall(r'<script data-library="(\S+) \S+" data-sha256="(\w+)">(.*?)</script>', html, re.DOTALL)
+    assert [name for name, _, _ in scripts] == ["vega", "vega-lite", "vega-embed"]
+    assert [recorded for _, recorded, _ in scripts] == [
+        hashlib.sha256(code.encode()).hexdigest() for _, _, code in scripts
+    ]
+    assert html.count("<script") == len(scripts)
 
 
 def test_the_plots_are_those_that_the_papers_declare() -> None:

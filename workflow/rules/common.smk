@@ -129,6 +129,26 @@ def key_numbers():
     return [paper.key_numbers for paper in PARAMETERS.known if paper.key_numbers]
 
 
+def figure_views(wildcards):
+    """What MLflow's page says of each experiment that mechanisms run, as JSON for the command line."""
+    return flag(
+        "figure",
+        (
+            json.dumps(
+                {
+                    "name": each.name,
+                    "label": each.source or each.name,
+                    "title": each.title,
+                    "x": each.x,
+                    "y": list(each.y),
+                }
+            )
+            for _, each in PARAMETERS.shown(wildcards.preset)
+            if each.mechanisms
+        ),
+    )
+
+
 def features(wildcards):
     """The choice of features of images, for the command line."""
     chosen = preset(wildcards).settings.features

@@ -18,10 +18,11 @@ rule track_store:
         code=code("reproduction.tracking.store"),
         # Another store is another result; the address itself may hold a password.
         store=content_key(os.environ.get("MLFLOW_TRACKING_URI", "")),
+        figures=figure_views,
     message:
         "{wildcards.preset}: MLflow store opened"
     shell:
-        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log} | sed -u 1d"
+        "unlearn pipeline track-store {wildcards.preset} {params.figures} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule track:

@@ -19,6 +19,7 @@ import typer
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import after
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
+from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ _MEMORY = 1 << 24
 ThresholdOption = Annotated[
     str | None,
     typer.Option(
-        metavar="PROBABILITY", help="From which probability on the --positive class is predicted; by default one half."
+        metavar="PROBABILITY", help="Probability from which on the --positive class is predicted; by default 0.5."
     ),
 ]
 Positive = Annotated[
-    str | None, typer.Option(metavar="CLASS", help="The class that the threshold is for; by default the second one.")
+    str | None, typer.Option(metavar="CLASS", help="Class that the threshold is for; by default the second one.")
 ]
 
 
@@ -49,7 +50,7 @@ def show(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the report to this file: a page (.html) that can be printed."),
+        typer.Option("--output", "-o", help="HTML file for the page, to print or send; by default text is printed."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -85,7 +86,7 @@ def predict(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help="Where the table goes: a .csv or .parquet file; by default it is printed as CSV."),
+        typer.Option(help="File for the table, .csv or .parquet; by default it is printed as CSV."),
     ] = None,
     threshold: ThresholdOption = None,
     positive: Positive = None,
@@ -135,7 +136,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Labelled records that the model was not made from: CSV or Parquet, columns as at `init`.",
+            help="Labelled records that the model did not learn from: CSV or Parquet, columns as at `init`.",
         ),
     ],
     threshold: ThresholdOption = None,
@@ -143,8 +144,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="CRITERION",
-            help="Choose a threshold on these records, and print it: balanced (the largest balanced accuracy), f1, "
-            "recall=0.8 (the highest with so much recall) or precision=0.5 (the lowest with so much precision).",
+            help="Criterion by which a threshold is chosen on these records and printed: balanced (largest balanced "
+            "accuracy), f1, recall=0.8 (highest with that recall) or precision=0.5 (lowest with that precision).",
         ),
     ] = None,
     positive: Positive = None,
@@ -276,21 +277,29 @@ def warnings_about(
         names_columns: Whether to say which column drowns the others.
         decided: Whether somebody has said which threshold decides.
     """
-    if quality.fact is None:
-        return []
-    # What weights or a threshold cost is what somebody has chosen.
-    told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
-    if (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
+    fact = warning_of(quality, model_dir, decided=decided)
+    if fact is None:
         return []
     if quality.comparable is None:
-        return [quality.fact]
+        return [fact]
     # Not at the top: it takes seconds, and is only for where a warning is due.
     from certified_unlearning.ledger.trouble import trouble_left
 
     try:
-        return [quality.fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
+        return [fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
     except UnlearningError as error:
-        return [quality.fact, f"what helps cannot be said now: {error}"]
+        return [fact, f"what helps cannot be said now: {error}"]
+
+
+def warning_of(
+    quality: "Quality | TargetQuality | AnswersQuality", model_dir: Path, *, decided: bool = False
+) -> str | None:
+    """Return what a user must be warned of, without what helps; arguments as for `warnings_about`."""
+    # What weights or a threshold cost is what somebody has chosen.
+    told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
+    if quality.fact is None or (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
+        return None
+    return quality.fact
 
 
 def _weighs_classes(model_dir: Path) -> bool:
@@ -324,15 +333,29 @@ def look_at_quality(model_dir: Path) -> "Quality | TargetQuality | str":
         return str(error)
 
 
-def print_quality(model_dir: Path, *, names_columns: bool = True) -> None:
-    """Print how good a model is on the training records that are left, for its operator; see `warnings_about`."""
+def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = False) -> None:
+    """Print how good a model is on the training records that are left, for its operator.
+
+    Args:
+        model_dir: The model directory.
+        names_columns: Whether to say which column drowns the others.
+        again: Whether the operator was warned before, at `init`. Then one line names the command that warns again:
+            nothing is tried, which takes seconds. A model that became useless is a warning every time.
+    """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):
         print(f"quality: not computed, for {quality}")
         return
     print(f"quality {NOT_FOR_PUBLICATION}")
     print(f"  {quality.line} ({counted(quality.records, 'record')})")
-    print_warnings(warnings_about(quality, model_dir, names_columns=names_columns))
+    if not again:
+        print_warnings(warnings_about(quality, model_dir, names_columns=names_columns))
+        return
+    status = f"`{shell_command('status', model_dir)}`"
+    if quality.hardly_tells:
+        print_warnings([f"{quality.fact}; {status} says what helps"])
+    elif warning_of(quality, model_dir) is not None:
+        print(f"  {status} warns of it, and says what helps")
 
 
 def _require_place(output: Path, model_dir: Path, file: Path) -> None:

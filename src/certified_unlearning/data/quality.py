@@ -19,6 +19,8 @@ kept."""
 HARDLY = 0.02
 """Least excess of balanced accuracy over that of a constant prediction, and of R^2 over 0."""
 _CLASSES_SHOWN = 12
+RANKS = 0.6
+"""The AUC from which on a model says something, whatever it predicts at a probability of one half."""
 RARE = 0.5
 """A class is rare if it has less than this fraction of an even share of the records."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -87,6 +89,19 @@ class Quality:
 
     @property
     def hardly_tells(self) -> bool:
+        """Whether balanced accuracy is near that of a constant prediction, and the scores do not rank the records.
+
+        If a class is rare, no probability of it may be above one half, however well the records are ranked.
+        """
+        return self._hardly_differs and not self.ranks
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the scores tell the classes apart; False if there is no AUC."""
+        return self.auc is not None and self.auc >= RANKS
+
+    @property
+    def _hardly_differs(self) -> bool:
         """Whether balanced accuracy is near that of a constant prediction."""
         return self.balanced_accuracy < 1 / self.classes + HARDLY
 
@@ -99,12 +114,17 @@ class Quality:
         balanced = f"balanced accuracy {self.balanced_accuracy:.3f} against {1 / self.classes:.3f}"
         if self.hardly_tells:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
+        ranked = ""
+        if self.ranks:
+            ranked = f"; its scores rank the records (AUC {self.auc:.3f}), so choose another threshold than one half"
         missed = self._missed
         if missed is not None:
             return (
                 f"the model finds few records of the rare class {missed.name!r}, {missed.records:,} of "
-                f"{self.records:,}: recall {missed.recall:.3f}, {balanced}, {against}"
+                f"{self.records:,}: recall {missed.recall:.3f}, {balanced}, {against}{ranked}"
             )
+        if self._hardly_differs:
+            return f"the model predicts nearly always the same class: {balanced}, {against}{ranked}"
         if not self.beats_majority:
             return (
                 f"the model is right no more often than always saying the most frequent class, and yet it tells the "

@@ -124,7 +124,7 @@ def test_every_claim_with_the_fitted_eigenvalue_says_so():
         and each.claim.arguments.get("smoothness") == "spectral"
     ]
     assert len(fitted) == 13
-    assert all("the lambda_max that Table 2 fixes, 0.692438: not measured" in claim.statement for claim in fitted)
+    assert all("lambda_max = 0.692438 is inferred from Table 2, not measured" in claim.statement for claim in fitted)
 
 
 def test_self_checks_and_questions_of_ours_are_marked_as_ours():

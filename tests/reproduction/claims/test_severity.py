@@ -26,7 +26,7 @@ from certified_unlearning.reproduction.claims.verdicts import (
     worst_contradictions,
     write,
 )
-from certified_unlearning.reproduction.tracking import TrackResult
+from certified_unlearning.reproduction.tracking import StoreStatus, TrackResult
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,25 @@ def test_a_run_ends_with_what_is_not_in_mlflow_and_why(tmp_path) -> None:
     assert f"warning: two: not in MLflow: fig2, two_sets. {why}. All verdicts" in told
     assert "warning: one" not in told
     assert "warning" not in ending(tmp_path, "all", ["one"])
+
+
+def test_a_run_ends_with_what_to_start_and_to_open_to_see_its_runs_in_mlflow(tmp_path) -> None:
+    write(tmp_path / "all" / "claims.json", VERDICTS)
+    findings.write(tmp_path / "all" / "findings.json", [])
+    page = "http://127.0.0.1:5000/#/experiments/1/runs?" + 60 * "x"
+    known = {"tracking_uri": "sqlite:///mlflow.db", "reachable": True, "warning": None}
+    StoreStatus(**known, experiment_id="1", page=page).write(tmp_path / "one/tracking/store.json")
+    StoreStatus(**known | {"reachable": False}, experiment_id=None).write(tmp_path / "two/tracking/store.json")
+    lines = ending(tmp_path, "all", ["one", "two", "three"]).splitlines()
+    start = "To see the runs in MLflow: mlflow ui --backend-store-uri sqlite:///mlflow.db"
+    assert [line for line in lines if "MLflow" in line] == [start, f"MLflow: {page}"]
+    served = StoreStatus(
+        tracking_uri="http://there", reachable=True, experiment_id="1", warning=None, page="http://there/"
+    )
+    served.write(tmp_path / "one/tracking/store.json")
+    assert [line for line in ending(tmp_path, "all", ["one"]).splitlines() if "MLflow" in line] == [
+        "MLflow: http://there/"
+    ]
 
 
 def test_verdicts_of_before_there_was_a_severity_or_an_owner_are_read(tmp_path) -> None:

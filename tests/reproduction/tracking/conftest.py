@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.layout import Layout, certificate_file
 from certified_unlearning.reproduction.tables import Tables
-from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking import FigureView, StoreStatus, prepare_store
 from certified_unlearning.reproduction.tracking.store import why_unreachable
 from tests.support.planning import experiment_called, make
 from tests.support.rating import MAJORITY, rated
@@ -94,8 +94,8 @@ class Store:
         self.uri = f"sqlite:///{self.path}"
         self.artifacts = root / "mlartifacts"
 
-    def prepare(self, preset: str = "smoke") -> StoreStatus:
-        return prepare_store(preset, uri=self.uri)
+    def prepare(self, preset: str = "smoke", figures: Sequence[FigureView] = ()) -> StoreStatus:
+        return prepare_store(preset, figures, uri=self.uri)
 
     def runs(self, status: StoreStatus, filter_string: str = "") -> list[Any]:
         from mlflow import MlflowClient

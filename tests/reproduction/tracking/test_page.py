@@ -8,11 +8,12 @@ from urllib.parse import quote
 import mlflow
 import pytest
 
-from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking import FigureView, StoreStatus, prepare_store
 from certified_unlearning.reproduction.tracking.view import address
 from tests.reproduction.tracking.conftest import Store
 from tests.reproduction.tracking.of_langevin import track
 from tests.support.browser import chromium
+from tests.support.planning import experiment_called
 
 pytestmark = pytest.mark.workflow
 
@@ -29,7 +30,7 @@ def server(store) -> Iterator[str]:
 
 @pytest.fixture
 def status(server, results, plan) -> StoreStatus:
-    status = prepare_store("smoke", uri=server)
+    status = prepare_store("smoke", [FigureView.of(experiment_called("fig3a"))], uri=server)
     result = track(results, "fig3a", status, server)
     assert (result.added, result.warning) == (len(plan.runs), None)
     return status
@@ -46,7 +47,7 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
     assert "accuracies.png" in {artifact.path for artifact in listed}
     runs = {run.data.tags["certified_unlearning.run_key"]: run for run in store.runs(status)}
     (parent,) = [run for run in runs.values() if run.data.tags["kind"] == "experiment"]
-    with chromium() as page:
+    with chromium(width=1280, height=1800) as page:
         page.goto(f"{server}/{address(status.experiment_id)}")
         header = page.get_by_role("columnheader")
         for name in ("mechanism", "accountant", "epsilon", "K", "accuracy"):
@@ -71,16 +72,17 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
 
         # By the link in the description, in a page of its own.
         with page.context.expect_page() as opened:
-            page.get_by_role("link", name="charts of accuracy and K against epsilon").click()
+            page.get_by_role("link", name="Fig. 3a").click()
         charts = opened.value
-        for name in ("epsilon vs. accuracy", "epsilon vs. K"):
-            charts.get_by_text(name, exact=True).wait_for()
-        drawn = [runs[plan.key(each)].data.metrics for each in plan.runs if each.variant != "warm start"]
-        charts.wait_for_function(f"""() => {PLOTS}.filter(plot => plot.x.length == {len(drawn)}).length == 2""")
+        axes = (("epsilon_target", "accuracy"), ("epsilon", "accuracy"), ("epsilon", "K"))
+        for x, y in axes:
+            charts.get_by_text(f"{x} vs. {y}", exact=True).wait_for()
+        logged = [runs[plan.key(each)].data.metrics for each in plan.runs]
+        expected = [sorted((each[x], each[y]) for each in logged if {x, y} <= each.keys()) for x, y in axes]
+        lengths = [len(points) for points in expected]
+        charts.wait_for_function(f"() => {PLOTS}.map(plot => plot.x.length).join() == '{','.join(map(str, lengths))}'")
         plots = charts.evaluate(f"() => {PLOTS}")
-        for plot, y in zip(plots, ("accuracy", "K"), strict=True):
-            points = sorted(zip(plot["x"], plot["y"], strict=True))
-            assert points == sorted((metrics["epsilon"], metrics[y]) for metrics in drawn)
+        assert [sorted(zip(plot["x"], plot["y"], strict=True)) for plot in plots] == expected
         charts.screenshot(path=tmp_path / "charts.png")
 
         two = [runs[plan.key(planned)] for planned in plan.of("langevin")[:2]]

@@ -1,5 +1,7 @@
 """Setting up the store, and how little is lost when it is not there."""
 
+import json
+import re
 import socket
 import threading
 import time
@@ -12,9 +14,10 @@ import pytest
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
-from certified_unlearning.reproduction.tracking.store import display, first_line, why_unreachable
-from certified_unlearning.reproduction.tracking.view import address, experiment_tags
+from certified_unlearning.reproduction.tracking.store import display, first_line, page, why_unreachable
+from certified_unlearning.reproduction.tracking.view import VIEW, FigureView, address, experiment_tags
 from tests.reproduction.tracking.of_langevin import sync, track
+from tests.support.planning import experiment_called
 
 LONGEST_WAIT = 60.0
 """Above what is waited for, also beside busy processes, and below the minutes for which MLflow tries again."""
@@ -103,14 +106,59 @@ def test_an_experiment_is_described_and_has_a_saved_view_though_it_is_older_than
     assert status.experiment_id == made
     tags = client.get_experiment(made).tags
     assert tags == experiment_tags("smoke", made)
-    charts, table = address(made, charts=True), address(made)
     first_line = tags["mlflow.note.content"].splitlines()[0]
-    assert f"({charts})" in first_line
-    assert f"({table})" in first_line
-    assert "preset `smoke`" in first_line
-    for link in (charts, table):
-        (key,) = parse_qs(link.partition("?")[2])["viewStateShareKey"]
-        assert f"mlflow.sharedViewState.{key}" in tags
+    assert f"({address(made, charts=True)})" in first_line
+    assert "Preset `smoke`" in first_line
+    figures = [FigureView.of(experiment_called(name)) for name in ("fig3a", "fig3b")]
+    assert store.prepare(figures=figures).page == f"http://127.0.0.1:5000/{address(made)}"
+    tags = client.get_experiment(made).tags
+    links = re.findall(r"\((#[^)]+)\)", tags["mlflow.note.content"].splitlines()[0])
+    keys = [parse_qs(link.partition("?")[2])["viewStateShareKey"] for link in links]
+    assert keys == [[VIEW], ["fig3a"], ["fig3b"]]
+    views = {key: json.loads(tags[f"mlflow.sharedViewState.{key}"]) for (key,) in keys}
+    assert [view["name"].partition(":")[0] for view in views.values()] == ["All sweep points", "Fig. 3a", "Fig. 3b"]
+    times = [view["createdAt"] for view in views.values()]
+    assert times == sorted(times, reverse=True), "the page lists the newest view first"
+
+
+def test_a_figure_s_view_has_its_runs_and_its_own_axes_and_a_stream_has_lines():
+    def charts(name: str) -> tuple[str, list[tuple[str, str]]]:
+        (view,) = [
+            json.loads(json.loads(value)["state"])
+            for key, value in experiment_tags("smoke", "1", [FigureView.of(experiment_called(name))]).items()
+            if key == f"mlflow.sharedViewState.{name}"
+        ]
+        axes = [
+            (each["xaxis"]["key"], each["yaxis"]["key"])
+            if each["type"] == "SCATTER"
+            else (each["selectedXAxisMetricKey"], each["metricKey"])
+            for each in view["compareRunCharts"]
+        ]
+        return view["searchFilter"], axes
+
+    common = [("epsilon", "accuracy"), ("epsilon", "K")]
+    only = "tags.`kind` = 'run' and tags.`figure` = '{}'"
+    assert charts("fig3a") == (only.format("fig3a"), [("epsilon_target", "accuracy"), *common])
+    assert charts("fig3c") == (only.format("fig3c"), [("sigma", "K"), ("sigma", "accuracy"), *common])
+    removed = "request/records_removed"
+    lines = [(removed, "request/accumulated_K"), (removed, "request/accuracy")]
+    assert charts("fig3b") == (only.format("fig3b"), [*lines, *common])
+
+
+def test_every_tag_fits_into_a_database_however_many_figures_there_are():
+    several = ("accuracy_mean", "unlearning_steps", "accumulated_steps", "auc", "log_loss", "seconds", "sigma", "mu")
+    many = [
+        FigureView(name=f"figure_{number}", label=f"Fig. {number}", title=80 * "x", x="records_removed", y=several)
+        for number in range(50)
+    ]
+    tags = experiment_tags("a-preset-with-a-name", "123456", many)
+    assert len(tags) == 50 + 3
+    assert max(map(len, tags.values())) <= 5000
+
+
+def test_a_page_is_at_the_server_without_its_password_or_where_mlflow_s_own_listens():
+    assert page("sqlite:///mlflow.db", "7") == f"http://127.0.0.1:5000/{address('7')}"
+    assert page("https://user:secret@host/ml/", "7") == f"https://host/ml/{address('7')}"
 
 
 def test_the_store_is_the_one_that_the_environment_names(store, monkeypatch):

@@ -17,6 +17,8 @@ from certified_unlearning.data.quality import Tally
 
 GAIN = 0.03
 """Increase of balanced accuracy plus AUC from which on a model counts as better."""
+FIT = 0.05
+"""Share of the log loss that a better fit saves at least: a regulariser that is much too strong costs 10 % and more."""
 MOST_RECORDS = 10_000
 _LEAST_RECORDS = 500
 _NUMBERS = 1 << 23
@@ -35,18 +37,24 @@ class PredictionScores(NamedTuple):
         auc: The area under the curve; one half if a class has no records.
         by_mean: Balanced accuracy if each class' probability is divided by its mean over the records before comparison:
             for two classes this is another threshold than one half.
+        log_loss: Mean of ``-log p(right class)``.
     """
 
     balanced: float
     auc: float
     by_mean: float
+    log_loss: float
 
     def is_better_than(self, other: "PredictionScores") -> bool:
         """Return whether these scores are better by `GAIN`."""
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
+    def fits_better_than(self, other: "PredictionScores") -> bool:
+        """Return whether probabilities fit better, too: another threshold does not change that."""
+        return self.log_loss < (1 - FIT) * other.log_loss
+
     def in_words(self) -> str:
-        """Return both numbers."""
+        """Return balanced accuracy and AUC."""
         return f"balanced accuracy {self.balanced:.3f}, AUC {self.auc:.3f}"
 
 
@@ -205,6 +213,7 @@ class Trial:
             quality.balanced_accuracy,
             0.5 if quality.auc is None else quality.auc,
             by_mean.quality().balanced_accuracy,
+            quality.log_loss,
         )
 
     def _probabilities(self, rows: Array, weights: Array) -> Array:

@@ -34,7 +34,8 @@ _NEEDS = {
 _HEAD = (
     'What is marked "check: from the data" is not public: it may tell of a record that is removed later, and no',
     "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
-    "that is written: `unlearn init` refuses what is marked. A list of classes or categories without a mark has only",
+    "that is written: `unlearn init` refuses what is marked. By removing a mark you state that you would have written",
+    "the line without this file. Nobody can check that, and certificates assume it. A list without a mark has only",
     "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you hand this",
     "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
 )

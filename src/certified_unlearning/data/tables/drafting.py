@@ -240,7 +240,7 @@ def _identifies(column: Column) -> bool:
 
 
 def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
-    reason = _reason_against(column)
+    reason = reason_against(column)
     if reason is None and identifies and (column.distinct is None or 2 * column.distinct > column.present):
         reason = "it looks like what says whose a row is"
     if reason is not None:
@@ -256,7 +256,7 @@ def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
         _take_numbers(column, made)
 
 
-def _reason_against(column: Column) -> str | None:
+def reason_against(column: Column) -> str | None:
     """Return why a column cannot be a feature unchanged."""
     texts, distinct = column.words + column.codes, column.distinct
     if column.unreadable is not None:

@@ -16,7 +16,7 @@ from certified_unlearning.data.advice.magnitudes import Magnitudes
 from certified_unlearning.data.tables.csv_file import Prose
 from certified_unlearning.data.tables.spellings import Group, Spellings
 from certified_unlearning.data.tables.table_file import batches, column_names, index_columns, is_csv
-from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of, parses
+from certified_unlearning.data.tables.table_values import MISSING, NO_WORDS, Rows, mask_of, parses
 from certified_unlearning.errors import DataError
 
 MOST_DISTINCT = 100_000
@@ -26,7 +26,7 @@ _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50
 """Up to this number, different sentences may be categories."""
 _DATE = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?"
+    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 )
 _CODE = re.compile(r"0\d+")
@@ -127,7 +127,9 @@ class Column:
         missing = pc.is_in(pc.utf8_lower(texts), value_set=pa.array([*MISSING, None], pa.string()))
         self.rows += part.count
         self.missing += int(mask_of(missing).sum())
-        self.missing_words |= {text for text in texts.filter(missing).unique().to_pylist() if text}
+        self.missing_words |= {
+            text for text in texts.filter(missing).unique().to_pylist() if text not in (None, *NO_WORDS)
+        }
         present = texts.filter(pc.invert(missing))
         if self.counts is not None:
             for each in pc.value_counts(present).to_pylist():

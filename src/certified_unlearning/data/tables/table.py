@@ -22,7 +22,7 @@ from certified_unlearning.data.tables.declaration import Table, check, check_wei
 from certified_unlearning.data.tables.runs import chosen_features, written_out
 from certified_unlearning.data.tables.suspects import Suspects
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
-from certified_unlearning.data.tables.table_values import TARGET, Rows, listed, mask_of, parses
+from certified_unlearning.data.tables.table_values import TARGET, Rows, UnfitError, listed, mask_of, parses
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
@@ -93,14 +93,9 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
         features = chosen_features(table, columns)
     else:
         features = tuple(column for column in columns if column not in table.roles.values())
-        index = [column for column in index_columns(table.path, columns) if column in features]
-        if index:
-            raise DataError(
-                f"{table.path}: column {index[0]!r} seems to be an index, which numbers rows; write the file "
-                "without it, or name the columns that are features"
-            )
-        for column in features:
-            _refuse_by_name(table, column)
+        for column, reason in no_features_by_name(table, columns).items():
+            advice = "leave it out of the file, or name the columns that are features"
+            raise UnfitError(f"{table.path}: column {column!r} {reason}", advice)
         if not features:
             raise DataError(f"{table.path} has no column that could be a feature")
     table = written_out(table.model_copy(update={"features": features}), columns)
@@ -122,20 +117,21 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
     return resolved.model_copy(update={"class_weight": {name: resolved.class_weight[name] for name in classes}})
 
 
-def _refuse_by_name(table: Table, column: str) -> None:
-    """Refuse a column that was not chosen as a feature and whose name says that it is not one."""
-    name = _plain_name(column)
-    copied = next((role for role, other in table.roles.items() if _plain_name(other) == name), None)
-    if copied is not None:
-        raise DataError(
-            f"{table.path}: column {column!r} is named like the {copied} {table.roles[copied]!r}; leave it out of the "
-            "file, or name the columns that are features"
-        )
-    if _IDENTIFIES.fullmatch(column.strip()):
-        raise DataError(
-            f"{table.path}: column {column!r} seems to say whose a row is, or which; leave it out of the file, or name "
-            "the columns that are features"
-        )
+def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
+    """Return the columns that nobody chose as features and whose names say that they are none, and why."""
+    roles = {_plain_name(other): f"{role} {other!r}" for role, other in reversed(table.roles.items())}
+    index = index_columns(table.path, columns)
+    found: dict[str, str] = {}
+    for column in sorted(columns, key=lambda column: column not in index):
+        if column in table.roles.values():
+            continue
+        if column in index:
+            found[column] = "seems to be an index, which numbers rows"
+        elif _plain_name(column) in roles:
+            found[column] = f"is named like the {roles[_plain_name(column)]}"
+        elif _IDENTIFIES.fullmatch(column.strip()):
+            found[column] = "seems to say whose a row is, or which"
+    return found
 
 
 def _plain_name(column: str) -> str:

@@ -12,8 +12,10 @@ from certified_unlearning.data.tables.declaration import SPACES, text_of
 from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError
 
-MISSING = ("", "na", "n/a", "nan", "null", "none")
-"""Words for missing values in text, in lower case."""
+MISSING = ("", r"\n", "na", "n/a", "nan", "null", "none")
+"""Words for missing values in text, in lower case. PostgreSQL and MySQL write a missing value as ``\\N``."""
+NO_WORDS = ("", r"\N")
+"""Those of them that mean a missing value, whatever the column holds."""
 _MANY_LONG = 10
 """This many long numbers do not end in a zero by chance."""
 
@@ -45,15 +47,15 @@ TARGET = Remedies(
 """Remedies for a label that is a number to predict."""
 
 
-class UnfitRowError(DataError):
-    """A row holds something undeclared.
+class UnfitError(DataError):
+    """A row or a column holds something undeclared.
 
     Attributes:
         fact: What it holds, without the advice for changing the declaration.
     """
 
-    def __init__(self, fact: str, advice: str) -> None:
-        super().__init__(f"{fact}; {advice}")
+    def __init__(self, fact: str, advice: str = "") -> None:
+        super().__init__(f"{fact}; {advice}" if advice else fact)
         self.fact = fact
 
 
@@ -116,7 +118,7 @@ class Rows:
             self._refuse_truth_among_numbers(lower, absent, column)
             values = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", values))
         elif not (pa.types.is_null(values.type) or _is_number(values.type)):
-            raise UnfitRowError(f"{self.path}: column {column} holds {values.type}, expected numbers", remedies.stored)
+            raise UnfitError(f"{self.path}: column {column} holds {values.type}, expected numbers", remedies.stored)
         elif pa.types.is_boolean(values.type):
             values = values.cast(pa.uint8())
         try:
@@ -125,7 +127,7 @@ class Rows:
             wrong, text = next(
                 (index, text) for index, text in enumerate(values.to_pylist()) if text and not parses(text)
             )
-            raise UnfitRowError(
+            raise UnfitError(
                 f"{self.where(wrong)}: {column} is {text!r}, expected a number", remedies.word.format(column=column)
             ) from error
         absent = pc.is_null(numbers, nan_is_null=True)
@@ -136,7 +138,7 @@ class Rows:
         array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
         if (index := _first(~np.isfinite(array))) is not None:
             found = values[index].as_py()  # As in the file: 1e400 is infinite in float64 only.
-            raise DataError(f"{self.where(index)}: {column} is {found}, expected a finite number")
+            raise UnfitError(f"{self.where(index)}: {column} is {found}, expected a finite number")
         return array
 
     def positions(self, column: str, declared: Sequence[str | None], kind: str, remedy: str) -> NDArray[np.int64]:
@@ -157,8 +159,8 @@ class Rows:
         if (index := _first(mask_of(found.is_null()))) is not None:
             text = texts[index].as_py()
             if text is None or text.lower() in MISSING:
-                raise UnfitRowError(f"{self.where(index)}: {column} is missing", remedy)
-            raise DataError(
+                raise UnfitError(f"{self.where(index)}: {column} is missing", remedy)
+            raise UnfitError(
                 f"{self.where(index)}: {column} is {text!r}, which is none of its {kind} {listed(declared)}"
             )
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
@@ -240,7 +242,7 @@ class Rows:
 
     def _refuse_missing(self, missing: pa.BooleanArray, column: str, remedy: str) -> None:
         if (index := _first(mask_of(missing))) is not None:
-            raise UnfitRowError(f"{self.where(index)}: {column} is missing", remedy)
+            raise UnfitError(f"{self.where(index)}: {column} is missing", remedy)
 
 
 def listed(names: Sequence[str | None], most: int = 12) -> str:

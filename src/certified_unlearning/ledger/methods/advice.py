@@ -1,4 +1,4 @@
-"""What could be made instead of a model that hardly tells the classes apart: it is tried before it is said."""
+"""Alternatives to a model that hardly tells the classes apart; each is tried before it is named."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.data.advice.trial import GAIN, Noise, PredictionScores, Trial
-from certified_unlearning.data.quality import Quality
+from certified_unlearning.data.quality import RANKS, Quality
 from certified_unlearning.data.tables.classes import flag_of_weights, suggested_weights, weights_of
 from certified_unlearning.data.tables.declaration import Table
 
-RANKS = 0.6
-"""The AUC from which on a model says something."""
 MORE = 10
-"""How many times as large a ``C``, an epsilon and a number of records are tried."""
+"""Factor by which a larger ``C``, epsilon and number of records are tried."""
 
 
 Shares = tuple[float, ...] | None
@@ -27,8 +25,8 @@ class Option(NamedTuple):
     """Another model that could be made.
 
     Attributes:
-        words: How.
-        expected: What it is expected to be worth.
+        words: The flags that make it.
+        expected: Its expected worth.
         noise: The noise scale.
     """
 
@@ -53,7 +51,7 @@ PlanT = TypeVar("PlanT", bound=Regularised)
 
 @dataclass(frozen=True)
 class Advice(ABC, Generic[PlanT]):
-    """What is tried, of a model of known worth.
+    """Alternatives to a model of known worth.
 
     Attributes:
         plan: The model's.
@@ -117,7 +115,9 @@ class Advice(ABC, Generic[PlanT]):
 
     def _regulariser(self, same: PredictionScores) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
-        if not self.trial.expected(self.plan.strong_convexity / MORE).is_better_than(same):
+        weaker = self.trial.expected(self.plan.strong_convexity / MORE)
+        # A larger C alone may move probabilities across one half, which another threshold does without a new model.
+        if not (weaker.is_better_than(same) and weaker.fits_better_than(same)):
             return
         usual = self._option("")
         flag = f"--C {self._C(MORE):.2g}{self._left_out(usual)}, {MORE} times as large,"

@@ -60,7 +60,7 @@ COST = Experiment(
     caption=Caption(
         "What a request costs, and what is guaranteed for it, beside fitting again",
         "Right: seconds of a request against the number of records, both logarithmic. Left, in the same colours: "
-        "test accuracy after the last request. Black and grey lines are scikit-learn. Timings are those of the "
+        "test accuracy after the last request. Lines without a colour are scikit-learn. Timings are those of the "
         "machine that is named: one process, the same number of threads for all, and systems take turns in every "
         "round. They are medians, shaded from quartile to quartile, and each line is named at its end. All systems "
         "have the same objective (C n as stated, the intercept regularised). A pass is one reading of all rows by a "

@@ -44,9 +44,9 @@ def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     return _table(
         "accuracies",
         "Test accuracy after removing records, by target epsilon",
-        "Under each method, what its epsilon is. Mean, ± one sample standard deviation over trials; retraining without "
-        "noise and scikit-learn have one value, whatever epsilon. K and I are the steps that a removal takes. "
-        "Descent-to-Delete is shown with the most iterations that were run, which serve it best.",
+        "Under each method stands what kind of number its epsilon is. Mean, ± one sample standard deviation over "
+        "trials; retraining without noise and scikit-learn have one value, whatever epsilon. K and I are the steps "
+        "that a removal takes. Descent-to-Delete is shown with the most iterations that were run, which serve it best.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _accuracy) for preset, rows in records.items()},
     )
 
@@ -55,7 +55,7 @@ def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     """Return AUC and log loss of the same runs; arguments and errors as for `accuracy_table`."""
     return _table(
         "quality",
-        "AUC and log loss after removing records, by target epsilon",
+        "AUC, and beneath it the log loss, after removing records, by target epsilon",
         "AUC: the probability that a test record of a class scores higher than one of another (more than two classes: "
         "the mean of one against the rest). Log loss: the mean of −log of the probability given to the right class, "
         "which is large where a model is sure and wrong. Means over trials.",
@@ -81,7 +81,7 @@ def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "compare all of a group. Steps are whole, so the epsilon reached can lie below the target; where the record’s "
         "epsilon is not the target, it stands under the number, rounded up. Seconds are of one model, on the machine "
         "that ran it: trials are simulated side by side and share the time of all; scikit-learn, which takes no steps "
-        "of ours, is fitted alone.",
+        "of ours, is fitted alone. Where records are few, fitting again takes no longer than a removal.",
         {
             preset: _steps(preset, summarise(rows, "fig4"), seconds_of_one(rows, "fig4"))
             for preset, rows in records.items()
@@ -117,7 +117,7 @@ def _accuracy(row: Row) -> Cell:
 
 
 def _quality(row: Row) -> Cell:
-    return _cell(row, f"{row['auc_mean']:.4f} / {row['log_loss_mean']:.4f}")
+    return replace(_cell(row, f"{row['auc_mean']:.4f}"), beneath=f"{row['log_loss_mean']:.4f}")
 
 
 def _steps(preset: str, summary: pd.DataFrame, seconds: "pd.Series[float]") -> tuple[_Targets, Group]:
@@ -128,7 +128,7 @@ def _steps(preset: str, summary: pd.DataFrame, seconds: "pd.Series[float]") -> t
 
     def steps(row: Row) -> Cell:
         count = row["unlearning_steps"]
-        return replace(_cell(row, f"{count:,}", share=count / most), seconds=time(row))
+        return replace(_cell(row, f"{count:,}", share=count / most), beneath=time(row))
 
     def time(row: Row) -> str:
         return f"{seconds[row['point']]:.2g} s"
@@ -136,7 +136,7 @@ def _steps(preset: str, summary: pd.DataFrame, seconds: "pd.Series[float]") -> t
     targets = sorted(langevin["epsilon_target"].unique())
     lines = _lines(langevin, "method", steps)
     for _, row in retraining.iterrows():
-        cell = Cell(f"{row['learning_steps']:,}", share=row["learning_steps"] / most, seconds=time(row))
+        cell = Cell(f"{row['learning_steps']:,}", share=row["learning_steps"] / most, beneath=time(row))
         lines.append(_level(row, row["method"], targets, cell))
     for _, row in largest[largest["mechanism"] == "scikit-learn"].iterrows():
         lines.append(_level(row, row["method"], targets, Cell(time(row))))

@@ -20,7 +20,7 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     Args:
         results: The directory of all results.
         name: The preset's or the collection's name.
-        members: The presets of a collection; the end names what of each is not in MLflow.
+        members: The presets of a collection; the end names what of each is not in MLflow, and where the rest is.
 
     Raises:
         DataError: There are no verdicts or no findings, or they are damaged.
@@ -40,6 +40,7 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
             numbers = f"-> expected {each.expected}; measured {each.measured}"
             lines.append(f"   {textwrap.shorten(numbers, width - 3)}")
     lines += [line for each in untracked(results, members or (name,)) for line in textwrap.wrap(each, width)]
+    lines += pages(results, members or (name,))
     lines += [f"All verdicts: unlearn claims --preset {name}", f"Report: {results / name / 'report.html'}"]
     return "\n".join(lines)
 
@@ -61,3 +62,19 @@ def untracked(results: Path, presets: Sequence[str]) -> list[str]:
             why = next(iter(missing.values()))
             sentences.append(f"warning: {preset}: not in MLflow: {', '.join(missing)}. {why}.")
     return sentences
+
+
+def pages(results: Path, presets: Sequence[str]) -> list[str]:
+    """Return the lines that say how to see the presets' runs in MLflow: what to start, and what to open.
+
+    Raises:
+        DataError: What was noted of the store is damaged.
+    """
+    paths = [results / preset / "tracking" / "store.json" for preset in presets]
+    noted = [read_json(path, keys=["tracking_uri"]) for path in paths if path.exists()]
+    there = [store for store in noted if store.get("page")]
+    local = dict.fromkeys(store["tracking_uri"] for store in there if not store["tracking_uri"].startswith("http"))
+    return [
+        *(f"To see the runs in MLflow: mlflow ui --backend-store-uri {uri}" for uri in local),
+        *(f"MLflow: {store['page']}" for store in there),
+    ]

@@ -14,7 +14,7 @@ class Cell:
         epsilon: The row's epsilon, rounded up, where it is not the target that heads the column.
         above: Whether that epsilon is above the target.
         share: The number as a share of its group's largest, for a bar; None for no bar.
-        seconds: The time it took, with its unit, beside another number.
+        beneath: Another number of the same run, with its name or unit.
     """
 
     value: str
@@ -22,7 +22,7 @@ class Cell:
     epsilon: str | None = None
     above: bool = False
     share: float | None = None
-    seconds: str | None = None
+    beneath: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ per experiment of a paper, below it one run per sweep point, found again by its 
 
 from certified_unlearning.reproduction.tracking.runs import TrackResult, pages, sync, track_experiment
 from certified_unlearning.reproduction.tracking.store import PATIENCE_SECONDS, StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking.view import FigureView
 
 __all__ = [
     "PATIENCE_SECONDS",
+    "FigureView",
     "StoreStatus",
     "TrackResult",
     "pages",

@@ -17,7 +17,7 @@ from certified_unlearning.reproduction.tracking import store
 from certified_unlearning.reproduction.tracking.entries import Dataset, Entry, has_rows, read_entries
 from certified_unlearning.reproduction.tracking.histogram import Histogram
 from certified_unlearning.reproduction.tracking.store import StoreStatus
-from certified_unlearning.reproduction.tracking.view import address
+from certified_unlearning.reproduction.tracking.view import FigureView
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, Run
@@ -27,8 +27,6 @@ DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
 _BREAKS = 4
 """How often a server may stop answering while one experiment is tracked."""
-LOCAL_PAGE = "http://127.0.0.1:5000"
-"""Where ``mlflow ui`` listens."""
 
 
 class TrackResult(BaseModel):
@@ -140,31 +138,30 @@ def sync(
     presets = sorted({path.parents[2].name for path in Path(results).glob("*/*/*/*.parquet")})
     for preset in presets:
         layout = Layout(Path(results), preset)
-        status = store.prepare_store(preset, uri=uri, patience=patience)
+        found = [(paper, each) for paper in papers for each in paper.experiments if has_rows(layout, paper.name, each)]
+        figures = [FigureView.of(each) for _, each in found if each.mechanisms]
+        status = store.prepare_store(preset, figures, uri=uri, patience=patience)
         if status.warning:
             return _result(counts, status.warning)
         status.write(layout.tracking_store)
-        for paper in papers:
-            for experiment in (each for each in paper.experiments if has_rows(layout, paper.name, each)):
-                result = track_experiment(
-                    layout, paper.name, experiment, status, uri=uri, artifact_root=artifact_root, patience=patience
-                )
-                counts.update(result.model_dump(exclude={"warning"}))
-                if result.warning:
-                    return _result(counts, result.warning)
-                result.write(layout.tracked(paper.name, experiment.name))
+        for paper, experiment in found:
+            result = track_experiment(
+                layout, paper.name, experiment, status, uri=uri, artifact_root=artifact_root, patience=patience
+            )
+            counts.update(result.model_dump(exclude={"warning"}))
+            if result.warning:
+                return _result(counts, result.warning)
+            result.write(layout.tracked(paper.name, experiment.name))
     return _result(counts)
 
 
-def pages(results: str | Path = "results", *, uri: str | None = None) -> dict[str, str]:
-    """Return where the charts of each tracked preset are: at the server, or at ``mlflow ui`` where that is local."""
-    uri = store.tracking_uri(uri)
-    server = store.display(uri).rstrip("/") if uri.startswith(("http://", "https://")) else LOCAL_PAGE
+def pages(results: str | Path = "results") -> dict[str, str]:
+    """Return where the table of sweep points of each tracked preset is (`StoreStatus.page`)."""
     found = {
-        path.parents[1].name: StoreStatus.read(path).experiment_id
+        path.parents[1].name: StoreStatus.read(path).page
         for path in sorted(Path(results).glob("*/tracking/store.json"))
     }
-    return {preset: f"{server}/{address(each, charts=True)}" for preset, each in found.items() if each is not None}
+    return {preset: page for preset, page in found.items() if page is not None}
 
 
 def _result(counts: Counter[str], warning: str | None = None) -> TrackResult:

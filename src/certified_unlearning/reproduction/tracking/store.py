@@ -6,7 +6,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import sqlalchemy
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.files import read_model, write_model
-from certified_unlearning.reproduction.tracking.view import experiment_tags
+from certified_unlearning.reproduction.tracking.view import FigureView, address, experiment_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,6 +27,8 @@ PROBE_SECONDS = 3.0
 PATIENCE_SECONDS = 60.0
 """How long the pipeline asks a server again that does not answer: as long as one takes to start on a busy machine."""
 _FIRST_PAUSE = 0.5
+LOCAL_PAGE = "http://127.0.0.1:5000"
+"""Where ``mlflow ui`` listens."""
 
 _SERVED = "mlflow-artifacts:/"
 _SERVERS = ("http://", "https://")
@@ -53,6 +55,8 @@ class StoreStatus(BaseModel):
         reachable: Whether it answered and is ready.
         experiment_id: The preset's MLflow experiment; None when not reachable.
         warning: What is wrong and what to do about it, in one sentence; None when reachable.
+        page: Address of the table of sweep points: at the server, or at ``mlflow ui`` where the store is local; None
+            when not reachable.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,6 +65,7 @@ class StoreStatus(BaseModel):
     reachable: bool
     experiment_id: str | None
     warning: str | None
+    page: str | None = None
 
     def write(self, path: str | Path) -> None:
         """Write the status as JSON, atomically."""
@@ -76,7 +81,9 @@ class StoreStatus(BaseModel):
         return read_model(path, cls, "the status of an MLflow store")
 
 
-def prepare_store(preset: str, *, uri: str | None = None, patience: float = 0.0) -> StoreStatus:
+def prepare_store(
+    preset: str, figures: Sequence[FigureView] = (), *, uri: str | None = None, patience: float = 0.0
+) -> StoreStatus:
     """Create the store where it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
 
     Call it once before jobs fan out: a fresh SQLite store does not survive several first users, and an experiment
@@ -84,6 +91,7 @@ def prepare_store(preset: str, *, uri: str | None = None, patience: float = 0.0)
 
     Args:
         preset: The preset's name.
+        figures: Experiments of which MLflow's page gets a view with charts.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
         patience: How many seconds to keep asking a server that does not answer.
 
@@ -95,10 +103,22 @@ def prepare_store(preset: str, *, uri: str | None = None, patience: float = 0.0)
     if reason:
         return _unreachable(uri, reason)
     try:
-        experiment_id = _experiment_id(client(uri), preset, uri)
+        experiment_id = _experiment_id(client(uri), preset, uri, figures)
     except failures() as error:
         return _unreachable(uri, first_line(error))
-    return StoreStatus(tracking_uri=display(uri), reachable=True, experiment_id=experiment_id, warning=None)
+    return StoreStatus(
+        tracking_uri=display(uri),
+        reachable=True,
+        experiment_id=experiment_id,
+        warning=None,
+        page=page(uri, experiment_id),
+    )
+
+
+def page(uri: str, experiment_id: str) -> str:
+    """Return where a browser finds the table of sweep points of an MLflow experiment."""
+    server = display(uri).rstrip("/") if uri.startswith(_SERVERS) else LOCAL_PAGE
+    return f"{server}/{address(experiment_id)}"
 
 
 def tracking_uri(uri: str | None = None) -> str:
@@ -204,7 +224,7 @@ def _probe_database(uri: str) -> str | None:
     return None
 
 
-def _experiment_id(client: "MlflowClient", preset: str, uri: str) -> str:
+def _experiment_id(client: "MlflowClient", preset: str, uri: str, figures: Sequence[FigureView]) -> str:
     name = f"certified-unlearning/{preset}"
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
@@ -214,7 +234,7 @@ def _experiment_id(client: "MlflowClient", preset: str, uri: str) -> str:
     elif experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
     experiment_id = str(experiment.experiment_id)
-    for tag, value in experiment_tags(preset, experiment_id).items():
+    for tag, value in experiment_tags(preset, experiment_id, figures).items():
         if experiment.tags.get(tag) != value:
             client.set_experiment_tag(experiment_id, tag, value)
     return experiment_id

@@ -1,61 +1,112 @@
-"""What MLflow's page shows of a preset: a description in words, and a saved view with columns and charts."""
+"""What MLflow's page shows of a preset: a description in words, and saved views with columns and charts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.reproduction.experiment import Experiment
 
 KIND_TAG = "kind"
 """Tag that tells runs of one sweep point (``run``) and rows of tables (``row``) from parents (``experiment``)."""
 ORDER_TAG = "order"
 """Tag by which the saved view sorts: the mechanism's place in its experiment, the experiment, the point's name."""
 VIEW = "sweep-points"
-"""The saved view's key."""
+"""The key of the saved view of all sweep points; a figure's view has the figure's name as its key."""
 
 _COLUMNS = {
-    "tags.`figure`": 90,
-    "metrics.`epsilon_target`": 110,
+    "tags.`figure`": 75,
+    "metrics.`epsilon_target`": 108,
+    "metrics.`K`": 55,
+    "metrics.`accuracy`": 75,
     "metrics.`epsilon`": 90,
-    "metrics.`K`": 70,
-    "metrics.`accuracy`": 90,
     "tags.`mechanism`": 110,
     "tags.`accountant`": 100,
     "metrics.`sigma`": 110,
 }
-"""Columns in their order, with their widths."""
-_FIRST_COLUMNS = {"attributes.`Run Name`": 250}
-_LAST_COLUMNS = {"duration": 90, "runDateAndNestInfo": 150}
-"""Columns that the page always has."""
+"""Columns in their order, with their widths: the first four fit beside the names where MLflow's assistant is open."""
+_FIRST_COLUMNS = {"attributes.`Run Name`": 205}
+_LAST_COLUMNS = {"duration": 90, "runDateAndNestInfo": 105}
+"""Columns that the page always has; it puts the date, `runDateAndNestInfo`, after the name."""
 _CHARTS = (("epsilon", "accuracy"), ("epsilon", "K"))
 """Scatter plots that stand first: x and y."""
-_CHARTS_SECTION = "Accuracy and K against epsilon"
+_CHARTS_SECTION = "Sweep points"
 _FOLDED_SECTIONS = ("Model metrics", "curve", "request")
 """Sections of a chart for each metric, which the page adds by itself: closed, for a preset has hundreds of numbers."""
+_METRICS = {"accuracy_mean": "accuracy", "unlearning_steps": "K"}
+"""Metrics whose names differ from the columns that experiments name as theirs."""
+_LINKED = 20
+_CHARTED = 6
+"""Figures that the description links to, and charts of a view, at most: a tag holds 5,000 characters."""
+_ALONG_A_STREAM = {"accumulated_steps": ("request/accumulated_K", "request/accuracy")}
+"""Metrics that have a value for each request of a stream, by the column that an experiment names to show streams."""
 
 
-def address(experiment_id: str, *, charts: bool = False) -> str:
-    """Return where the saved view is, from ``#`` on: the table, or the charts beside a list of the runs."""
-    mode = "CHART" if charts else "TABLE"
-    query = f"workflowType=machine_learning&compareRunsMode={mode}&viewStateShareKey={VIEW}"
-    return f"#/experiments/{experiment_id}/runs?{query}"
+class FigureView(BaseModel):
+    """What a saved view needs to know of one experiment.
+
+    Attributes:
+        name: The experiment's name.
+        label: Where the paper has it; the name where it has not.
+        title: Where the paper has it, and what it shows.
+        x: The swept column.
+        y: Columns that are shown against it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    label: str
+    title: str
+    x: str = ""
+    y: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> "FigureView":
+        """Return the view of an experiment that mechanisms run."""
+        return cls(
+            name=experiment.name,
+            label=experiment.source or experiment.name,
+            title=experiment.title,
+            x=experiment.x,
+            y=tuple(experiment.y),
+        )
 
 
-def experiment_tags(preset: str, experiment_id: str) -> dict[str, str]:
-    """Return what is set on a preset's MLflow experiment: its kind, its description, the saved view."""
-    view = {"name": "Sweep points", "createdAt": 0, "updatedAt": 0, "state": json.dumps(_state())}
+def address(experiment_id: str, view: str = VIEW, *, charts: bool = False) -> str:
+    """Return where a saved view is, from ``#`` on: the table, or the charts beside a list of the runs."""
+    mode = "&compareRunsMode=CHART" if charts else ""  # The page shows the table where nothing is said.
+    return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning{mode}&viewStateShareKey={view}"
+
+
+def experiment_tags(preset: str, experiment_id: str, figures: Sequence[FigureView] = ()) -> dict[str, str]:
+    """Return what is set on a preset's MLflow experiment: its kind, its description, the saved views."""
+    views = {VIEW: ("All sweep points", _state())}
+    views |= {each.name: (each.title, _state(each)) for each in figures}
+    # The menu has them by time, the newest first.
+    times = range(len(views), 0, -1)
     return {
         # Else the page asks everyone whether this is about language models.
         "mlflow.experimentKind": "custom_model_development",
-        "mlflow.note.content": _description(preset, experiment_id),
-        f"mlflow.sharedViewState.{VIEW}": json.dumps(view),
+        "mlflow.note.content": _description(preset, experiment_id, figures),
+    } | {
+        f"mlflow.sharedViewState.{key}": json.dumps(
+            {"name": name, "createdAt": time, "updatedAt": time, "state": json.dumps(state)}
+        )
+        for (key, (name, state)), time in zip(views.items(), times, strict=True)
     }
 
 
-def _description(preset: str, experiment_id: str) -> str:
-    charts, table = address(experiment_id, charts=True), address(experiment_id)
+def _description(preset: str, experiment_id: str, figures: Sequence[FigureView]) -> str:
+    def charts(view: str) -> str:
+        return address(experiment_id, view, charts=True)
+
+    of_each = ", ".join(f"[{each.label}]({charts(each.name)})" for each in figures[:_LINKED])
     return (
         # The page folds all but the first line.
-        f"Certified unlearning, preset `{preset}`: [charts of accuracy and K against epsilon]({charts}), "
-        f"[table of all sweep points]({table}).\n\n"
+        f"Preset `{preset}`: [table of sweep points]({address(experiment_id)}), charts of "
+        f"{of_each or f'[all]({charts(VIEW)})'}.\n\n"
         "A parent run is one figure or table of a paper; its metrics are those of one sweep point, which its "
         "description names. Below it is a run for each sweep point: one mechanism, one accountant, one epsilon or "
         "sigma, all trials.\n\n"
@@ -66,17 +117,25 @@ def _description(preset: str, experiment_id: str) -> str:
     )
 
 
-def _state() -> dict[str, Any]:
-    columns = _FIRST_COLUMNS | _COLUMNS | _LAST_COLUMNS
+def _state(figure: FigureView | None = None) -> dict[str, Any]:
+    query, own, lines, points = f"tags.`{KIND_TAG}` = 'run'", _COLUMNS, [], list(_CHARTS)
+    if figure is not None:
+        query += f" and tags.`figure` = '{figure.name}'"
+        # What is swept stands first.
+        own = {"tags.`figure`": 75, **({f"metrics.`{figure.x}`": 110} if figure.x else {}), **_COLUMNS}
+        lines = [metric for y in figure.y for metric in _ALONG_A_STREAM.get(y, ())]
+        swept = [(figure.x, _METRICS.get(y, y)) for y in figure.y if y not in _ALONG_A_STREAM]
+        points = list(dict.fromkeys([*swept, *_CHARTS]))
+    columns = _FIRST_COLUMNS | own | _LAST_COLUMNS
     return {
-        "searchFilter": f"tags.`{KIND_TAG}` = 'run'",
+        "searchFilter": query,
         "orderByKey": f"tags.`{ORDER_TAG}`",  # any order but the page's own makes a flat list
         "orderByAsc": True,
-        "selectedColumns": [*_COLUMNS, "attributes.`Source`"],
+        "selectedColumns": [*own, "attributes.`Source`"],
         "columnOrder": list(columns),
         "columnWidths": columns,
         "runsHiddenMode": "SHOW_ALL",  # otherwise charts show the first ten runs
-        "compareRunCharts": [_scatter(x, y) for x, y in _CHARTS],
+        "compareRunCharts": [*map(_lines, lines), *(_scatter(x, y) for x, y in points)][:_CHARTED],
         "compareRunSections": [
             _section(_CHARTS_SECTION, shown=True),
             *(_section(name, shown=False) for name in _FOLDED_SECTIONS),
@@ -99,5 +158,27 @@ def _scatter(x: str, y: str) -> Mapping[str, Any]:
     }
 
 
+def _lines(metric: str) -> Mapping[str, Any]:
+    """Return a chart with a line for each run: one metric of a stream against the records removed so far."""
+    return {
+        "type": "LINE",
+        "uuid": f"{metric}-along-a-stream",
+        "metricSectionId": _CHARTS_SECTION,
+        "runsCountToCompare": 1000,
+        "metricKey": metric,
+        "selectedMetricKeys": [metric],
+        "xAxisKey": "metric",
+        "selectedXAxisMetricKey": "request/records_removed",
+        "useGlobalXaxisKey": False,
+        "useGlobalLineSmoothing": False,
+        "lineSmoothness": 0,
+        "xAxisScaleType": "linear",
+        "scaleType": "linear",
+        "deleted": False,
+        "isGenerated": False,
+    }
+
+
 def _section(name: str, *, shown: bool) -> Mapping[str, Any]:
-    return {"uuid": name, "name": name, "display": shown, "isReordered": True, "deleted": False, "columns": 2}
+    # One column: a chart of half the width cannot be read where MLflow's assistant is open, as it is the first time.
+    return {"uuid": name, "name": name, "display": shown, "isReordered": True, "deleted": False, "columns": 1}

@@ -17,7 +17,8 @@ from certified_unlearning.reproduction.figures.wording import number
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig3b`` (see `reproduction.summaries.summarise`).
 
-    A column of panels for each number of records per request, so that no panel has more than one line a method.
+    A column of panels for each number of records per request, so that no panel has more than one line a method. Its
+    title names the methods that were run with that number.
     Descent-to-Delete, which takes one record a request, is repeated thinly beside the steps of the others. Learning
     anew is done once, after the last request; its accuracy is drawn as a level.
     """
@@ -28,7 +29,9 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         again = summary["mechanism"].isin(ANEW)
         streams = summary[~again]
         descent = streams[streams["mechanism"] == "descent-to-delete"]
-        groups = {f"S = {size}": rows for size, rows in streams.groupby("records_per_request")}
+        groups = {
+            f"S = {size}\n{', '.join(_names(rows))}": rows for size, rows in streams.groupby("records_per_request")
+        }
         steps, accuracies = shared.steps_above_accuracies(figure, list(groups))
         for above, below, rows in zip(steps, accuracies, groups.values(), strict=True):
             shared.draw_lines(above, rows, look, x="records_removed", y="accumulated_steps")
@@ -50,6 +53,11 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         title = f"Removing {removed}, S at a time, ε = {number(streams['epsilon_target'].iloc[0])}"
         shared.finish(figure, shared.about(summary, title), *key(summary, style, dashed=False))
     return figure
+
+
+def _names(rows: pd.DataFrame) -> list[str]:
+    """Return the names of methods, without the accountants in brackets."""
+    return list(dict.fromkeys(method.partition(" (")[0] for method in rows["method"]))
 
 
 def _write_totals(axes: Axes, rows: pd.DataFrame, look: dict[str, Look]) -> None:
