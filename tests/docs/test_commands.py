@@ -32,19 +32,19 @@ def commands(text: str) -> Iterator[list[str]]:
                 yield command
 
 
+def typed(console: str) -> str:
+    """What is typed in a console, without what it prints."""
+    return "\n".join(line for line in console.replace("\\\n", " ").splitlines() if line.startswith("$ "))
+
+
 def shown_commands() -> list[tuple[str, list[str]]]:
     return [
         (f"{page.relative_to(ROOT)}:{block.line}", command)
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console")
-        for command in commands(block.text if block.language == "sh" else typed_in(block.text))
+        for command in commands(block.text if block.language == "sh" else typed(block.text))
     ]
-
-
-def typed_in(session: str) -> str:
-    """Return the commands of a session, with the lines that they go on in, and nothing of what they print."""
-    return "\n".join(re.findall(r"^\$ (?:.*\\\n)*.*$", session, re.MULTILINE))
 
 
 @functools.cache
