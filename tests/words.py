@@ -28,22 +28,16 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 SRC = "src/certified_unlearning"
 STORED = {
-    f"{SRC}/accounting/accountant.py",
-    f"{SRC}/accounting/private/plan.py",
-    f"{SRC}/accounting/residual/statements.py",
-    f"{SRC}/certificate/ensemble.py",
-    f"{SRC}/certificate/exact.py",
-    f"{SRC}/certificate/prediction.py",
-    f"{SRC}/ledger/personal/plain_words.py",
-    f"{SRC}/mechanisms/certified_sgd/releases.py",
+    f"{SRC}/certificate/former.py",
 }
-"""They hold sentences that certificates store or reports show, which stored files are compared with word by word."""
+"""It has the sentences of certificates that earlier releases wrote, beside those that stand for them now."""
 
 
 def files() -> Iterator[Path]:
     """Yield the package's sources and declarations, and the documents."""
     yield ROOT / "README.md"
     yield ROOT / "CONTRIBUTING.md"
+    yield ROOT / "CHANGELOG.md"
     for folder in ("src", "docs"):
         yield from sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".yaml"})
 

@@ -67,7 +67,7 @@ def test_a_removal_that_changes_nothing_and_weights_without_noise_are_violated(d
     forgetful = white_box(Forgetful(C=C), *digits, GONE)
     assert forgetful.violated
     assert forgetful.mu == pytest.approx(forgetful.mu_before)
-    assert "violated: the laws are farther apart" in str(forgetful)
+    assert "violated: the distributions are farther apart" in str(forgetful)
     assert white_box(SecretWeights(C=C), *digits, GONE).mu == math.inf
 
 

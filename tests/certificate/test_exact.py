@@ -111,7 +111,7 @@ def test_the_command_reads_what_was_written(tmp_path: Path) -> None:
     assert certificate.read_any(path) == stated()
     done = CliRunner().invoke(app, ["verify", str(path)])
     assert done.exit_code == 0
-    assert "equal in law to a run on the 60000 records that are left (exact by noisy-sgd" in done.output
+    assert "equal in distribution to a run on the 60000 records that are left (exact by noisy-sgd" in done.output
     found = json.loads(CliRunner().invoke(app, ["verify", "--json", str(path)]).output)
     assert (found["verified"], found["epsilon"], found["delta"], found["guarantee"]) == (True, 0, 0, "exact")
     path.write_text(path.read_text().replace('"steps": 200', '"steps": 2'))

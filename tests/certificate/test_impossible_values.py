@@ -11,7 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import Certificate, EnsembleCertificate, PrivateLabelsCertificate
+from certified_unlearning.certificate import (
+    Certificate,
+    EnsembleCertificate,
+    FederatedCertificate,
+    PrivateLabelsCertificate,
+)
 from certified_unlearning.cli import app
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.estimators import (
@@ -64,6 +69,24 @@ def of_answers() -> Certificate:
     )
 
 
+def of_clients() -> Certificate:
+    return FederatedCertificate.of(
+        noise_source="system entropy",
+        loss="logistic",
+        d=3,
+        classes=2,
+        strong_convexity=0.01,
+        steps=10,
+        local_steps=5,
+        step_size=8.0,
+        clip=3.0,
+        sigma=20.0,
+        n_learned=40,
+        deleted=3,
+        requests=2,
+    )
+
+
 def of_labels() -> Certificate:
     return PrivateLabelsCertificate.made(
         rule="stable",
@@ -92,6 +115,7 @@ KINDS: dict[str, Callable[[], Certificate]] = {
     "predictions": of_predictions,
     "answers": of_answers,
     "labels": of_labels,
+    "clients": of_clients,
 } | {path.stem: lambda path=path: certificate.read_any(path) for path in EARLIER}
 
 

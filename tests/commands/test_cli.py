@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -582,10 +582,22 @@ def test_every_command_stands_once_under_what_it_is_for():
     assert len(named) == len(set(named))
 
 
-@pytest.mark.parametrize("example", [each for commands in JOBS.values() for each in commands.values()])
-def test_the_example_of_every_help_is_a_command_with_known_options(example):
-    first, *words = example.split()
-    assert first == "unlearn"
+def every_command(command: Any, *names: str) -> Iterator[tuple[str, Any]]:
+    """Yield the commands below one, groups included, each with its names."""
+    for name, each in getattr(command, "commands", {}).items():
+        yield " ".join((*names, name)), each
+        yield from every_command(each, *names, name)
+
+
+COMMANDS_OF_PEOPLE = {name: each for name, each in every_command(get_command(program())) if "pipeline " not in name}
+
+
+@pytest.mark.parametrize("name", COMMANDS_OF_PEOPLE)
+def test_the_example_of_every_help_is_a_command_with_known_options(name: str) -> None:
+    found = re.fullmatch("Example: `(unlearn .*)`", COMMANDS_OF_PEOPLE[name].epilog)
+    assert found is not None
+    words = found[1].split()[1:]
+    assert words[: len(name.split())] == name.split()
     command, context = get_command(program()), None
     while hasattr(command, "commands"):
         name, *words = words
@@ -594,6 +606,13 @@ def test_the_example_of_every_help_is_a_command_with_known_options(example):
         command = command.commands[name]
     context = command.make_context(command.name, words)
     assert context.args == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS_OF_PEOPLE.keys() - {"init"}))
+def test_a_help_has_a_dozen_options_at_most_before_those_with_headings_of_their_own(name: str) -> None:
+    """That of `init` depends on the mechanism: see below."""
+    options = [each for each in COMMANDS_OF_PEOPLE[name].params if each.param_type_name == "option"]
+    assert len([each for each in options if each.rich_help_panel is None]) <= 12
 
 
 def test_the_help_of_init_has_a_dozen_options_at_most_before_those_of_the_mechanism_and_advanced_ones_last():

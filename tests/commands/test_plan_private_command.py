@@ -60,7 +60,7 @@ def test_many_columns_are_embedded_and_the_neuron_has_no_minimiser():
 
 def test_the_table_names_its_relation():
     printed = " ".join(plan(*GIVEN, "--records", "3", "--loss", "absolute").split())
-    assert "Relation replace-one. A model that is learned so covers 3 deleted records with no work" in printed
+    assert "Relation replace-one. Such a model covers 3 deleted records with no work" in printed
     assert "…" not in printed
 
 

@@ -1,12 +1,15 @@
 """README is short; the tables of the page of papers are those of the declarations and of the committed verdicts."""
 
 import json
+import re
 import runpy
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
+from certified_unlearning.errors import DataError
 from certified_unlearning.papers.all import PAPERS
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.claims.model import Claim, claims_of
@@ -15,6 +18,8 @@ from certified_unlearning.reproduction.paper import Paper
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+VERDICTS = ROOT / "docs" / "verdicts"
+WRITE = "run python workflow/scripts/papers_table.py --write"
 
 
 def section(heading: str) -> str:
@@ -45,15 +50,27 @@ BASELINES = {
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all tables, without heads and rules."""
+    """The cells of all tables, without heads, rules and addresses of links."""
+    text = re.sub(r"\[`(\w+)`\]\(verdicts/\1\.md\)", r"\1", text)
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
     return [each for number, each in enumerate(cells) if "---" not in str([*cells, [""]][number : number + 2])]
 
 
 def in_words(verdicts: Counter[str]) -> str:
-    words = [f"{verdicts[name]} {name}" for name in ("reproduced", "contradicted", "not run") if verdicts[name]]
-    return f"{verdicts.total()}: {', '.join(words)}" if words else "none"
+    """As the page has it; a contradiction that is a misprint is counted under `misprint`."""
+    contradicted = verdicts["contradicted"] + verdicts["misprint"]
+    words = {name: f"{verdicts[name]} {name}" for name in ("reproduced", "not run") if verdicts[name]}
+    if contradicted:
+        numbers = {"misprint": verdicts["misprint"], "other": verdicts["contradicted"]}
+        kinds = ", ".join(f"{number} {name}{'s' if number > 1 else ''}" for name, number in numbers.items() if number)
+        words["contradicted"] = f"{contradicted} contradicted{f' ({kinds})' if verdicts['misprint'] else ''}"
+    listed = [words[name] for name in ("reproduced", "contradicted", "not run") if name in words]
+    return f"{verdicts.total()}: {', '.join(listed)}" if listed else "none"
+
+
+def kind(claim: Claim, verdict: str) -> str:
+    return "misprint" if verdict == "contradicted" and claim.misprint else verdict
 
 
 def together(claim: str) -> str:
@@ -69,8 +86,8 @@ def test_each_paper_stands_there_with_the_verdicts_on_its_own_claims_and_ours_ap
         digits: dict[str, Counter[str]] = defaultdict(Counter)
         every: dict[str, Counter[str]] = defaultdict(Counter)
         for claim in known.get(paper.name, []):
-            digits[claim.whose][BASELINES["digits"].get(claim.id, "not run")] += 1
-            every[claim.whose][together(claim.id)] += 1
+            digits[claim.whose][kind(claim, BASELINES["digits"].get(claim.id, "not run"))] += 1
+            every[claim.whose][kind(claim, together(claim.id))] += 1
         expected.append([paper.citation, paper.name, in_words(digits["paper"]), in_words(every["paper"])])
         apart.append([paper.name, in_words(every["authors' code"]), in_words(every["ours"])])
     assert rows(section("Papers")) == [*expected, *apart]
@@ -78,6 +95,81 @@ def test_each_paper_stands_there_with_the_verdicts_on_its_own_claims_and_ours_ap
 
 def test_the_page_is_what_the_script_prints() -> None:
     assert section("Papers").strip() == SCRIPT["committed"]().strip()
+
+
+NUMBER = re.compile(r"(?<![\w-])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """What the script would write now."""
+    return dict(SCRIPT["pages"]())
+
+
+def test_the_pages_of_verdicts_are_what_the_script_writes(pages: dict[str, str]) -> None:
+    """Numbers that formulas give may differ between machines in the last of their digits."""
+    assert {path.stem for path in VERDICTS.glob("*.md")} == {"index", *pages}
+    for name, text in pages.items():
+        committed = (VERDICTS / f"{name}.md").read_text(encoding="utf-8")
+        assert NUMBER.sub("0", committed) == NUMBER.sub("0", text), f"{name}: {WRITE}"
+        numbers = [[float(each) for each in NUMBER.findall(page)] for page in (committed, text)]
+        assert numbers[0] == pytest.approx(numbers[1], rel=1e-5, abs=1e-12), f"{name}: {WRITE}"
+
+
+def test_every_claim_stands_once_on_the_page_of_its_paper_and_in_the_list_of_its_verdict(
+    pages: dict[str, str],
+) -> None:
+    for name, about in claims_of(PAPERS).items():
+        lists = dict(re.findall(r"^## (.+?) \(\d+\)\n(.*?)(?=^## |\Z)", pages[name], re.MULTILINE | re.DOTALL))
+        entries = {title: re.findall(r"^(?:- .*?\(|)`([a-z0-9-]+)`[:,)]", text, re.M) for title, text in lists.items()}
+        for claim in (each.claim for each in about):
+            found = [title for title, ids in entries.items() for each in ids if each == claim.id]
+            word = kind(claim, together(claim.id)).capitalize()
+            theirs = "Misprints" if word == "Misprint" else word
+            assert found == [f"Questions of ours: {word.lower()}" if claim.whose == "ours" else theirs], claim.id
+
+
+def test_a_contradiction_has_both_numbers_or_the_command_that_prints_them_and_its_reading(
+    pages: dict[str, str],
+) -> None:
+    entries = [
+        entry for text in pages.values() for entry in re.split(r"^###? ", text, flags=re.M) if "*Found*" in entry
+    ]
+    assert len(entries) > 50
+    for entry in entries:
+        assert re.search(r"printed .*computed |, expected |`unlearn claims --preset \w", entry), entry
+        assert "*What would make it right*" in entry or "*Reading*: as for" in entry, entry
+
+
+def test_a_page_follows_the_baselines_and_formulas_that_baselines_deny_are_refused(pages: dict[str, str]) -> None:
+    """A run that no longer contradicts a claim moves it."""
+    known, of_runs = claims_of(PAPERS), "forget-theorem-4-1-stream"
+    (paper,) = (each for each in PAPERS if each.name == "forget_unlearning")
+
+    def page(presets: dict[str, dict[str, str]]) -> str:
+        return str(SCRIPT["page"](paper, SCRIPT["judged_all"](known[paper.name], paper.name, presets)))
+
+    assert page(BASELINES) == pages[paper.name]
+    moved = page({name: {**each, of_runs: "reproduced"} for name, each in BASELINES.items()})
+    assert f"`{of_runs}`: **" in pages[paper.name]
+    assert f"(`{of_runs}`, by runs of" in moved
+    (formula,) = (each for each in known["langevin_unlearning"] if each.claim.id == "table-2-mnist-i1-bound")
+    with pytest.raises(DataError, match="claim table-2-mnist-i1-bound is contradicted, but reproduced"):
+        SCRIPT["judged"](formula, "langevin_unlearning", {"digits": {formula.claim.id: "reproduced"}})
+
+
+def test_a_statement_that_refers_to_the_one_before_names_the_claim_that_it_is_about(pages: dict[str, str]) -> None:
+    """Lists are sorted by verdict, so that the claim before it may stand elsewhere."""
+    page = pages["noisy_sgd"]
+    assert "It is so after one step." in page
+    assert re.search(r"It is so after one step\.\n\n- \*It refers to\* `[a-z-]+`: (?!It )", page)
+
+
+@pytest.mark.parametrize("text", ["a * b * c", "x < y > z", "a <b> c", "|X| <= |Y|", r"a\b", "see [0, 1](2)"])
+def test_what_markdown_would_set_is_escaped(text: str) -> None:
+    (paragraph,) = (token for token in MarkdownIt().parse(SCRIPT["_escaped"](text)) if token.type == "inline")
+    assert [child.type for child in paragraph.children or []] == ["text"] * len(paragraph.children or [])
+    assert "".join(child.content for child in paragraph.children or []) == text
 
 
 MADE_UP = {

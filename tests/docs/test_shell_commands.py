@@ -55,6 +55,19 @@ def init_of_readme(directory: Path) -> str:
     return printed + run(init, directory)
 
 
+def page_in_markdown(printed: str) -> list[str]:
+    """Return what `unlearn show` prints as lines of Markdown: headings, and a list below each."""
+    lines = printed[printed.index("Removal of the records of") :].splitlines()
+    return [f"- {line.strip()}" if line.startswith("  ") else f"## {line}" for line in lines if line]
+
+
+def without_days_and_hashes(lines: list[str]) -> list[str]:
+    """Return lines without what differs from run to run."""
+    text = re.sub(r"[0-9a-f]{64}", "HASH", "\n".join(lines))
+    text = re.sub(r"certified-unlearning [0-9.]+[0-9a-z+.]*[0-9a-z]", "certified-unlearning VERSION", text)
+    return re.sub(r"\d+ [A-Z][a-z]+ 20\d\d(?: at \d\d:\d\d UTC)?", "DAY", text).splitlines()
+
+
 def people(records: int, **columns: object) -> pd.DataFrame:
     """Return a table of people with a feature that tells the label."""
     draw = np.random.default_rng(0)
@@ -77,6 +90,18 @@ def test_the_ledger_of_readme(tmp_path: Path) -> None:
     assert "removed 2 records of 2 people" in printed
     assert "5 events in one chain, version 2 of the model, 2 certificates" in printed
     assert "warning" not in printed
+    # The sample page is what the last command prints.
+    sample = [
+        line for line in (ROOT / "docs" / "sample-answer.md").read_text().splitlines() if line[:2] in ("##", "- ")
+    ]
+    assert without_days_and_hashes(page_in_markdown(printed)) == without_days_and_hashes(sample)
+    (tmp_path / "published-heads.txt").write_text(f"{re.findall('head: (.*)', printed)[-1]}\n")
+    *given_away, on_the_spot = block_with(ROOT / "docs" / "law.md", "receipt.json").splitlines()
+    assert on_the_spot == "unlearn verify model"  # README's block has run it.
+    given = run("\n".join(given_away), tmp_path)
+    assert "answer.html: Removal of the records of 1234 from a model, a page that can be printed" in given
+    assert "answered by version 2 of the model" in given
+    assert (tmp_path / "status.json").exists()
 
 
 def test_new_people_are_added_as_the_page_of_the_ledger_says(tmp_path: Path) -> None:
@@ -199,6 +224,14 @@ def test_small_commands_of_the_how_tos(tmp_path: Path, page: str, text: str) -> 
     assert run(command, tmp_path).strip()
 
 
+def test_a_client_leaves_on_the_page_of_exact_unlearning(tmp_path: Path) -> None:
+    table = people(1000, vibration=np.arange(1000) % 100, device=np.arange(1000) % 200)
+    table.rename(columns={"age": "heat", "older": "fault"}).to_csv(tmp_path / "readings.csv", index=False)
+    printed = run(block_with(ROOT / "docs" / "howto" / "exact.md", "federated-averaging"), tmp_path)
+    assert "removed 5 records of 1 person by exact unlearning" in printed
+    assert json.loads((tmp_path / "model" / "certificate-2.json").read_text())["n"] == 199
+
+
 def test_the_page_of_receipts(tmp_path: Path) -> None:
     table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
         columns={"older": "churned"}
@@ -208,7 +241,9 @@ def test_the_page_of_receipts(tmp_path: Path) -> None:
     init_of_readme(tmp_path)
     run("unlearn request model --id 1234; unlearn apply model --no-quality", tmp_path)
     first, known, growth, signed = (block.text for block in blocks(ROOT / "docs" / "howto" / "receipts.md"))
-    assert "answered by version 2 of the model" in run(first, tmp_path)
+    printed = run(first, tmp_path)
+    assert "answered by version 2 of the model" in printed
+    (tmp_path / "published-heads.txt").write_text(f"{re.findall('head: (.*)', printed)[-1]}\n")
     assert "receipt.json: head: 4:" in run(known, tmp_path)
     assert "begins with that of 5:" in run(growth, tmp_path)
     if shutil.which("openssl") is None:

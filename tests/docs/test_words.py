@@ -1,4 +1,6 @@
-"""Retired words: the sources and the documents have none, but for listed files, and the check finds each kind."""
+"""Words: retired ones stand in listed files only, the check finds each kind, and releases open with few lines."""
+
+import re
 
 import pytest
 
@@ -36,3 +38,14 @@ def test_a_listed_file_that_is_clean_must_leave_the_list():
     assert words.complaints(found, {"a.py"}) == ["b.py:2: 'reckoned' is retired"]
     (clean,) = words.complaints(found, {"a.py", "b.py", "c.py"})
     assert clean.startswith("c.py is clean")
+
+
+def test_each_release_of_the_changelog_opens_with_at_most_five_lines():
+    """They stand before its first heading; where there is none, they are the whole release."""
+    releases = re.split(r"^## ", (words.ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    openings = {
+        release.splitlines()[0]: re.findall(r"^- ", release.partition("\n### ")[0], re.MULTILINE)
+        for release in releases
+    }
+    assert {"Unreleased", "0.1.0"} <= {*openings}
+    assert {name: len(lines) for name, lines in openings.items() if not 1 <= len(lines) <= 5} == {}

@@ -623,7 +623,7 @@ def test_whose_an_added_row_is_cannot_be_changed(model: Path, new: Path) -> None
         connection.execute("UPDATE records SET identifier = ? WHERE identifier = ?", names)
         assert connection.total_changes == 1
     connection.close()
-    with pytest.raises(LedgerError, match="whose row is whose is not what was recorded"):
+    with pytest.raises(LedgerError, match="the owner of a row is not what was recorded"):
         verify(model)
 
 

@@ -28,6 +28,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "newton-removal": {"epsilon": 1.0, "C": 0.1},
     "noisy-sgd": {"steps": 20, "sigma": 0.02},
     "certified-ensemble": {"budgets": (1, 2)},
+    "federated-averaging": {"recompute": 0.9},
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
-from certified_unlearning.errors import UnlearningError
+from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import read_stored
@@ -57,6 +57,13 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
     assert result.exit_code == 1
     assert "empty is no model directory" in result.stderr
     assert "ledger.sqlite was tampered with: the head 000" in result.stderr
+
+
+def test_a_command_on_a_certificate_names_the_one_that_reads_it(model: Path, unlearn: Unlearn) -> None:
+    file = model / "certificate-1.json"
+    for command in (("show", file), ("show", file, "--id", "p1"), ("status", file)):
+        with pytest.raises(ParameterError, match=rf"is a file, and no model .* `unlearn verify {file}` checks a cert"):
+            unlearn(*command)
 
 
 def test_a_mistyped_head_is_no_tampering(model: Path, unlearn: Unlearn) -> None:

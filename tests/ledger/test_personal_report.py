@@ -15,6 +15,7 @@ import mpmath
 import pytest
 
 from certified_unlearning import certificate
+from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_right
@@ -24,7 +25,7 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.personal.plain_words import LEFT_OUT, PLAIN_WORDS, comparison_in_plain_words
+from certified_unlearning.ledger.personal.plain_words import LEFT_OUT, PLAIN_WORDS
 from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, PersonalReport, report_on
 from certified_unlearning.ledger.requests import request, status
 from certified_unlearning.ledger.store import LedgerError
@@ -39,6 +40,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "newton-removal": {"epsilon": 1.0},
     "noisy-sgd": {"steps": 20, "batch_size": 4, "sigma": 0.3},
     "certified-ensemble": {"budgets": (1, 2)},
+    "federated-averaging": {"recompute": 0.9},
 }
 
 
@@ -65,13 +67,23 @@ def made_of_three_classes(original: Original, tmp_path: Path, monkeypatch: pytes
     return tmp_path / "model"
 
 
+SHOWS = "What the current version may still show"
 _SECRET_FILES_KEEP = (
-    'Not finished: secret files in the model\'s folder may still contain information from the {}; see "What was done".'
+    "Not finished: secret files in the model's folder may still contain information from the {}; see "
+    '"What was asked and done".'
 )
+_LONGEST = 35
+"""Words of a sentence."""
 
 
 def _section(report: PersonalReport, heading: str) -> tuple[str, ...]:
     return next(sentences for each, sentences in report.sections if each == heading)
+
+
+def _result(report: PersonalReport) -> str:
+    """Return the sentence with the share of right guesses, or what takes its place."""
+    (found,) = (each for each in _section(report, SHOWS) if re.match("Someone sees|Every answer that", each))
+    return found
 
 
 def _requested(path: Path, person: str) -> None:
@@ -89,10 +101,9 @@ def test_a_removed_person_is_told_what_was_asked_done_and_guaranteed(removed: Pa
     assert [heading for heading, _ in report.sections] == [
         "In short",
         "About this page",
-        "What was asked",
-        "What was done",
-        "Under which conditions the result below holds",
-        "What the result is",
+        "What was asked and done",
+        "What stays",
+        SHOWS,
         "What the result does not cover",
         "How it can be checked, and numbers for experts",
     ]
@@ -133,15 +144,9 @@ def test_every_assumption_and_limit_that_a_person_reads_has_plain_words(removed:
     assert [each for each in shown if each not in PLAIN_WORDS] == []
 
 
-def test_what_a_version_is_compared_with_has_plain_words(removed: Path) -> None:
-    certified = certificate.read_any(removed / "certificate-2.json")
-    compared_with = certified.scope(certified.stated(), "version 2").compared_with
-    assert comparison_in_plain_words(compared_with) != compared_with
-
-
 def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: Path) -> None:
     report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
-    sentence = _section(report, "What the result is")[1]
+    sentence = _result(report)
     if stated.epsilon is None:
         assert report.share is None
         assert sentence.startswith("Every answer that the current model gives is the one that it would give")
@@ -155,17 +160,18 @@ def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: 
             exact = mpmath.mpf("0.5") + (odds - 1 + 2 * mpmath.mpf(stated.whole_delta)) / (2 * (odds + 1))
     assert exact <= report.share <= exact + 1e-9
     if report.share == 0.5:
-        assert "Half of such guesses are right on average, as with a coin" in sentence
+        assert "500 of 1,000 such guesses (50 %) are right on average, as with a coin" in sentence
     else:
-        printed = re.search(r"At most ([0-9.]+) % of such guesses are right on average; a coin is right 50 %", sentence)
+        printed = re.search(r"At most (\d+) of 1,000 such guesses \(([0-9.]+) %\) are right on average", sentence)
         assert printed is not None
-        assert exact * 100 <= float(printed[1]) <= math.ceil(report.share * 1000) / 10 + 1e-9
+        assert exact * 1000 <= int(printed[1]) < exact * 1000 + 1
+        assert float(printed[2]) == int(printed[1]) / 10
 
 
 def test_who_waits_is_told_that_the_model_still_knows(removed: Path) -> None:
     report = report_on(removed, "p2")
     assert (report.stage, report.share, report.applied) == ("waiting", None, None)
-    assert "What the result is" not in [heading for heading, _ in report.sections]
+    assert SHOWS not in [heading for heading, _ in report.sections]
     text = report.as_text()
     assert "Version 2 of the model, the current one, was made with the record, and may still be in use." in text
     assert "The record is still in this software's copy of the data." in text
@@ -189,10 +195,10 @@ def test_status_verify_and_the_certificates_summary_open_with_the_same_sentence(
 ) -> None:
     sentence = certificate.read_any(removed / "certificate-2.json").meaning()
     assert sentence is not None
-    shown = _section(report_on(removed, "p1"), "What the result is")[1]
-    # On the page the conditions stand before the result, in a section of their own.
+    shown, share = _result(report_on(removed, "p1")), certificate.read_any(removed / "certificate-2.json").share()
     assert sentence.startswith(shown.partition(". ")[0])
-    assert shown.rpartition(". ")[2].lower() in sentence.lower()
+    # The page counts guesses, and the sentence has the percentage; both are rounded up alike.
+    assert share is None or share.value == 0.5 or (f"most {share.percent} %" in sentence and share.percent in shown)
     assert certificate.read_any(removed / "certificate-2.json").summary().startswith(sentence)
     for command in ("status", "verify"):
         assert unlearn(command, removed).stdout.splitlines()[0] == sentence
@@ -263,7 +269,7 @@ def test_files_that_an_interrupted_apply_left_are_not_said_to_be_deleted(model: 
     assert "were deleted from the model's folder" in report_on(model, "p1").as_text()
     (model / "weights-1.safetensors").write_bytes(b"left")
     text = report_on(model, "p1").as_text()
-    assert "Not finished: files of earlier versions" in _section(report_on(model, "p1"), "In short")[1]
+    assert "Not finished: files of earlier versions" in _section(report_on(model, "p1"), "In short")[-2]
     assert "were deleted" not in text
     assert "may still be in the model's folder. The operator still has to delete them." in text
     assert f"`unlearn apply {model}` deletes what is left of earlier versions." in text
@@ -350,52 +356,81 @@ def test_the_weaker_result_for_requests_that_react_is_no_smaller_than_an_exact_o
 
 def test_what_earlier_versions_show_is_bounded_where_every_step_has_noise(removed: Path) -> None:
     certified = certificate.read_any(removed / "certificate-2.json")
-    said = _section(report_on(removed, "p1"), "What the result does not cover")[0]
-    assert "The records of this page were in version 1." in said
+    report = report_on(removed, "p1")
+    assert "Version 1 of the model had been made with the records" in _section(report, "In short")[2]
+    no_limit = "No limit is given for what earlier versions show of the removed records."
     if not isinstance(certified, StepsCertificate):
-        assert said.endswith("No limit is given for what they show.")
+        assert _section(report, "What the result does not cover")[0] == no_limit
+        assert ("not about people who have an earlier version" in report.as_text()) == (certified.share() is not None)
         return
-    (said,) = (each for each in _section(report_on(removed, "p1"), "What the result is") if "all versions" in each)
-    printed = re.search(
-        r"Someone who has all versions, .*, is right in at most ([0-9.]+) % of the guesses on average", said
-    )
+    assert no_limit not in report.as_text()
+    assert "people who have an earlier version" not in report.as_text()
+    (said,) = (each for each in _section(report, SHOWS) if "has all versions" in each)
+    printed = re.search(r"Under the same conditions, at most (\d+) of 1,000 such guesses \(([0-9.]+) %\) are", said)
     assert printed is not None
     odds = math.exp(certified.stated().epsilon_all_published or math.nan)
-    assert odds / (1 + odds) * 100 <= float(printed[1]) <= odds / (1 + odds) * 100 + 0.1
+    assert odds / (1 + odds) * 1000 <= int(printed[1]) <= odds / (1 + odds) * 1000 + 1
+    assert float(printed[2]) == int(printed[1]) / 10
 
 
-def test_a_page_says_why_the_identifier_is_kept_and_that_the_operator_decides_how_long(removed: Path) -> None:
-    done = _section(report_on(removed, "p1"), "What was done")
-    kept = next(each for each in done if "keeps a pseudonym of the identifier p1" in each)
-    assert "to document the removal, and so that a record with this identifier is not added again" in kept
-    assert "the same data under another identifier would not be recognised" in kept
-    assert kept.endswith(
-        "The operator's answer should say how long that is, whether it is permitted, and on what basis."
-    )
+def test_a_page_says_what_stays_why_and_how_long_and_the_operator_is_asked_for_the_legal_basis(removed: Path) -> None:
+    report = report_on(removed, "p1")
+    kept, how_long = _section(report, "What stays")
+    assert "keeps a pseudonym of the identifier p1, the number of records, and the dates" in kept
+    assert "documents the removal, and prevents that a record with this identifier is added again" in kept
+    assert "the same data under another identifier would not be recognised" in kept.lower()
+    assert how_long.startswith("These entries stay as long as the model's folder does")
+    assert "legal basis" not in " ".join(each for _, sentences in report.sections for each in sentences)
+    assert any("how long you keep the folder, and on what legal basis" in each for each in report.operator)
 
 
-def test_the_page_opens_with_a_figure_that_is_never_below_the_exact_share(removed: Path) -> None:
-    report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
-    done, *_, result, conditions = _section(report, "In short")
+def test_the_page_opens_with_facts_and_has_no_share_before_its_conditions(removed: Path) -> None:
+    report = report_on(removed, "p1")
+    done, how, earlier, others, *_, answer = _section(report, "In short")
     assert "2 records with the identifier p1 were removed" in done
-    assert "If the conditions below are met and the software ran as described, " in result
-    assert "other copies of the data" in conditions
-    assert conditions.endswith("where you can complain.")
-    if stated.epsilon is None:
-        assert "every answer that the current model gives" in result
-    elif report.share == 0.5:
-        assert "500 of 1,000 such guesses are right on average, as with a coin" in result
-    else:
-        printed = re.search(
-            r"at most (\d+) of 1,000 such guesses are right on average; with a coin, about 500 are", result
-        )
-        assert printed is not None
-        assert stated.mu is not None
-        with mpmath.workdps(50):
-            exact = 1000 * mpmath.ncdf(mpmath.mpf(stated.mu) / 2)
-        assert exact <= int(printed[1]) < exact + 1
-        # It is the percentage of the sentence below.
-        assert f"At most {int(printed[1]) / 10:g} %" in _section(report, "What the result is")[1]
+    assert how == certificate.read_any(removed / "certificate-2.json").done(
+        0 if (batch := status(removed).state.versions[1].batch) is None else batch.steps,
+        status(removed).state.versions[1].reading,
+    )
+    assert earlier.startswith("Version 1 of the model had been made with the records")
+    assert "other copies" in others
+    assert answer.endswith("where you can complain.")
+    shows = [heading for heading, _ in report.sections].index(SHOWS)
+    before = " ".join(each for _, sentences in report.sections[:shows] for each in sentences)
+    assert not re.search(r"%|1,000|guess", before)
+    section = _section(report, SHOWS)
+    assert section[1].startswith("The result at the end of this section holds only if the software ran as described")
+    conditions = [PLAIN_WORDS[each.statement] for each in _conditions(removed)]
+    assert max(map(section.index, conditions), default=0) < section.index(_result(report))
+
+
+@pytest.mark.parametrize("person", ["p1", "p2", "p3"])
+def test_no_sentence_outside_the_part_for_experts_is_long(removed: Path, person: str) -> None:
+    assert _too_long(report_on(removed, person)) == []
+
+
+def test_no_plain_word_for_an_assumption_or_a_limit_is_a_long_sentence() -> None:
+    said = [each for text in PLAIN_WORDS.values() for each in _sentences(text)]
+    assert [each for each in said if len(each.split()) > _LONGEST] == []
+
+
+def test_a_long_sentence_is_found() -> None:
+    assert _sentences("It is so. " + "word " * _LONGEST + "word. So, it ends.")[1].count(" ") == _LONGEST
+
+
+def _conditions(path: Path) -> list[Assumption]:
+    unchecked = certificate.read_any(path / "certificate-2.json").unchecked
+    return [each for each in unchecked if each.statement not in LEFT_OUT]
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.!?]) +", text)
+
+
+def _too_long(report: PersonalReport) -> list[str]:
+    """Return the sentences of a page that are too long, but for those for experts."""
+    texts = [each for heading, sentences in report.sections for each in sentences if "for experts" not in heading]
+    return [each for text in texts for each in _sentences(text) if len(each.split()) > _LONGEST]
 
 
 @pytest.mark.parametrize("value", [0.5471, math.nextafter(0.548, 0), 0.548, math.nextafter(0.548, 1), 0.9469, 0.9981])
@@ -434,15 +469,14 @@ def test_the_counts_of_assumptions_agree_and_each_is_a_sentence_of_the_page(remo
     every, conditions, gaps = map(int, counted.groups())
     assert every == len(certified.unchecked) == conditions + gaps
     assert f"{every} assumptions not checked)" in text
-    result = _section(report, "In short")[-2]
-    assert ("apart from the points left open under" in result) == (gaps > 0)
+    assert ('It leaves open some points, under "What the result does not cover".' in text) == (gaps > 0)
     left_open = [each for each in certified.unchecked if each.statement in LEFT_OUT]
     assert len(left_open) == gaps
     not_covered = _section(report, "What the result does not cover")
     assert all(PLAIN_WORDS[each.statement] in not_covered for each in left_open)
-    # What opens the section is no condition, nor is what is said of the first one.
-    said = _section(report, "Under which conditions the result below holds")
-    assert len(said) == conditions + 1 + (said[-1].startswith("If only the first condition is not met"))
+    said = _section(report, SHOWS)
+    closes = next(number for number, each in enumerate(said) if each.startswith("No software can check these cond"))
+    assert closes == 2 + conditions
     assert all(PLAIN_WORDS[each.statement] in text for each in certified.unchecked)
 
 
@@ -456,10 +490,10 @@ def test_secret_files_that_still_know_removed_records_stand_under_what_was_done(
     make_regression(tmp_path / "model", tmp_path / "people.csv")
     _removed(tmp_path / "model", "p1")
     report = report_on(tmp_path / "model", "p1")
-    done = _section(report, "What was done")
-    assert any(each.startswith("The model was corrected for what was removed") for each in done)
+    assert _section(report, "In short")[1].startswith("The model was corrected for what was removed")
+    done = _section(report, "What was asked and done")
     assert any(each.startswith("Not done yet: secret files") for each in done)
-    assert _section(report, "In short")[1] == _SECRET_FILES_KEEP.format("records")
+    assert _section(report, "In short")[-2] == _SECRET_FILES_KEEP.format("records")
     assert "secret files may" not in " ".join(_section(report, "What the result does not cover"))
 
 
@@ -481,8 +515,7 @@ def test_a_reading_after_a_removal_finishes_it_and_not_the_next_one(made_of_thre
         report = report_on(path, person)
         said[person] = ("Not finished: secret files" in report.as_text(), "Not done yet" in report.as_text())
         if person == "p1":
-            done = _section(report, "What was done")
-            assert any(each.startswith("The model was corrected for what was removed") for each in done)
+            assert _section(report, "In short")[1].startswith("The model was corrected for what was removed")
     assert said == {"p1": (True, True), "p2": (True, True), "p3": (False, False), "p4": (True, True)}
     assert [version.reading for version in status(path).state.versions[1:]] == ["pass", "pass", "scheduled", "pass"]
     for person in ("p1", "p2", "p3"):
@@ -512,35 +545,22 @@ def test_only_mechanisms_that_test_their_steps_say_so(removed: Path) -> None:
 
 def test_the_number_of_removed_records_counts_as_known(removed: Path) -> None:
     certified = certificate.read_any(removed / "certificate-2.json")
-    (compared, *_) = _section(report_on(removed, "p1"), "What the result is")
+    compared = " ".join(report_on(removed, "p1").sections[-1].sentences)
     number = compared[compared.index("How many records were removed counts as known") :]
     # Where a normaliser counts the removed records, the model compared with has it, too.
-    assert ("counts the removed ones, too" in number) == (certified.stated().adjacency == "zero-out")
-
-
-def test_who_holds_all_versions_stands_in_the_summary_where_a_limit_is_known(removed: Path) -> None:
-    certified = certificate.read_any(removed / "certificate-2.json")
-    result = _section(report_on(removed, "p1"), "In short")[-2]
-    if not isinstance(certified, StepsCertificate):
-        assert "With all versions" not in result
-        assert ("people who have an earlier version" in result) == (certified.share() is not None)
-        return
-    printed = re.search(r"With all versions, at most (\d+) of 1,000 are, under the same conditions\.", result)
-    assert printed is not None
-    odds = math.exp(certified.stated().epsilon_all_published or math.nan)
-    assert odds / (1 + odds) * 1000 <= int(printed[1]) <= odds / (1 + odds) * 1000 + 1
-    assert "earlier version" not in result
+    assert ("counts the removed records, too" in number) == (certified.stated().adjacency == "zero-out")
 
 
 def test_a_request_on_hold_is_no_promise_and_its_reason_is_for_the_operator(model: Path) -> None:
-    request(model, ["p1"], terms=Terms.of("2026-11-02", 30, "case 12"))
+    request(model, ["p1"], terms=Terms.of("2026-11-02", "30", "case 12"))
     report = report_on(model, "p1")
     assert (report.stage, report.share, report.applied) == ("on hold", None, None)
     page = report.as_html()
     assert "the request was received on 2 November 2026." in page
     assert re.search(
-        r"The request has been on hold since \d+ \w+ \d{4}; the operator&#x27;s answer should give the reason", page
+        r"The request has been on hold since \d+ \w+ \d{4}\. The operator&#x27;s answer should say why", page
     )
+    assert _too_long(report) == []
     assert report.title == "Request to remove the records of p1 from a model"
     assert "case 12" not in page
     assert "The request is on hold (case 12): `unlearn release" in str(report.operator)

@@ -97,11 +97,11 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], object], str]] = {
             model,
             f"UPDATE records SET identifier = '{name_of(model, 'p7')}' WHERE identifier = '{name_of(model, 'p5')}'",
         ),
-        "whose row is whose is not what was recorded",
+        "the owner of a row is not what was recorded",
     ),
     "rows kept back": (
         lambda model: sql(model, f"DELETE FROM records WHERE identifier = '{name_of(model, 'p5')}'"),
-        "whose row is whose is not what was recorded",
+        "the owner of a row is not what was recorded",
     ),
     "ledger damaged": (
         lambda model: ModelDirectory(model).ledger.write_bytes(b"nothing" * 1000),
@@ -328,7 +328,7 @@ def test_a_removed_persons_row_put_back_in_the_place_of_anothers_is_found(model:
         requests_before = sorted(path.name for path in model.iterdir())
         if act is apply:
             requests.request(model, ["p7"])
-        with pytest.raises(UnlearningError, match="whose row is whose is not what was recorded"):
+        with pytest.raises(UnlearningError, match="the owner of a row is not what was recorded"):
             act(model)
         assert [name for name in requests_before if name.startswith("weights")] == ["weights-2.safetensors"]
 

@@ -1,27 +1,36 @@
-"""Print the section `Papers` of docs/papers.md: how many claims of each paper have which verdict, ours apart.
+"""Print the section `Papers` of docs/papers.md, and write the pages of verdicts: what became of each paper's claims.
 
-Whose a claim is stands in the tables of claims; what became of it, in the committed baselines of all presets.
-`--write` puts the section into the page.
+Whose a claim is, and what a second reader found, stands in the tables of claims; what became of it, in the committed
+baselines of all presets. Numbers of claims that formulas alone decide are computed here. Numbers of runs stand in no
+committed file. `--write` puts the section into docs/papers.md and writes docs/verdicts/.
 """
 
 import argparse
 import json
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.errors import DataError
 from certified_unlearning.files import write_text
 from certified_unlearning.papers.all import PAPERS
-from certified_unlearning.reproduction.claims.model import Claim, claims_of
-from certified_unlearning.reproduction.claims.verdicts import OWNERS
+from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, Reading, claims_of
+from certified_unlearning.reproduction.claims.verdicts import OWNERS, READINGS, Verdict, evaluate, ranked
 from certified_unlearning.reproduction.paper import Paper
 from certified_unlearning.text import table_lines
 
 PROJECT = Path(__file__).parents[2]
 BASELINES = PROJECT / "workflow" / "baselines" / "claims"
 PAGE = PROJECT / "docs" / "papers.md"
+VERDICTS = PROJECT / "docs" / "verdicts"
 HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
+WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
+REFERRING = re.compile(r"^(They|It|This|That|These|Those|Nor|The same)\b|\b(does|do) so\b|\(the same[,;)]")
+"""How a statement begins, or what it holds, if it refers to the one before it."""
 Baseline = Mapping[str, str]
 """The verdict of each claim, by its id, that one preset gives."""
 
@@ -33,9 +42,19 @@ def decided(claim: str, baselines: Collection[Baseline]) -> str:
 
 
 def counted(claims: Iterable[Claim], baselines: Collection[Baseline]) -> str:
-    """Return how many claims have which verdict, as `66: 52 reproduced, 14 contradicted`."""
-    found = Counter(decided(claim.id, baselines) for claim in claims)
-    words = [f"{found[name]} {name}" for name in ("reproduced", "contradicted", "not run") if found[name]]
+    """Return how many claims have which verdict: `66: 52 reproduced, 14 contradicted (8 misprints, 6 others)`."""
+    verdicts = [(claim, decided(claim.id, baselines)) for claim in claims]
+    found = Counter(verdict for _, verdict in verdicts)
+    misprints = sum(claim.misprint for claim, verdict in verdicts if verdict == "contradicted")
+    others = found["contradicted"] - misprints
+    kinds = [f"{misprints} misprint{'s' * (misprints > 1)}"] * (misprints > 0)
+    kinds += [f"{others} other{'s' * (others > 1)}"] * (others > 0)
+    explained = {"contradicted": f" ({', '.join(kinds)})" if misprints else ""}
+    words = [
+        f"{found[name]} {name}{explained.get(name, '')}"
+        for name in ("reproduced", "contradicted", "not run")
+        if found[name]
+    ]
     return f"{found.total()}: {', '.join(words)}" if words else "none"
 
 
@@ -51,40 +70,245 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
     own, apart = [], []
     for paper in papers:
         by_owner = {whose: [claim for claim in claims.get(paper.name, ()) if claim.whose == whose] for whose in OWNERS}
-        name = f"`{paper.name}`"
+        name = f"[`{paper.name}`](verdicts/{paper.name}.md)" if claims.get(paper.name) else f"`{paper.name}`"
         own.append([paper.citation, name, counted(by_owner["paper"], default), counted(by_owner["paper"], every)])
         apart.append([name, counted(by_owner["authors' code"], every), counted(by_owner["ours"], every)])
     lines = [
-        *table_lines(["paper", "in the results", f"its own claims, by `{DEFAULT_PRESET}`", "by all presets"], own),
+        *table_lines(["paper", "all its verdicts", f"its own claims, preset `{DEFAULT_PRESET}`", "all presets"], own),
         "",
-        "Presets decide together what none of them decides alone; what one of them contradicts counts as contradicted.",
-        "Beside each contradiction stand both numbers, what the paper assumes, the setting, and what would make it",
-        "right. What no paper claims is counted apart, here by all presets:",
+        "Misprints are slips within a proof, a formula or a table whose conclusion holds. By all presets, a claim is",
+        "contradicted if any preset contradicts it, reproduced if not and any reproduces it, and otherwise not run.",
+        "[The pages of verdicts](verdicts/index.md) list every claim, with its tolerance. For each contradiction they",
+        "have what was stated and found, what the paper assumes, the setting, and what would make the claim right.",
+        "What no paper claims is counted apart, here by all presets:",
         "",
         *table_lines(["about", "results of authors' code", "questions of ours"], apart),
         "",
-        "No verdict is written by hand. `unlearn claims` prints those of a run, and CI fails when one of the preset",
-        "`smoke` changes ([claims](howto/claims.md)). `python workflow/scripts/papers_table.py --write` counts anew.",
+        "Restatements, tolerances and the mark *misprint* are ours; from these, every verdict is computed.",
+        "`unlearn claims` prints those of a run, and CI fails when one of the preset `smoke` changes",
+        "([claims](howto/claims.md)). `python workflow/scripts/papers_table.py --write` counts anew, and writes the",
+        "pages of verdicts.",
     ]
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict by all presets.
+
+    Attributes:
+        claim: The claim.
+        verdict: Its verdict. It has numbers where formulas alone decide, and none where runs do.
+        presets: The presets whose runs give this verdict; empty where formulas alone decide, or nothing does.
+        after: The claim that its statement refers to, as in "It does so for mini-batches, too"; None for none.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    presets: tuple[str, ...]
+    after: Claim | None = None
+
+
+def judged_all(about: Sequence[CheckableClaim], paper: str, presets: Mapping[str, Baseline]) -> list[Judged]:
+    """Judge a paper's claims in their order; errors as for `judged`."""
+    found: list[Judged] = []
+    named: Claim | None = None
+    for each in about:
+        refers = REFERRING.search(each.claim.statement) is not None
+        found.append(replace(judged(each, paper, presets), after=named if refers else None))
+        named = named if refers else each.claim
+    return found
+
+
+def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline]) -> Judged:
+    """Judge a claim by formulas alone, or else by the committed baselines.
+
+    Raises:
+        DataError: Formulas and baselines disagree.
+    """
+    claim = checkable.claim
+    (computed,) = evaluate([checkable], [], paper=paper)
+    by_all = decided(claim.id, presets.values())
+    if computed.verdict != "not run":
+        if computed.verdict != by_all:
+            raise DataError(
+                f"claim {claim.id} is {computed.verdict}, but {by_all} by the baselines in {BASELINES}: "
+                "accept the verdicts of a run first"
+            )
+        return Judged(claim, computed, ())
+    by = tuple(name for name, baseline in presets.items() if baseline.get(claim.id) == by_all != "not run")
+    contradicted = by_all == "contradicted"
+    verdict = computed.model_copy(
+        update={
+            "verdict": by_all,
+            "severity": "misprint" if contradicted and claim.misprint else None,
+            "reading": claim.reading if contradicted else None,
+            "reason": _why_not_run(claim, computed.reason, presets) if by_all == "not run" else claim.note,
+        }
+    )
+    return Judged(claim, verdict, by)
+
+
+def _why_not_run(claim: Claim, missing: str, presets: Mapping[str, Baseline]) -> str:
+    if missing.startswith("it needs"):
+        return f"{missing}."
+    if features := claim.arguments.get("features"):
+        return f"it needs features {features}, which no preset with a committed baseline has."
+    of_data = [known.preset for name in claim.data_sets if (known := built_in(name)) is not None and known.preset]
+    ran = [name for name in of_data if claim.id in presets.get(name, {})]
+    if ran:
+        return f"`{ran[0]}` was run and could not tell: after such a run, `unlearn claims --preset {ran[0]}` says why."
+    return "no committed run covers it yet" + (f": it needs the preset `{of_data[0]}`." if of_data else ".")
+
+
+def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
+    """Return a paper's page: contradictions, misprints, what was not run and what was reproduced; questions of ours."""
+    by_id = {each.claim.id: each for each in verdicts}
+    order = [by_id[each.id] for each in ranked([each.verdict for each in verdicts])]
+    theirs = [each for each in order if each.claim.whose != "ours"]
+    ours = [each for each in order if each.claim.whose == "ours"]
+    contradicted = [each for each in theirs if each.verdict.verdict == "contradicted"]
+    misprints = [each for each in contradicted if each.claim.misprint]
+    others = [each for each in contradicted if not each.claim.misprint]
+    parts = [f"# {paper.title}: verdicts\n\n{WRITTEN}\n\n{paper.citation}. [How to read this page](index.md)."]
+    if theirs:
+        none = f"No claim is contradicted{', except by misprints' if misprints else ''}."
+        parts += [_contradictions("Contradicted", others, none)]
+        parts += _folded("Misprints", misprints, _misprint)
+        parts += _not_run(theirs, "Not run")
+        parts += _reproduced(theirs, "Reproduced")
+    if ours:
+        mine = [each for each in ours if each.verdict.verdict == "contradicted"]
+        title = "Questions of ours"
+        parts += [_contradictions(f"{title}: contradicted", mine, "None is contradicted.")]
+        parts += _not_run(ours, f"{title}: not run")
+        parts += _reproduced(ours, f"{title}: reproduced")
+    return "\n\n".join(parts) + "\n"
+
+
+def _contradictions(title: str, found: Sequence[Judged], none: str) -> str:
+    first_with: dict[Reading, str] = {}
+    parts = []
+    for each in found:
+        reading = each.verdict.reading
+        known = first_with.setdefault(reading, each.claim.id) if reading is not None else each.claim.id
+        parts.append(_contradiction(each, "" if known == each.claim.id else known))
+    return "\n\n".join([f"## {title} ({len(found)})", *(parts or [none])])
+
+
+def _contradiction(each: Judged, read_at: str) -> str:
+    """Return a contradiction with its reading, or with the id of an earlier claim that has the same reading."""
+    claim, verdict = each.claim, each.verdict
+    owner = "" if claim.whose != "authors' code" else ", of authors' code"
+    severity = verdict.severity or "contradicted"
+    lines = [f"### {_escaped(claim.source)}", ""]
+    lines += [f"`{claim.id}`: **{severity}**{owner}. {_escaped(_sentence(claim.statement))}", ""]
+    if each.after is not None:
+        lines += [f"- *It refers to* `{each.after.id}`: {_escaped(_sentence(each.after.statement))}"]
+    if each.presets:
+        preset = DEFAULT_PRESET if DEFAULT_PRESET in each.presets else each.presets[0]
+        lines += [
+            f"- *Stated*: {_escaped(_sentence(verdict.expected))}",
+            f"- *Found*, by runs of {_names(each.presets)}: the numbers, and how badly the claim fails, are in no "
+            f"committed file. `snakemake --cores all --config preset={preset}`, then `unlearn claims --preset "
+            f"{preset}`, prints them. " + _escaped(_sentence(verdict.reason)),
+        ]
+    else:
+        lines += [f"- *Found*, by formulas alone: {_escaped(_sentence(verdict.reason))}"]
+    lines += [f"- *Tolerance*: {_escaped(_sentence(verdict.tolerance))}"]
+    if read_at:
+        lines += [f"- *Reading*: as for `{read_at}`."]
+    elif verdict.reading is not None:
+        lines += [
+            f"- *{words.capitalize()}*: {_escaped(_sentence(getattr(verdict.reading, part)))}"
+            for part, words in READINGS.items()
+        ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _misprint(each: Judged) -> str:
+    reading = each.verdict.reading
+    return _item(each) + (f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else "")
+
+
+def _not_run(of: Sequence[Judged], title: str) -> list[str]:
+    found = [each for each in of if each.verdict.verdict == "not run"]
+    lines = [f"{_item(each)} *Why*: {_escaped(_sentence(each.verdict.reason))}" for each in found]
+    return ["\n".join([f"## {title} ({len(found)})", "", *lines])] if found else []
+
+
+def _reproduced(of: Sequence[Judged], title: str) -> list[str]:
+    found = [each for each in of if each.verdict.verdict == "reproduced"]
+    return _folded(title, found, _reproduced_item)
+
+
+def _reproduced_item(each: Judged) -> str:
+    by = f", by runs of {_names(each.presets)}" if each.presets else ", by formulas"
+    return f"{_item(each, by)} *Held to*: {_escaped(f'{each.verdict.expected} ({each.verdict.tolerance}).')}"
+
+
+def _item(each: Judged, by: str = "") -> str:
+    after = "" if each.after is None else f", on `{each.after.id}`"
+    statement = _escaped(_sentence(each.claim.statement))
+    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{after}{by}): {statement}"
+
+
+def _folded(title: str, found: Sequence[Judged], line: Callable[[Judged], str]) -> list[str]:
+    if not found:
+        return []
+    lines = [f"## {title} ({len(found)})", "", "<details><summary>Show the list</summary>", "", *map(line, found)]
+    return ["\n".join([*lines, "", "</details>"])]
+
+
+def _names(presets: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in presets)
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith((".", "?")) else f"{text}."
+
+
+def _escaped(text: str) -> str:
+    """Return a text in which Markdown finds nothing to set, except code."""
+    return re.sub(r"([*|\\]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", text)
+
+
+def baselines() -> dict[str, Baseline]:
+    """Return the committed verdicts, by the names of presets."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(BASELINES.glob("*.json"))}
 
 
 def committed() -> str:
     """Return the section for the papers of this package and the committed baselines."""
     claims = {name: [each.claim for each in about] for name, about in claims_of(PAPERS).items()}
-    presets = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(BASELINES.glob("*.json"))}
-    return section(PAPERS, claims, presets)
+    return section(PAPERS, claims, baselines())
+
+
+def pages() -> dict[str, str]:
+    """Return the pages of verdicts for the papers of this package and the committed baselines, by the papers' names."""
+    known, presets = claims_of(PAPERS), baselines()
+    return {
+        paper.name: page(paper, judged_all(known[paper.name], paper.name, presets))
+        for paper in PAPERS
+        if known.get(paper.name)
+    }
 
 
 def main() -> None:
-    """Print the section, or put it into the page."""
+    """Print the section, or put it into the page and write the pages of verdicts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"put the section into {PAGE.relative_to(PROJECT)}")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help=f"put the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
+    )
     if not parser.parse_args().write:
         print(committed(), end="")
         return
     before, heading, rest = PAGE.read_text(encoding="utf-8").partition(HEADING)
     write_text(PAGE, before + heading + committed() + NEXT + rest.partition(NEXT)[2])
+    for name, text in pages().items():
+        write_text(VERDICTS / f"{name}.md", text)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ class Accountant:
 
 
 SEEDED_NOISE = (
-    "it can be repeated from a seed: whoever knows it can subtract the noise, as can whoever tries all seeds, where "
-    "they are numbers of 32 bits, and two models made with one seed cancel each other's"
+    "it can be repeated from a seed: the noise can be subtracted by anybody who knows the seed, or who tries all seeds "
+    "if they are numbers of 32 bits, and the noises of two models made with one seed cancel each other"
 )
 """What hides noise that a seed can repeat: nothing."""
 PUBLIC_CLASS_WEIGHTS = Assumption(

@@ -241,8 +241,8 @@ def require_stationarity(
     if extra > delta:
         raise AssumptionError(
             f"after {learning_steps} learning {noun_of(learning_steps, 'step')} at sigma = {sigma:.6g} the model is "
-            "so far from its stationary "
-            f"law that {extra:.2g} would be added to delta = {delta:.2g} at epsilon = {epsilon:.6g}; use "
+            "so far from its stationary distribution "
+            f"that {extra:.2g} would be added to delta = {delta:.2g} at epsilon = {epsilon:.6g}; use "
             "learning_steps: learned, more steps, or the accountant shifted, which needs no stationarity"
         )
     return extra

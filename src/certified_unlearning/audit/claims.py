@@ -11,9 +11,9 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement that a model is close in law to one that has never seen the removed records.
+    """A statement that a model is close in distribution to one that has never seen the removed records.
 
-    The default claims what retraining would: the same law.
+    The default claims what retraining would: the same distribution.
 
     Attributes:
         epsilon: Epsilon for all removed records together.
@@ -46,7 +46,9 @@ class Claim:
             AssumptionError: It states no epsilon.
         """
         if stated.epsilon is None or stated.whole_delta is None:
-            raise AssumptionError("the certificate states no epsilon of a law, so an audit has nothing to compare with")
+            raise AssumptionError(
+                "the certificate states no epsilon of a distribution, so an audit has nothing to compare with"
+            )
         return cls(
             epsilon=stated.epsilon, delta=stated.whole_delta, mu=stated.mu, extra_delta=stated.extra_delta or 0.0
         )
@@ -65,8 +67,8 @@ class Claim:
         """Return what an event shows, at the claim's deltas.
 
         Args:
-            rate: What its probability is at least under the model's law.
-            log_p: Logarithm of what its probability is at most under the comparator's law.
+            rate: What its probability is at least under the model's distribution.
+            log_p: Logarithm of what its probability is at most under the comparator's distribution.
         """
         return LowerBound(
             epsilon=epsilon_at_least(rate, log_p, delta=self.delta),
@@ -80,7 +82,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class LowerBound:
-    """What a model's law differs by at least.
+    """What a model's distribution differs by at least.
 
     Attributes:
         epsilon: The bound on epsilon, at the claim's delta.

@@ -66,7 +66,7 @@ def audit_directory(
     Raises:
         DataError: It is no model directory, or has too few records.
         ParameterError: A number is invalid.
-        AssumptionError: Its answers are certified, not its weights, or it learned from text.
+        AssumptionError: Its answers are certified, not its weights, it learned from text, or from clients.
         StorageError: An `apply` is at work or was interrupted, or the disk is too small.
     """
     require_count(least=2, canaries=canaries)
@@ -89,12 +89,17 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
         model = read_stored(directory, state)
         if not state.current.certificate.publishes_weights:
             raise AssumptionError(
-                f"{directory.path} certifies answers, which are bounded and have no law to compare with; an audit "
-                "needs a certificate of the model's law"
+                f"{directory.path} certifies answers, which are bounded and have no distribution to compare with; an "
+                "audit needs a certificate of the model's distribution"
             )
         if model.table.text:
             raise AssumptionError(
                 f"{directory.path} learned from text, and only models of columns of numbers can be audited here yet"
+            )
+        why = method_of(directory, model).no_audits
+        if why is not None:
+            raise AssumptionError(
+                f"{directory.path} is a model by {model.learner.mechanism} and cannot be audited: {why}"
             )
         if state.planned is not None:
             raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")

@@ -1,4 +1,6 @@
-"""Audits of two laws: many models that unlearned chosen records, beside as many that the certificate compares with.
+"""Audits of two laws, which are probability distributions: many models of each.
+
+Many models unlearned chosen records. Beside them are as many that the certificate compares with.
 
 One part of the models chooses an event, the others count how often it happens: the rates have confidence intervals of
 their own (Clopper and Pearson), and their ratio is a lower bound. It is nearer to the truth than an audit in one run

@@ -90,7 +90,7 @@ class OwnEstimator:
         """Check that the theorem speaks of it, and that noise is drawn anew in every run.
 
         Raises:
-            AssumptionError: Its certificate is not of a law.
+            AssumptionError: Its certificate is not of a distribution.
             ParameterError: It has a seed.
         """
         self.estimator._require_law()
@@ -236,7 +236,7 @@ def method_of(
 
     Raises:
         ParameterError: They do not say how to learn and how to unlearn, or contradict each other.
-        AssumptionError: Nothing of the estimator has a law that the theorem speaks of.
+        AssumptionError: Nothing of the estimator has a distribution that the theorem speaks of.
     """
     if estimator is None:
         if learn is None or unlearn is None:

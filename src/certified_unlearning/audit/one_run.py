@@ -1,7 +1,7 @@
 """Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
 
-A model's comparator has seen no canary. If its law does not depend on which canaries were drawn, the number of right
-guesses is hypergeometric under it, whatever the guesser does. So a model that is (epsilon, delta)-close to it has
+A model's comparator has seen no canary. If its distribution does not depend on which canaries were drawn, the number of
+right guesses is hypergeometric under it, whatever the guesser does. So a model that is (epsilon, delta)-close to it has
 ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses: one run gives a bound with confidence.
 The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a secret whose baseline is
 hypergeometric; audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
@@ -82,7 +82,7 @@ def audit(
             a whole; one record that stays of a request needs ``removed`` far below ``canaries`` and several runs.
         least_right: How many right guesses count in several runs. None: chosen for violations of moderate size, from
             the other numbers alone, before the first run.
-        claim: What a method without a certificate claims. None: the law of learning again.
+        claim: What a method without a certificate claims. None: the distribution of learning again.
         request_size: How many records leave an estimator of this package at once. None: all in one request.
         alpha: Probability with which an honest method is called ``violated``, at most.
         random_state: Draws canaries and members. None: from the operating system.
@@ -93,8 +93,8 @@ def audit(
     Raises:
         ParameterError: A number is invalid, or it is not given how to learn or to unlearn.
         DataError: Canaries or records are not what they should be.
-        AssumptionError: The theorem does not hold for this method: its comparator has no law, or depends on which
-            canaries were drawn.
+        AssumptionError: The theorem does not hold for this method: its comparator has no distribution, or depends on
+            which canaries were drawn.
     """
     require_probability(alpha=alpha)
     require_count(least=1, runs=runs, copies=copies)

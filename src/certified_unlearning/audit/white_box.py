@@ -1,8 +1,8 @@
-"""White-box audits of noise on publication: how far the laws of a model and of an exact refit are apart, computed.
+"""White-box audits of noise on publication: how far the distributions of a model and of a refit are apart, computed.
 
 Published weights are secret ones with Gaussian noise, and so are those of the exact refit that the certificate compares
-with. Two such laws of equal covariance differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su 2022). It takes
-a single model and its secret state.
+with. Two such distributions of equal covariance differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su 2022).
+It takes a single model and its secret state.
 """
 
 import math
@@ -24,7 +24,7 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """The distance of two laws, for the records that were removed. For others it may be more: it is no bound.
+    """The distance of two distributions, for the records that were removed. For others it may be more: it is no bound.
 
     Attributes:
         method: What was audited.
@@ -43,7 +43,7 @@ class WhiteBoxResult:
 
     @property
     def violated(self) -> bool:
-        """Whether the laws are farther apart than is certified. Nothing is drawn here, so this is no false alarm."""
+        """Whether the distributions are farther apart than is certified; nothing is drawn, so it is no false alarm."""
         return self.claim.mu is not None and self.mu > self.claim.mu
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class WhiteBoxResult:
         return (
             f"certified mu at most {certified}; exact for these records {self.mu:.2g} to {self.mu_at_most:.2g}, before "
             f"unlearning {self.mu_before:.2g}\n"
-            + ("violated: the laws are farther apart than is certified\n" if self.violated else "")
+            + ("violated: the distributions are farther apart than is certified\n" if self.violated else "")
             + f"{self.method}: exact for these records, not a bound for others"
         )
 

@@ -1,7 +1,8 @@
 """Certificates: a guarantee with its constants and assumptions, which anyone can recompute.
 
 `Certificate` is the base of all kinds. `StepsCertificate` covers noisy steps, `ResidualCertificate` noise on weights
-whose gradient is certified to be small, `ExactCertificate` states that have the law of a fresh run,
+whose gradient is certified to be small, `ExactCertificate` states that have the distribution of a fresh run,
+`FederatedCertificate` the same of federated averaging, where clients leave,
 `PredictionCertificate` labels that no removal changes, `EnsembleCertificate` the answers of an ensemble whose shards
 are trained again when a budget is spent, `PrivateCertificate` models that never depended much on any record,
 `PrivateLabelsCertificate` labels that are published with differential privacy.
@@ -13,6 +14,7 @@ from certified_unlearning.certificate.base import Certificate, CertificateError,
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.exact_clusters import ExactClustersCertificate
+from certified_unlearning.certificate.federated import FederatedCertificate
 from certified_unlearning.certificate.kinds import KINDS, read_any
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
@@ -27,6 +29,7 @@ __all__ = [
     "EnsembleCertificate",
     "ExactCertificate",
     "ExactClustersCertificate",
+    "FederatedCertificate",
     "PredictionCertificate",
     "PrivateCertificate",
     "PrivateLabelsCertificate",

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.certificate.former import in_present_words
 from certified_unlearning.certificate.guesses import Share, so_many_are_right
 from certified_unlearning.certificate.lost import NO_REASON_TO_RESTORE
 from certified_unlearning.errors import ParameterError, UnlearningError
@@ -40,7 +41,7 @@ class Stated(NamedTuple):
         delta: Target delta.
         extra_delta: Addition to delta for the last release.
         epsilon_all_published: Epsilon of all releases together, at delta; None if nothing is stated about them.
-        adjacency: Neighbouring relation of data sets; None where equality in law needs none.
+        adjacency: Neighbouring relation of data sets; None where equality in distribution needs none.
         accountant: Name of the accountant that computed epsilon, if there are several.
         mu: The same statement about the last release as Gaussian differential privacy, if there is one.
     """
@@ -138,6 +139,12 @@ class Certificate(BaseModel):
         assumptions: tuple[Assumption, ...]
         code_version: str
 
+    @model_validator(mode="before")
+    @classmethod
+    def _in_present_words(cls, content: Any) -> Any:
+        """Return what a file holds, with the sentences of earlier releases in the words of this one."""
+        return in_present_words(content)
+
     @classmethod
     def made(cls, numbers: Mapping[str, Any] | None = None, *, context: Any = None, **constants: Any) -> Self:
         """Return the certificate with the given constants and all numbers and words that follow from them.
@@ -209,7 +216,7 @@ class Certificate(BaseModel):
 
     def with_earlier_versions(self) -> str:
         """Return what holds for an observer of all versions, as a plain sentence."""
-        return "No limit is given for what they show."
+        return "No limit is given for what earlier versions show of the removed records."
 
     def share_with_earlier_versions(self) -> Share | None:
         """Return the largest share of right guesses by an observer of all versions; None if unknown."""

@@ -241,7 +241,7 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
         Assumption(
             statement="boxes and checkpoints follow from the records by the constants named here",
             status="assumed",
-            by="a certificate shows neither: whoever holds the records trains again and compares",
+            by="a certificate shows neither: somebody with the records can train again and compare",
         ),
         Assumption(
             statement="constants, starts, slices and the moment of stopping were not chosen by the records",

@@ -1,4 +1,4 @@
-"""Certificates of exact unlearning: model and stored state have the law of a run on the remaining records.
+"""Certificates of exact unlearning: model and stored state have the distribution of a run on the remaining records.
 
 There is no epsilon to compute: it is 0 for requests that were chosen obliviously. In addition a certificate states an
 upper bound on how often a request computes again, which anybody can recompute.
@@ -30,6 +30,16 @@ NOT_PROMISED = (
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a "
     "request give the removed record away",
 )
+BY_CHANCE = (
+    "The software decided by chance, by a fixed rule, whether and from which step on the model's training was done "
+    "again without what was removed."
+)
+NOTHING_AGAIN = (
+    "If nothing was done again, the new version has the old one's numbers, up to rounding; this page does not say "
+    "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
+    "out of a training without what was removed."
+)
+"""What was done to a model, for the page of a person."""
 OBLIVIOUS = Assumption(
     statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
     status="assumed",
@@ -79,7 +89,7 @@ class EqualInLaw(Certificate):
     def details(self) -> str:
         """Return the whole statement, in technical terms."""
         return (
-            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
+            f"equal in distribution to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
             f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
@@ -90,8 +100,8 @@ class EqualInLaw(Certificate):
             compared_with=ANEW,
             adaptive=False,
             sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
-            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took. No guarantee "
-            "if a reader kept earlier ones, and none for the remaining records",
+            f"equal in distribution to {ANEW}, if no request depended on a model or on how long a request took. No "
+            "guarantee if a reader kept earlier ones, and none for the remaining records",
         )
 
     @classmethod
@@ -123,7 +133,7 @@ class ExactCertificate(EqualInLaw):
         kind: ``exact``.
         mechanism: Name of the algorithm.
         loss: Loss of a record, with an l2 regulariser of strength ``strong_convexity`` in every record's loss.
-        guarantee: ``exact``: equal in law.
+        guarantee: ``exact``: equal in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.
@@ -193,14 +203,9 @@ class ExactCertificate(EqualInLaw):
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
             if self.mechanism == "subsample-gd"
-            else "The software decided by chance, by a fixed rule, whether and from which step on the model's training "
-            "was done again without what was removed."
+            else BY_CHANCE
         )
-        return (
-            f"{again} If nothing was done again, the new version has the old one's numbers, up to rounding; this page "
-            "does not say which happened. Even then the result holds under the conditions below: the same model was "
-            "just as likely to come out of a training without what was removed."
-        )
+        return f"{again} {NOTHING_AGAIN}"
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for each field whether its value is possible and fits the others."""
@@ -277,8 +282,8 @@ def unknown_randomness(noise_source: NoiseSource) -> Assumption:
     return Assumption(
         statement="nobody knows the randomness",
         status="assumed" if seed else "checked",
-        by="it can be repeated from a seed: whoever knows it, or tries all seeds of 32 bits, and has the records, "
-        "knows the state"
+        by="it can be repeated from a seed: somebody with the records who knows the seed, or tries all seeds of 32 "
+        "bits, knows the state"
         if seed
         else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
     )

@@ -36,7 +36,7 @@ class ExactClustersCertificate(EqualInLaw):
     Attributes:
         kind: ``exact-clusters``.
         mechanism: ``k-means``: Lloyd's algorithm on noisy sums and noisy numbers of members.
-        guarantee: ``exact``: equal in law.
+        guarantee: ``exact``: equal in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.

@@ -62,7 +62,10 @@ def so_many_are_right(share: Share) -> str:
 def so_many_of_1000_are_right(share: Share) -> str:
     """Return the largest number of right guesses among 1,000, on average, in words."""
     if share.value == 0.5:
-        return "500 of 1,000 such guesses are right on average, as with a coin"
+        return "500 of 1,000 such guesses (50 %) are right on average, as with a coin"
     if share.value > 0.999:
         return "perhaps all such guesses are right; with a coin, about 500 of 1,000 are"
-    return f"at most {share.of_1000} of 1,000 such guesses are right on average; with a coin, about 500 are"
+    return (
+        f"at most {share.of_1000} of 1,000 such guesses ({share.percent} %) are right on average; with a coin, about "
+        "500 are"
+    )

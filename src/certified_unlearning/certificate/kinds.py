@@ -7,6 +7,7 @@ from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.exact_clusters import ExactClustersCertificate
+from certified_unlearning.certificate.federated import FederatedCertificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
@@ -23,6 +24,7 @@ KINDS: Mapping[str, type[Certificate]] = {
     "private": PrivateCertificate,
     "ensemble": EnsembleCertificate,
     "private-labels": PrivateLabelsCertificate,
+    "federated": FederatedCertificate,
 }
 
 

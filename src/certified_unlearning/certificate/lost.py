@@ -4,7 +4,7 @@ These *lost* releases cannot be recalled, and new ones come from the state of th
 
 - *The release that came last, seen alone.* Its steps, or its noise, were drawn anew from the restored state, so all
   bounds for it stay, if nobody lost the directory or chose the backup because of what was drawn. Otherwise bad draws
-  would be taken back more often than good ones, and what is left has another law.
+  would be taken back more often than good ones, and what is left has another distribution.
 - *All releases together, weights with a certified residual.* Each release has fresh noise and, whatever the past is, a
   mean within the budget of the exact refit's: by composition ``mu sqrt(k)``, where ``k`` counts the lost ones.
 - *All releases together, noisy steps.* They are one chain of states, each published, and the analysis follows this

@@ -354,7 +354,7 @@ def _assumptions(dataset: str, features: str, differences: Differences, public: 
             statement=f"the {'boxes and the lines of the last update' if lines else 'boxes'} follow from the records "
             "by the constants named here",
             status="assumed",
-            by=f"a certificate shows the {shown}, not the records: whoever holds both trains again and compares",
+            by=f"a certificate shows the {shown}, not the records: somebody with both can train again and compare",
         ),
         Assumption(
             statement=f"every certified label is constant over its box{', as far as its lines leave it' * lines}",

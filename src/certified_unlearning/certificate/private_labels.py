@@ -1,7 +1,7 @@
 """Certificates of labels that a certified network publishes with differential privacy, for all labels together.
 
-Anybody can recompute the law of the labels and its guarantee from the rule, epsilon, delta and the largest radius, in
-exact fractions. The number of records is not stated, because neighbours may differ in it.
+Anybody can recompute the distribution of the labels and its guarantee from the rule, epsilon, delta and the largest
+radius, in exact fractions. The number of records is not stated, because neighbours may differ in it.
 """
 
 import functools
@@ -111,12 +111,12 @@ class PrivateLabelsCertificate(Certificate):
         return {"features": possible_features(self.features)}
 
     def recomputed(self) -> dict[str, float]:
-        """Recompute the law, and the guarantee of all labels.
+        """Recompute the distribution, and the guarantee of all labels.
 
         A certificate cannot show that radii are those of the records, because radii are secret.
 
         Raises:
-            ParameterError: The law misses the guarantee.
+            ParameterError: The distribution misses the guarantee.
         """
         law = label_law(self.rule, epsilon=self.epsilon_label, delta=self.delta_label, largest=self.largest)
         epsilon, delta = composed_labels(self.epsilon_label, self.delta_label, labels=self.queries)

@@ -211,8 +211,8 @@ class ResidualCertificate(Certificate):
     def with_known_number(self) -> str:
         """Return the sentence that the exact refit has the same normaliser."""
         return (
-            "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
-            "the removed ones, too, but uses nothing of what they said."
+            "How many records were removed counts as known, and is not what is guessed. The model compared with "
+            "divides by a number that counts the removed records, too, and uses nothing else of them."
         )
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:

@@ -12,13 +12,11 @@ from certified_unlearning.errors import ChangedVerdictsError, ParameterError
 
 
 def show_claims(
-    preset: Annotated[str | None, typer.Option(help="A preset or collection; by default that of params.yaml.")] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 when a verdict differs from the baseline.")
-    ] = False,
+    preset: Annotated[str | None, typer.Option(help="Preset or collection; by default that of params.yaml.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a verdict differs from the baseline.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the baseline.")] = False,
     brief: Annotated[
-        bool, typer.Option("--brief", help="Only numbers, the three first findings, and the report's place.")
+        bool, typer.Option("--brief", help="Print only counts, the first three findings, and where the report lies.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, claims in the same order.")] = False,
     results: Results = Path("results"),

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Fetch the raw files of a data set, and prepare it.")
 app.callback()(show_command)
 
+DataSetName = Annotated[str, typer.Argument(help="Name of the data set, such as digits.")]
 Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
 
 
-@app.command("fetch")
+@app.command("fetch", epilog="Example: `unlearn data fetch digits`")
 def fetch(
-    dataset: str,
-    manifest: Annotated[Path | None, typer.Option(help="Also write a manifest of their digests (JSON).")] = None,
+    dataset: DataSetName,
+    manifest: Annotated[
+        Path | None, typer.Option(help="File for a manifest of their digests (JSON); by default there is none.")
+    ] = None,
     raw: Raw = Path("data/raw"),
     other: OthersPapers = None,
 ) -> None:
@@ -36,16 +39,21 @@ def fetch(
             print(path)
 
 
-@app.command("prepare")
+@app.command(
+    "prepare",
+    epilog="Example: `unlearn data prepare digits --seed 1 --output digits.safetensors --summary digits.json`",
+)
 def prepare(
-    dataset: str,
-    output: Annotated[Path, typer.Option(help="Where the data set goes (safetensors).")],
-    summary: Annotated[Path, typer.Option(help="Where its summary goes (JSON).")],
+    dataset: DataSetName,
+    output: Annotated[Path, typer.Option(help="File for the data set (safetensors).")],
+    summary: Annotated[Path, typer.Option(help="File for its summary (JSON).")],
     seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
     raw: Raw = Path("data/raw"),
-    features: Annotated[str | None, typer.Option(help="Features of images: hog or resnet18.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Features of images, hog or resnet18; by default the usual ones of the data set.")
+    ] = None,
     table: Annotated[
-        str | None, typer.Option(help="The declaration of your own data in `own_data` of params.yaml, as JSON.")
+        str | None, typer.Option(help="Declaration of your own data, as JSON; `own_data` of params.yaml holds it.")
     ] = None,
     other: OthersPapers = None,
 ) -> None:

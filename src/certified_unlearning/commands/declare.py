@@ -16,26 +16,25 @@ if TYPE_CHECKING:
 
 
 def declare(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The table: a .csv, .csv.gz or .parquet file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Table to declare: a .csv, .csv.gz or .parquet file.")],
     label: Annotated[
         str | None,
         typer.Option(
-            "--label", "--target", help="The column to predict; without it, the columns that it could be are printed."
+            "--label", "--target", help="Column to predict; without it, the columns that it could be are printed."
         ),
     ] = None,
-    regression: Annotated[
-        bool, typer.Option("--regression", help="The column to predict holds numbers, not classes.")
-    ] = False,
+    regression: Annotated[bool, typer.Option("--regression", help="Predict numbers instead of classes.")] = False,
     identifier: Annotated[
-        str | None, typer.Option("--id", help="The column that says whose a record is; the ledger needs one.")
+        str | None,
+        typer.Option("--id", help="Column of identifiers, which says whose a record is; the ledger needs one."),
     ] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option(help="A column of free text; repeatable."),
+        typer.Option(help="Column of free text; repeatable."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the draft goes: a new YAML file; by default it is printed."),
+        typer.Option("--output", "-o", help="New YAML file for the draft; by default it is printed."),
     ] = None,
 ) -> None:
     """Draft the declaration of a table for `init --table` or own_data, and list all that you must check in the table.

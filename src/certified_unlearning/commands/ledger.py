@@ -59,25 +59,29 @@ def request(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="A CSV file of identifiers: one column, or the identifier column among others."),
+        typer.Option(help="CSV file of identifiers: one column, or the identifier column among others."),
     ] = None,
     one_spelling: Annotated[
         bool,
         typer.Option(
             "--one-spelling",
-            help="Identifiers that differ from the named ones only in blanks, case or encoding are other people's.",
+            help="Treat identifiers that differ from these only in blanks, case or encoding as other people's.",
         ),
     ] = False,
     received: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When the people asked, such as 2026-11-26.")
+        str | None, typer.Option(metavar="DATE", help="Day on which the people asked, such as 2026-11-26.")
     ] = None,
     due: Annotated[
-        int | None,
-        typer.Option(metavar="DAYS", help="In how many days after that, or after today, the request must be answered."),
+        str | None,
+        typer.Option(
+            metavar="PERIOD",
+            help="When the request must be answered: 1month (a calendar month after that day, or after today without "
+            "it), 30 (days), or a day.",
+        ),
     ] = None,
     hold: Annotated[
         str | None,
-        typer.Option(metavar="REASON", help="Keep the request waiting until `release` names it: a legal hold."),
+        typer.Option(metavar="REASON", help="Reason of a legal hold: the request waits until `release` names it."),
     ] = None,
 ) -> None:
     """Record requests to remove people's records, which `apply` then removes. All requests are recorded, or none."""
@@ -97,7 +101,9 @@ def request(
 
 def apply(
     model_dir: ModelDir,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as at `init`.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device for the computation: auto, cpu or cuda; by default that of `init`.")
+    ] = None,
     quality: WithQuality = True,
 ) -> None:
     """Answer all pending requests with a new version, its certificate, and a training copy without the records.
@@ -116,13 +122,13 @@ def apply(
 def add(
     model_dir: ModelDir,
     data: Annotated[
-        Path, typer.Option(help="The new records: a .csv, .csv.gz or .parquet file with the columns of `init`.")
+        Path, typer.Option(help="New records: a .csv, .csv.gz or .parquet file with the columns of `init`.")
     ],
     one_spelling: Annotated[
         bool,
         typer.Option(
             "--one-spelling",
-            help="New identifiers that differ from a removed one only in blanks, case or encoding are other people's.",
+            help="Treat identifiers that differ from a removed one only in blanks, case or encoding as other people's.",
         ),
     ] = False,
     quality: WithQuality = True,
@@ -238,7 +244,7 @@ def status(
     as_json: AsJson = False,
     fail_when_late: Annotated[
         bool,
-        typer.Option("--fail-when-late", help=f"End with the exit status {LATE} when a request is late: for cron."),
+        typer.Option("--fail-when-late", help=f"Exit with {LATE} if a request is late, so that cron reports it."),
     ] = False,
 ) -> None:
     """Show a model's requests and versions, what is guaranteed, how good it is, and where its weights lie."""

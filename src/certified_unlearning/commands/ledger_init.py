@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from certified_unlearning.commands.ledger_use import print_left_out, print_quality, print_warnings
-from certified_unlearning.commands.options import KEEP_THE_KEY, WithQuality
+from certified_unlearning.commands.options import ADVANCED, KEEP_THE_KEY, WithQuality
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.commands.settings import with_settings
 from certified_unlearning.errors import ParameterError
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 else:
     MechanismName = Literal[tuple(MECHANISMS)]
 
-ADVANCED = "Advanced options"
-"""Heading of the options that few people need, in the help."""
 _CLASSES_SHOWN = 12
 _BY_FLAGS = "the table"
 """What messages call a declaration by flags."""
@@ -48,78 +46,79 @@ _TITLES = "; ".join(
 
 
 def init(
-    model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
-    data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
-    label: Annotated[str | None, typer.Option("--label", "--target", help="The column to predict.")] = None,
+    model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="New directory for the model.")],
+    data: Annotated[Path | None, typer.Option(help="Records to learn from: a .csv, .csv.gz or .parquet file.")] = None,
+    label: Annotated[str | None, typer.Option("--label", "--target", help="Column to predict.")] = None,
     regression: Annotated[
         bool,
         typer.Option(
             "--regression",
-            help="The column to predict holds numbers, not classes; give its range by --range, known beforehand.",
+            help="Predict numbers instead of classes. The column to predict then needs a --range.",
         ),
     ] = False,
     identifier: Annotated[
-        str | None, typer.Option("--id", help="The column that says whose a record is; several may be one person's.")
+        str | None,
+        typer.Option(
+            "--id", help="Column of identifiers, which says whose a record is. One person may have several records."
+        ),
     ] = None,
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column to predict from, or a run of columns, 'pixel_0 to pixel_767'; repeatable; by default all "
-            "others."
+            help="Column to predict from, or a run of columns, 'pixel_0 to pixel_767'; repeatable. Default: all others."
         ),
     ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="column=a,b,null: all values that a column of categories may have; null: a missing one; repeatable."
+            help="Column of words with all values it may have: plan=basic,plus,null (null: missing); repeatable."
         ),
     ] = None,
     bounds: Annotated[
         list[str] | None,
         typer.Option(
             "--range",
-            help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable. One for a run of "
-            "columns: 'pixel_0 to pixel_767=0:255'.",
+            help="Column of numbers with its range, known beforehand: age=0:120, or 'pixel_0 to pixel_767=0:255'; "
+            "repeatable. It becomes -1 to 1.",
         ),
     ] = None,
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="column=number, known beforehand: it stands where the column's number is missing; repeatable.",
+            help="Column and number, known beforehand, that stands where its own is missing: income=0; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column of free text, whose words are hashed into 65536 columns, or column=16384 for as many; "
-            "repeatable.",
+            help="Column of free text, hashed into 65536 columns; comment=16384 sets another number; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     label_value: Annotated[
         list[str] | None,
-        typer.Option("--class", help="A value of the label; repeatable, in order; by default those in the file."),
+        typer.Option("--class", help="Value of the label; repeatable, in order. Default: the values in the file."),
     ] = None,
     class_weight: Annotated[
         list[str] | None,
         typer.Option(
-            help="no=1,yes=10, or as JSON: a number for each class, fixed beforehand, that the losses of its records "
-            "are multiplied by, for rare classes; repeatable.",
+            help="Weights of the classes' losses, fixed beforehand: no=1,yes=10, or JSON; repeatable. Try them if a "
+            "class is rare.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     norm: Annotated[
         Literal["unit", "at-most-1"],
         typer.Option(
-            help="unit: each row is divided by its own norm; at-most-1: a longer row is an error.",
+            help="Norm of rows. unit: each row is divided by its own norm; at-most-1: a longer row is an error.",
             rich_help_panel=ADVANCED,
         ),
     ] = "unit",
     table: Annotated[
         Path | None,
         typer.Option(
-            help="A YAML file with the whole declaration, as `own_data` has it in params.yaml, instead.",
+            help="YAML file with the whole declaration, in place of these options; `unlearn declare` drafts one.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -131,19 +130,19 @@ def init(
     ] = DEFAULT,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
-        typer.Option(help="Where langevin's steps are taken, now and later.", rich_help_panel=ADVANCED),
+        typer.Option(help="Device for the steps of langevin, now and later.", rich_help_panel=ADVANCED),
     ] = "auto",
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="A new file outside the model directory for the key of pseudonyms, under which people stand in it.",
+            help="New file outside the model directory, for the key of the pseudonyms that stand for people in it.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            help="A new file, on another disk, in which the log is kept, too: for restores from backups.",
+            help="New file on another disk, in which the log is kept, too: restores from backups need it.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,

@@ -35,11 +35,11 @@ _MEMORY = 1 << 24
 ThresholdOption = Annotated[
     str | None,
     typer.Option(
-        metavar="PROBABILITY", help="From which probability on the --positive class is predicted; by default one half."
+        metavar="PROBABILITY", help="Probability from which on the --positive class is predicted; by default 0.5."
     ),
 ]
 Positive = Annotated[
-    str | None, typer.Option(metavar="CLASS", help="The class that the threshold is for; by default the second one.")
+    str | None, typer.Option(metavar="CLASS", help="Class that the threshold is for; by default the second one.")
 ]
 
 
@@ -50,7 +50,7 @@ def show(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the report to this file: a page (.html) that can be printed."),
+        typer.Option("--output", "-o", help="HTML file for the page, to print or send; by default text is printed."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -86,7 +86,7 @@ def predict(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help="Where the table goes: a .csv or .parquet file; by default it is printed as CSV."),
+        typer.Option(help="File for the table, .csv or .parquet; by default it is printed as CSV."),
     ] = None,
     threshold: ThresholdOption = None,
     positive: Positive = None,
@@ -136,7 +136,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Labelled records that the model was not made from: CSV or Parquet, columns as at `init`.",
+            help="Labelled records that the model did not learn from: CSV or Parquet, columns as at `init`.",
         ),
     ],
     threshold: ThresholdOption = None,
@@ -144,8 +144,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="CRITERION",
-            help="Choose a threshold on these records, and print it: balanced (the largest balanced accuracy), f1, "
-            "recall=0.8 (the highest with so much recall) or precision=0.5 (the lowest with so much precision).",
+            help="Criterion by which a threshold is chosen on these records and printed: balanced (largest balanced "
+            "accuracy), f1, recall=0.8 (highest with that recall) or precision=0.5 (lowest with that precision).",
         ),
     ] = None,
     positive: Positive = None,

@@ -7,23 +7,38 @@ import typer
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.vocabulary import Delta, NamedDelta
 
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
-ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
+
+
+def _no_file(path: Path) -> Path:
+    """Return the path of a model directory; refuse a file, such as a certificate, and name what reads it."""
+    if path.is_file():
+        raise ParameterError(
+            f"{path} is a file, and no model directory; `{shell_command('verify', path)}` checks a certificate or a "
+            "receipt"
+        )
+    return path
+
+
+ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.", callback=_no_file)]
 WithQuality = Annotated[
     bool,
     typer.Option(
         "--quality/--no-quality",
-        help="Whether to print how good the model is on the remaining training records: for you, not for a log.",
+        help="Print how good the model is on the remaining training records. Use --no-quality where logs are kept.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OthersPapers = Annotated[
     list[str] | None,
-    typer.Option("--other", help="A paper of others, such as my_package.my_paper:PAPER; repeatable."),
+    typer.Option("--other", help="Paper of others, such as my_package.my_paper:PAPER; repeatable."),
 ]
 
+ADVANCED = "Advanced options"
+"""Heading of the options that few people need, in the help."""
 KEEP_THE_KEY = "keep a copy in a safe place, and none beside the model"
 """The advice about a key of pseudonyms that lies outside its model directory."""
 LARGEST_EPSILON = 350

@@ -17,9 +17,9 @@ from certified_unlearning.text import counted
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Run one job of the workflow.")
 app.callback()(show_command)
 
-Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where it is declared.")]
-PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn pipeline plan`.")]
-DataFile = Annotated[Path, typer.Option("--data", help="A data set made by `unlearn data prepare`.")]
+Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Module and name of the declaration.")]
+PlanFile = Annotated[Path, typer.Option("--plan", help="Plan made by `unlearn pipeline plan`.")]
+DataFile = Annotated[Path, typer.Option("--data", help="Data set made by `unlearn data prepare`.")]
 Preset = Annotated[str, typer.Option(help="Name of the preset, for the rows.")]
 SettingsText = Annotated[str, typer.Option("--settings", help="The preset's settings as JSON.")]
 SweepText = Annotated[str, typer.Option("--sweep", help="The experiment's sweep as JSON.")]
@@ -27,19 +27,19 @@ Defaults = Annotated[
     list[str] | None,
     typer.Option(
         "--default",
-        help="A key of settings or sweep that nobody chose for this data set: fitted to its size; repeatable.",
+        help="Key of settings or sweep that nobody chose for this data set: it is fitted to its size; repeatable.",
     ),
 ]
 Shows = Annotated[
     list[str],
-    typer.Option("--shows", help="PRESET=EXPERIMENT,EXPERIMENT: a preset, and what it runs; repeatable."),
+    typer.Option("--shows", help="Preset and what it runs, as PRESET=EXPERIMENT,EXPERIMENT; repeatable."),
 ]
 
 Processes = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Processes that share the job's rows, if its plan has row_shards; without, there is one in any case.",
+        help="Processes that share the job's rows. Without row_shards in its plan there is always one.",
     ),
 ]
 
@@ -54,7 +54,7 @@ def plan(
     settings: SettingsText,
     sweep: SweepText,
     summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
-    output: Annotated[Path, typer.Option(help="Where the plan goes (JSON).")],
+    output: Annotated[Path, typer.Option(help="File for the plan (JSON).")],
     default: Defaults = None,
 ) -> None:
     """Plan an experiment: every run with its noise, steps and certified epsilon.
@@ -83,7 +83,7 @@ def learn(
     mechanism: Reference,
     plan: PlanFile,
     data: DataFile,
-    output: Annotated[Path, typer.Option(help="Where the weights go.")],
+    output: Annotated[Path, typer.Option(help="File for the weights.")],
     processes: Processes = 1,
 ) -> None:
     """Learn the models that a mechanism's unlearning starts from."""
@@ -103,8 +103,8 @@ def unlearn(
     mechanism: Reference,
     plan: PlanFile,
     data: DataFile,
-    rows: Annotated[Path, typer.Option(help="Where the rows go (Parquet).")],
-    curves: Annotated[Path, typer.Option(help="Where the learning curves go (Parquet).")],
+    rows: Annotated[Path, typer.Option(help="File for the rows (Parquet).")],
+    curves: Annotated[Path, typer.Option(help="File for the learning curves (Parquet).")],
     learned: Annotated[Path | None, typer.Option(help="Weights made by `unlearn pipeline learn`.")] = None,
     processes: Processes = 1,
 ) -> None:
@@ -132,9 +132,9 @@ def make(
     preset: Preset,
     settings: SettingsText,
     sweep: SweepText,
-    output: Annotated[Path, typer.Option(help="Where the rows go (Parquet).")],
+    output: Annotated[Path, typer.Option(help="File for the rows (Parquet).")],
     summary: Annotated[Path | None, typer.Option(help="Summary of the prepared data set, if it is needed.")] = None,
-    plan: Annotated[list[Path] | None, typer.Option(help="A plan that is read; repeatable.")] = None,
+    plan: Annotated[list[Path] | None, typer.Option(help="Plan to read; repeatable.")] = None,
     default: Defaults = None,
 ) -> None:
     """Make the rows of an experiment that no mechanism runs: bounds, attacks, tables."""
@@ -153,7 +153,9 @@ def make(
 
 
 @app.command("certify")
-def certify(plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory, one certificate a run.")]) -> None:
+def certify(
+    plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory for the certificates, one file a run.")]
+) -> None:
     """Write the certificates of a plan's runs that unlearn, each verified."""
     from certified_unlearning import certificate
     from certified_unlearning.accounting.accountants import ACCOUNTANTS
@@ -182,7 +184,7 @@ def certify(plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory
 
 @app.command("collect")
 def collect(
-    output: Annotated[Path, typer.Option(help="Where all rows go (Parquet).")],
+    output: Annotated[Path, typer.Option(help="File for all rows (Parquet).")],
     rows: Annotated[list[Path] | None, typer.Argument(help="Rows of the jobs.")] = None,
 ) -> None:
     """Join the rows of all runs into one table, which is empty where nothing was run."""
@@ -195,12 +197,12 @@ def collect(
 def draw(
     experiment: Reference,
     rows: Annotated[list[Path], typer.Option(help="Rows of the experiment; repeatable.")],
-    numbers: Annotated[Path, typer.Option(help="Where the shown numbers go (CSV).")],
+    numbers: Annotated[Path, typer.Option(help="File for the shown numbers (CSV).")],
     style: Annotated[str | None, typer.Option(help="The figures' style as JSON.")] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Where the figure goes, without ending (PNG, PDF and SVG).")
+        Path | None, typer.Option(help="File for the figure, without its ending (PNG, PDF and SVG).")
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="Where the table for people goes (Markdown).")] = None,
+    page: Annotated[Path | None, typer.Option(help="File for the table for people (Markdown).")] = None,
 ) -> None:
     """Draw one figure, or lay out a table, and write the numbers it shows."""
     from certified_unlearning.files import write_text
@@ -232,7 +234,7 @@ def draw(
 @app.command("metrics")
 def metrics(
     records: Annotated[Path, typer.Option(help="The rows of all runs.")],
-    output: Annotated[Path, typer.Option(help="Where the metrics go (JSON).")],
+    output: Annotated[Path, typer.Option(help="File for the metrics (JSON).")],
 ) -> None:
     """Write epsilon, K and accuracy of every sweep point."""
     from certified_unlearning.files import write_json
@@ -247,9 +249,9 @@ def metrics(
 def headline(
     records: Annotated[Path, typer.Option(help="The rows of all runs.")],
     claims: Annotated[Path, typer.Option(help="The verdicts.")],
-    output: Annotated[Path, typer.Option(help="Where the numbers go (JSON).")],
+    output: Annotated[Path, typer.Option(help="File for the numbers (JSON).")],
     numbers: Annotated[
-        list[str] | None, typer.Option(help="MODULE:FUNCTION: a paper's key numbers; repeatable.")
+        list[str] | None, typer.Option(help="Function of a paper's key numbers, as MODULE:FUNCTION; repeatable.")
     ] = None,
 ) -> None:
     """Write a dozen numbers under names that are the same for all presets, for `dvc metrics` and `dvc exp show`."""
@@ -275,8 +277,8 @@ def headline(
 @app.command("claims")
 def claims(
     shows: Shows,
-    output: Annotated[Path, typer.Option(help="Where the verdicts go (JSON).")],
-    findings: Annotated[Path, typer.Option(help="Where the findings go (JSON).")],
+    output: Annotated[Path, typer.Option(help="File for the verdicts (JSON).")],
+    findings: Annotated[Path, typer.Option(help="File for the findings (JSON).")],
     results: Results = Path("results"),
     other: OthersPapers = None,
 ) -> None:
@@ -310,7 +312,7 @@ def claims(
 def report(
     name: Annotated[str, typer.Argument(help="The preset or collection.")],
     shows: Shows,
-    output: Annotated[Path, typer.Option(help="Where the page goes (HTML).")],
+    output: Annotated[Path, typer.Option(help="File for the page (HTML).")],
     results: Results = Path("results"),
     other: OthersPapers = None,
 ) -> None:
@@ -324,7 +326,7 @@ def report(
 @app.command("track-store")
 def track_store(
     preset: str,
-    output: Annotated[Path, typer.Option(help="Where the store's status goes (JSON).")],
+    output: Annotated[Path, typer.Option(help="File for the store's status (JSON).")],
     figure: Annotated[list[str] | None, typer.Option(help="A figure that gets a view of its own (JSON).")] = None,
 ) -> None:
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
@@ -343,7 +345,7 @@ def track(
     paper: Annotated[str, typer.Option(help="The paper's name.")],
     preset: Annotated[str, typer.Option(help="The preset.")],
     store: Annotated[Path, typer.Option(help="Status made by `unlearn pipeline track-store`.")],
-    output: Annotated[Path, typer.Option(help="Where it is noted what was tracked (JSON).")],
+    output: Annotated[Path, typer.Option(help="File for a note of what was tracked (JSON).")],
     results: Results = Path("results"),
 ) -> None:
     """Log an experiment's runs to MLflow; a store that does not answer costs a warning, never a result."""
@@ -362,7 +364,7 @@ def track(
 def parameters(
     preset: str,
     values: Annotated[str, typer.Option(help="The preset's parameters as JSON.")],
-    output: Annotated[Path, typer.Option(help="Where the table goes (HTML).")],
+    output: Annotated[Path, typer.Option(help="File for the table (HTML).")],
 ) -> None:
     """Write a preset's parameters as an HTML table, for the report."""
     import json
@@ -476,3 +478,7 @@ def _left_out(layout: Any, paper: Any, experiment: Any) -> bool:
 def _warn(message: str | None) -> None:
     if message is not None:
         print(f"warning: {message}", file=sys.stderr)
+
+
+for _job in app.registered_commands:
+    _job.epilog = "Each file in logs/ begins with such a command."

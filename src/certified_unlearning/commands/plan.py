@@ -7,7 +7,7 @@ import typer
 import typer.core
 
 from certified_unlearning.accounting import ACCOUNTANTS
-from certified_unlearning.commands.options import delta_of, positive
+from certified_unlearning.commands.options import ADVANCED, delta_of, positive
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import DELTA_HELP, Adjacency
 
@@ -29,6 +29,9 @@ class _Plans(typer.core.TyperGroup):
         return super().parse_args(ctx, args)
 
 
+CONSTANTS = "Constants of the theorems"
+"""Heading of options that describe the problem by what the analyses assume, in place of data or C."""
+
 app = typer.Typer(cls=_Plans, no_args_is_help=True, help="Compute what a removal takes, before anything is run.")
 
 Count = Annotated[int | None, typer.Option("--n", help="Number of training records.")]
@@ -36,37 +39,59 @@ InverseStrength = Annotated[
     float | None,
     typer.Option(
         "--C",
-        help="C of logistic regression, as in scikit-learn; with --data 100 / n by default. Replaces m, L and M.",
+        help="Inverse strength C of logistic regression, as in scikit-learn; with --data the default is 100 / n.",
     ),
 ]
-Classes = Annotated[int | None, typer.Option(help="With --C: how many there are; 2 by default.")]
-Intercept = Annotated[bool, typer.Option(help="With --C or --data: whether there is an intercept.")]
-Data = Annotated[
-    Path | None, typer.Option(help="A .csv, .csv.gz or .parquet file: its records are counted, none is changed.")
+Classes = Annotated[
+    int | None, typer.Option(help="Number of classes, with --C; by default 2.", rich_help_panel=ADVANCED)
 ]
-Label = Annotated[str | None, typer.Option(help="With --data: the column to predict.")]
-Identifier = Annotated[str | None, typer.Option("--id", help="With --data: the column that says whose a record is.")]
-Table = Annotated[Path | None, typer.Option(help="A YAML file with a table's declaration, as for `unlearn init`.")]
-StrongConvexity = Annotated[float | None, typer.Option(help="m, of each record's loss with its regulariser.")]
-Smoothness = Annotated[float | None, typer.Option(help="L, of each record's loss with its regulariser.")]
-Lipschitz = Annotated[float | None, typer.Option(help="M, bounds each record's data-loss gradient.")]
+Intercept = Annotated[bool, typer.Option(help="Fit an intercept, with --C or --data.", rich_help_panel=ADVANCED)]
+Data = Annotated[Path | None, typer.Option(help="Records to count: a .csv, .csv.gz or .parquet file; it is only read.")]
+Label = Annotated[str | None, typer.Option(help="Column to predict, in --data.")]
+Identifier = Annotated[
+    str | None, typer.Option("--id", help="Column of identifiers, in --data.", rich_help_panel=ADVANCED)
+]
+Table = Annotated[
+    Path | None,
+    typer.Option(help="YAML file with the declaration of --data, as for `unlearn init`.", rich_help_panel=ADVANCED),
+]
+StrongConvexity = Annotated[
+    float | None,
+    typer.Option(help="Strong convexity m of each record's loss with its regulariser.", rich_help_panel=CONSTANTS),
+]
+Smoothness = Annotated[
+    float | None,
+    typer.Option(help="Smoothness L of each record's loss with its regulariser.", rich_help_panel=CONSTANTS),
+]
+Lipschitz = Annotated[
+    float | None, typer.Option(help="Bound M on the gradient of each record's data loss.", rich_help_panel=CONSTANTS)
+]
 Delta = Annotated[
-    str | None, typer.Option(help=f"{DELTA_HELP}. By default 1/n, with --C or --data auto, as estimators and ledgers.")
+    str | None,
+    typer.Option(
+        help=f"Failure probability of the guarantee: {DELTA_HELP}. By default 1/n; with --C or --data auto.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 StreamOfRequests = Annotated[
     str | None,
-    typer.Option("--stream", help="5x20: 5 requests, one after another, of 20 records each; replaces --records."),
+    typer.Option(
+        "--stream", help="Requests one after another, such as 5x20: 5 requests of 20 records each; replaces --records."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON list, one object a row.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON list with one object for each row.")]
 
 
-@app.command("removal")
+@app.command(
+    "removal", epilog="Example: `unlearn plan removal --n 100000 --C 0.001 --epsilon 1 --sigma 0.01 --records 10`"
+)
 def removal(
     n: Count = None,
     inverse_strength: InverseStrength = None,
     classes: Classes = None,
     features: Annotated[
-        int | None, typer.Option(help="With --C: columns of a record, for an estimate of the time.")
+        int | None,
+        typer.Option(help="Columns of a record, with --C, for an estimate of the time.", rich_help_panel=ADVANCED),
     ] = None,
     intercept: Intercept = True,
     data: Data = None,
@@ -77,33 +102,38 @@ def removal(
     smoothness: Smoothness = None,
     lipschitz: Lipschitz = None,
     records: Annotated[int | None, typer.Option(help="Records removed at once.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The target.", callback=positive)] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Target epsilon.", callback=positive)] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Noise scale: a step adds noise of standard deviation sqrt(2 step_size) sigma.")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Unlearning steps K.")] = None,
     delta: Delta = None,
-    step_size: Annotated[str, typer.Option(help="1/L, or a number.")] = "1/L",
+    step_size: Annotated[str, typer.Option(help="Step size: 1/L, or a number.", rich_help_panel=CONSTANTS)] = "1/L",
     adjacency: Annotated[
         Adjacency | None,
         typer.Option(
-            help="What the data after the removal are; by default replace, with --C or --data zero-out, as estimators."
+            help="Data that the guarantee compares with; by default replace, with --C or --data zero-out.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     stream: StreamOfRequests = None,
     accountant: Annotated[
-        list[str] | None, typer.Option(help=f"{', '.join(ACCOUNTANTS)}; repeatable; all by default.")
+        list[str] | None,
+        typer.Option(
+            help=f"Accountant: {', '.join(ACCOUNTANTS)}; repeatable; by default all.", rich_help_panel=ADVANCED
+        ),
     ] = None,
     as_json: AsJson = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw certified epsilon against steps, as .png, .pdf and .svg.")
+        Path | None,
+        typer.Option(help="File for a figure of certified epsilon against steps; it is drawn as .png, .pdf and .svg."),
     ] = None,
 ) -> None:
-    """Plan Langevin unlearning, by every accountant side by side.
+    """Plan Langevin unlearning, with all accountants side by side.
 
     To describe the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and
-    --label, or --n and the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is
-    planned (most records, certified epsilon, least sigma, least steps).
+    --label, or --n and the constants of the theorems. Leave out one of --records, --epsilon, --sigma and --steps: it
+    is planned (most records, certified epsilon, least sigma, least steps).
     """
     from certified_unlearning.commands.plans import removal as planned
     from certified_unlearning.commands.plans.known import problem_of
@@ -138,12 +168,18 @@ def removal(
     )
 
 
-@app.command("deletion")
+@app.command(
+    "deletion",
+    epilog="Example: `unlearn plan deletion --n 1000 --C 0.1 --features 10 --alpha 2 --epsilon-dp 1 --epsilon-dd 0.01 "
+    "--stream 5x20`",
+)
 def deletion(
     n: Count = None,
     inverse_strength: InverseStrength = None,
     classes: Classes = None,
-    features: Annotated[int | None, typer.Option(help="With --C: columns of a record.")] = None,
+    features: Annotated[
+        int | None, typer.Option(help="Columns of a record, with --C.", rich_help_panel=ADVANCED)
+    ] = None,
     intercept: Intercept = True,
     data: Data = None,
     label: Label = None,
@@ -153,16 +189,17 @@ def deletion(
     smoothness: Smoothness = None,
     lipschitz: Lipschitz = None,
     dimension: Annotated[
-        int | None, typer.Option(help="d, the number of parameters; with --data or --features it is known.")
+        int | None,
+        typer.Option(help="Number of parameters d; with --data or --features it is known.", rich_help_panel=CONSTANTS),
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="The Rényi order.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Rényi order of both targets.")] = None,
     epsilon_dp: Annotated[float | None, typer.Option(help="Target for present records.", callback=positive)] = None,
     epsilon_dd: Annotated[float | None, typer.Option(help="Target for deleted records.", callback=positive)] = None,
     records: Annotated[int | None, typer.Option(help="Records replaced by a single request.")] = None,
     stream: StreamOfRequests = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan data deletion (Forget Unlearning): steps of learning and of every request of a stream."""
+    """Plan data deletion (Forget Unlearning): the steps of learning and of each request of a stream."""
     from certified_unlearning.commands.plans import deletion as planned
     from certified_unlearning.commands.plans.known import problem_of
 
@@ -197,7 +234,11 @@ def deletion(
     )
 
 
-@app.command("exact", no_args_is_help=True)
+@app.command(
+    "exact",
+    no_args_is_help=True,
+    epilog="Example: `unlearn plan exact noisy-sgd --n 9000 --steps 200 --batch-size 50 --lipschitz 1 --recompute 0.1`",
+)
 def exact(
     mechanism: Annotated[
         str,
@@ -210,19 +251,27 @@ def exact(
     steps: Annotated[int | None, typer.Option(help="Learning steps T.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Records of a mini-batch.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise of a step's gradient.")] = None,
-    quantum: Annotated[float | None, typer.Option(help="The spacing of the grid of gradients.")] = None,
-    recompute: Annotated[float | None, typer.Option(help="The wanted probability that an edit computes again.")] = None,
+    quantum: Annotated[float | None, typer.Option(help="Spacing of the grid of gradients.")] = None,
+    recompute: Annotated[float | None, typer.Option(help="Wanted probability that an edit computes again.")] = None,
     lipschitz: Annotated[
-        float | None, typer.Option(help="Bounds each record's gradient; for linear queries, what one record adds.")
+        float | None,
+        typer.Option(
+            help="Bound on each record's gradient; for linear queries, on what one record adds.",
+            rich_help_panel=CONSTANTS,
+        ),
     ] = None,
-    smoothness: Annotated[float | None, typer.Option(help="L, of each record's loss.")] = None,
-    diameter: Annotated[float | None, typer.Option(help="D, of the set of models.")] = None,
-    dimension: Annotated[int | None, typer.Option(help="d, the number of parameters.")] = None,
+    smoothness: Annotated[
+        float | None, typer.Option(help="Smoothness L of each record's loss.", rich_help_panel=CONSTANTS)
+    ] = None,
+    diameter: Annotated[
+        float | None, typer.Option(help="Diameter D of the set of models.", rich_help_panel=CONSTANTS)
+    ] = None,
+    dimension: Annotated[int | None, typer.Option(help="Number of parameters d.", rich_help_panel=CONSTANTS)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan exact unlearning: steps, batches and noise for a wanted share of edits that compute again.
+    """Plan exact unlearning: the steps, batches and noise for a wanted share of edits that compute again.
 
-    What is left out of --steps, --sigma (or --quantum) and --recompute is planned.
+    The command plans what is left out of --steps, --sigma (or --quantum) and --recompute.
     """
     from certified_unlearning.commands.plans.exact import ExactFlags
     from certified_unlearning.commands.plans.exact_table import run
@@ -245,28 +294,41 @@ def exact(
     run(flags, as_json=as_json)
 
 
-@app.command("private")
+@app.command("private", epilog="Example: `unlearn plan private --n 10000 --features 20 --epsilon 1 --radius 10`")
 def private(
     n: Count = None,
     features: Annotated[int | None, typer.Option(help="Columns of a row of norm at most 1.")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Target for as many deleted records as --records says.", callback=positive)
+        float | None, typer.Option(help="Target epsilon for all --records together.", callback=positive)
     ] = None,
-    radius: Annotated[float | None, typer.Option(help="The largest norm of weights.")] = None,
-    delta: Annotated[str, typer.Option(help=f"{DELTA_HELP}.")] = "auto",
-    loss: Annotated[str, typer.Option(help="logistic, squared, absolute, huber or tanh.")] = "logistic",
-    relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
-    records: Annotated[int, typer.Option(help="Deletions that the model shall cover with no work.")] = 1,
-    steps: Annotated[int | None, typer.Option(help="Steps of descent; planned by default.")] = None,
+    radius: Annotated[float | None, typer.Option(help="Largest norm of the weights.")] = None,
+    delta: Annotated[
+        str, typer.Option(help=f"Failure probability of the guarantee: {DELTA_HELP}.", rich_help_panel=ADVANCED)
+    ] = "auto",
+    loss: Annotated[
+        str, typer.Option(help="Loss: logistic, squared, absolute, huber or tanh.", rich_help_panel=ADVANCED)
+    ] = "logistic",
+    relation: Annotated[
+        str, typer.Option(help="Neighbouring data sets: replace-one or add-remove.", rich_help_panel=ADVANCED)
+    ] = "replace-one",
+    records: Annotated[int, typer.Option(help="Deletions that the model covers with no work.")] = 1,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of descent; by default planned.", rich_help_panel=ADVANCED)
+    ] = None,
     goal: Annotated[
-        str, typer.Option(help="loss, or gradient: methods that look for weights where the gradient is small.")
+        str,
+        typer.Option(help="Goal: loss; or gradient, for methods that look for weights where the gradient is small."),
     ] = "loss",
     batch_size: Annotated[
-        int | None, typer.Option(help="Expected records of a Poisson batch, where there are such; planned by default.")
+        int | None,
+        typer.Option(
+            help="Expected records of a Poisson batch, for methods that take such; by default planned.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan differentially private learning, whose models answer some deletions with no work."""
+    """Plan differentially private learning, whose models cover some deletions with no work."""
     from certified_unlearning.commands.plans import private as planned
 
     flags = planned.PrivateFlags(

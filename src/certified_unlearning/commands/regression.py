@@ -10,7 +10,7 @@ from certified_unlearning.commands.output import after
 
 
 def check_regression(
-    preset: Annotated[str | None, typer.Option(help="A preset; by default that of params.yaml.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Preset; by default that of params.yaml.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Make these records the baseline.")] = False,
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/metrics"),

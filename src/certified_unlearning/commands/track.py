@@ -13,10 +13,11 @@ from certified_unlearning.text import counted
 
 def track(
     model_dir: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL_DIR]", help="A model directory, for MLflow's registry of models.")
+        Path | None,
+        typer.Argument(metavar="[MODEL_DIR]", help="Model directory whose version MLflow's registry shall show."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="The registered model's name in MLflow; by default the directory's name.")
+        str | None, typer.Option(help="Name of the registered model in MLflow; by default the directory's name.")
     ] = None,
     delete_old: Annotated[
         bool, typer.Option("--delete-old", help="Delete all other versions of the model from MLflow, with their files.")

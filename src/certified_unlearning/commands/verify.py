@@ -26,13 +26,13 @@ def verify(
     head: Annotated[
         str | None,
         typer.Option(
-            help="A head that a command printed earlier: a directory's log must begin with it, a receipt must be of it."
+            help="Head that a command printed earlier: a directory's log must begin with it, a receipt must be of it."
         ),
     ] = None,
     public_key: Annotated[
         Path | None,
         typer.Option(
-            help="The operator's Ed25519 public key in PEM: receipts must be signed with the matching private key."
+            help="Ed25519 public key of the operator, in PEM: receipts must be signed with the matching private key."
         ),
     ] = None,
     as_json: Annotated[
@@ -118,12 +118,21 @@ def _verify_as_json(path: Path) -> bool:
 
 def audit(
     model_dir: ModelDir,
-    canaries: Annotated[int, typer.Option(help="How many made-up records there are, of which half are drawn.")] = 50,
+    canaries: Annotated[
+        int, typer.Option(help="Number of made-up records; half of them, drawn at random, are learned and removed.")
+    ] = 50,
     request_size: Annotated[
-        int, typer.Option(help="How many of them leave in one request: as many as you answer at once.")
+        int, typer.Option(help="Made-up records removed in one request; take as many as you usually answer at once.")
     ] = 1,
-    runs: Annotated[int, typer.Option(help="How many times the model is learned again, with others drawn.")] = 1,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as at `init`.")] = None,
+    runs: Annotated[
+        int,
+        typer.Option(
+            help="Number of times that the model is learned again, with other records drawn. More runs show more."
+        ),
+    ] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="Device for the computation: auto, cpu or cuda; by default that of `init`.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack removed records in a scratch copy, and compare what the attack shows with what is certified.

@@ -109,10 +109,10 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the file's header and arrays, except parameters, columns and the frame's index."""
 
     def _require_law(self) -> None:
-        """Raise `AssumptionError` unless the certificate covers the law of what the model publishes."""
+        """Raise `AssumptionError` unless the certificate covers the distribution of what the model publishes."""
         raise AssumptionError(
-            f"{type(self).__name__} certifies answers, which are bounded and have no law to compare with; an audit "
-            "needs a certificate of the model's law"
+            f"{type(self).__name__} certifies answers, which are bounded and have no distribution to compare with; an "
+            "audit needs a certificate of the model's distribution"
         )
 
     def _range(self) -> tuple[float, float] | None:

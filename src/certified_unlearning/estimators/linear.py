@@ -79,7 +79,7 @@ class LinearModel(UnlearningEstimator):
         pass
 
     def _stated_of_removed(self) -> Stated:
-        """Return what is certified for the model's law, against that of a model without all records removed so far."""
+        """Return what is certified for the model's distribution, against a model without all records removed so far."""
         stated: Stated = self.certificate_.stated()
         return stated
 

@@ -1,28 +1,28 @@
-"""Requests to be forgotten, and what was done about them: files and commands, no server.
+"""Deletion requests and their answers: files and commands, no server.
 
 A model directory holds
 
 ===========================  ======================================================================
-``ledger.sqlite``            `store`: an append-only, hash-chained list of events, and whose each row is
+``ledger.sqlite``            `store`: an append-only, hash-chained list of events, and the owner of each row
 ``model.json``               `model`: the learner and the table's declaration, which never change
 ``weights-<version>``        the current version's weights, and no others
-``secret-<version>``         what else the next request starts from, where the mechanism has a secret
+``secret-<version>``         what the next request starts from besides, if the mechanism has a secret
 ``certificate-<version>``    what was guaranteed, of every version
 ``training/``                `training.dense`: rows and labels; those of removed records are zeros
 ``rows-<version>``           `training.sparse`, instead: sparse rows and labels of the current version, of text
-``digest-key-<version>``     what the digest of the training copy is keyed with, destroyed by the next `apply`
-``identifier-key``           what the tags are keyed with that show whose row is whose
+``digest-key-<version>``     the key of the training copy's digest, destroyed by the next `apply`
+``identifier-key``           the key of the tags that show which row belongs to whom
 ``added-...-<version>``      the rows and labels that `add` is adding, until they stand in the training copy
 ``lock``                     held while `apply` or `add` is at work
 ===========================  ======================================================================
 
 The log may be kept in a second place, too (`log.second_place`): with it `log.replay` brings a directory that was
-restored from a backup to the present. `method` is what a mechanism does here, those of `methods` do it. `state` says
+restored from a backup to the present. `method` declares what a mechanism does here, and `methods` does it. `state` says
 what the events add up to.
-`initialisation`, `requests`, `application`, `adding`, `log` and `verification` are the commands; `commands` is their
-line.
-`prediction` uses the model, `quality` says how good it is, to the operator and to no file. A version of the model
-counts from the event that names it: until then the one before is current, and its files stay.
+
+`initialisation`, `requests`, `application`, `adding`, `log` and `verification` carry out the commands. `prediction`
+uses the model. `quality` tells the operator how good it is, and writes that to no file. A version of the model counts
+once an event names it. Until then the version before is current, and its files stay.
 """
 
 from typing import TYPE_CHECKING, Any

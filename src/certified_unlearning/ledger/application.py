@@ -1,8 +1,8 @@
 """`apply`: pending requests become one batch, one removal, one new version of the model.
 
-What a crash leaves behind is finished by the next `apply`. Before the event `applied` is in the ledger, the old version
-is the current one and everything is done again from its weights, with new noise (with the same, where exactness asks
-for that); after it, only files are left to be deleted.
+The next `apply` finishes what a crash leaves behind. Before the event `applied` is in the ledger, the old version is
+the current one, and everything is done again from its weights, with new noise (with the same noise, if exactness needs
+that). After it, only files remain to be deleted.
 """
 
 import functools
@@ -53,15 +53,15 @@ class Applied:
     """Result of `apply`.
 
     Attributes:
-        versions: The versions that it made: none where nothing was pending, two where it first finished what an
-            interrupted one, or an interrupted `add`, had begun.
+        versions: The versions that it made: none if nothing was pending, two if it first finished an interrupted
+            `apply` or `add`.
         deleted: Files that an interrupted command had left behind.
         head: The head of the log.
-        source: What is to be said of the file that the data came from, if anything.
-        interruption: What is to be said of an interrupted command that nothing is left of, if there was one.
-        certificate: What is to be said of a certificate that is missing or was changed, if one was. It holds up no
-            removal: nobody may have to wait because an old certificate is lost.
-        unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
+        source: A note about the file that the data came from; None if it is unchanged.
+        interruption: A note about an interrupted command that left nothing behind; None if there was none.
+        certificate: A note about a certificate that is missing or was changed; None if there is none. It delays no
+            removal: nobody has to wait because an old certificate is lost.
+        unchecked: What was not checked because the key of identifiers cannot be read; None if all was.
     """
 
     versions: tuple[Version, ...]
@@ -96,7 +96,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
             deleted = delete_leftovers(directory, state)
             interruption = directory.lost_addition(state, deleted)
             key = source_key(directory, state)
-            # Reading the whole file must not delay what was asked for, and its key may be gone before it is read.
+            # Reading the whole file must not delay the removal, and its key may be gone before it is read.
             with ThreadPoolExecutor(1) as beside:
                 source = beside.submit(source_changed, directory, state, key)
                 if state.planned is not None:
@@ -105,7 +105,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
                 if state.waiting:
                     made.append(answer(directory, ledger, model, state, place, plan))
         missing = ledger.missing_key()
-        unchecked = None if missing is None else f"whose row is whose was not checked: {missing.fact}"
+        unchecked = None if missing is None else f"the owners of rows were not checked: {missing.fact}"
         head, said = head_of(directory, ledger), source.result()
         return Applied(tuple(made), deleted, head, said, interruption, certificate, unchecked)
 
@@ -141,10 +141,10 @@ def answer(
     Args:
         directory: The model's.
         ledger: Its ledger.
-        model: What never changes of it.
-        state: What the ledger says.
+        model: Its fixed part.
+        state: State of the ledger.
         device: Where noisy steps are taken.
-        plan: What checks the data, plans a batch, and records it.
+        plan: A function that checks the data, plans a batch, and records it.
     """
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
@@ -155,7 +155,7 @@ def answer(
     batch = state.planned or plan(state)
     copy = copy_of(directory, model.learner.features, state.current.version)
     key, rows = read_key(directory.digest_key(batch.version)), _rows(ledger, batch.after, batch.up_to)
-    # Of a batch that an earlier `apply` had begun some may be zeros already.
+    # An earlier `apply` may have zeroed some rows of the batch already.
     needed = method.needs_what_it_removes and not state.planned and batch.addition is None
     taken = RemovedRows(*copy.take(rows)) if needed else None
     waiting = None if batch.addition is None else Waiting(batch.version, state.rows)
@@ -171,13 +171,13 @@ def answer(
         ledger.forget_records(batch.after, batch.up_to)
     after = read_state(ledger)
     delete_leftovers(directory, after)
-    # Last, for it waits for readers; the next `apply` does it where one stays.
+    # Last, because it waits for readers. If one stays, the next `apply` does it.
     ledger.empty_log()
     return after.current
 
 
 def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> Batch:
-    """Put all requests that wait into a batch, and record it: from here on it is going to be carried out."""
+    """Put all waiting requests into a batch, and record it. From here on, it will be carried out."""
     batch = planned_batch(directory, ledger, model, state)
     with ledger.transaction():
         ledger.append("planned", batch.as_payload())
@@ -192,15 +192,15 @@ def planned_batch(
     added: int = 0,
     describe: Callable[[bytes], Addition | None] = lambda _: None,
 ) -> Batch:
-    """Check the data, and return all requests that wait as a batch, with what is added; nothing is recorded.
+    """Check the data, and return all waiting requests as a batch, with added records; nothing is recorded.
 
     Args:
         directory: The model's.
         ledger: Its ledger.
-        model: What never changes of it.
-        state: What the ledger says.
-        added: How many records are added with it; their rows wait already.
-        describe: Returns what is to be recorded of them, from the key of the digests.
+        model: Its fixed part.
+        state: State of the ledger.
+        added: Number of records that are added with it; their rows wait already.
+        describe: Returns what the ledger records of them, from the key of the digests.
     """
     after, up_to, version = state.answered_up_to, state.last_request, state.next_version
     rows, key = _rows(ledger, after, up_to), drawn_key()

@@ -24,7 +24,7 @@ _VERSIONED = re.compile(
 _UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
 """Names that `files.atomic_path` gives to files that are being written."""
 PATIENCE_SECONDS = 0.2
-"""How long a lock is tried for."""
+"""How long a command waits for a lock."""
 
 
 class BusyError(StorageError):
@@ -41,10 +41,10 @@ class ModelDirectory:
         model: What never changes: the learner, the table's declaration (JSON).
         features: The training copy: rows of float32 numbers, nothing else.
         labels: Their labels, int8.
-        targets: What stands in the place of labels where numbers are predicted: from -1 to 1, float64.
-        places: Where each row of the table lies in the training copy, int64; only where that was dealt into batches.
-        identifier_key: The key of pseudonyms and of the tags of who has which row, where the directory keeps it.
-        key_pointer: Where that lies instead (JSON); only where it lies elsewhere.
+        targets: The targets, in place of labels, if numbers are predicted: from -1 to 1, float64.
+        places: Where each row of the table lies in the training copy, int64; only if that was dealt into batches.
+        identifier_key: The key of pseudonyms and of the tags of the rows' owners, if the directory keeps it.
+        key_pointer: The place of that key (JSON), if it lies elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -94,7 +94,7 @@ class ModelDirectory:
         return _recorded(self.certificate(version.version), version.certificate_sha256, "certificate")
 
     def secret(self, version: int) -> Path:
-        """Return where what a version keeps besides its weights lies, or lay, if it keeps anything."""
+        """Return where a version's secret lies, or lay, if it has one."""
         return self.path / f"secret-{version}.safetensors"
 
     def digest_key(self, version: int) -> Path:
@@ -118,13 +118,13 @@ class ModelDirectory:
         return self.path / f"added-rows-{version}.safetensors"
 
     def _added(self, version: int) -> tuple[Path, ...]:
-        """Return where all wait that a version adds."""
+        """Return the files in which a version's added records wait."""
         return self.added_features(version), self.added_labels(version), self.added_rows(version)
 
     def leftovers(self, state: State) -> list[Path]:
-        """Return the files of earlier versions but for their certificates, of unfinished ones, and temporary ones."""
+        """Return files to delete: temporary ones, and those of unfinished and earlier versions except certificates."""
         version, known = state.current.version, {each.version for each in state.versions}
-        # The key of a version that is planned is in use already, and what it adds is nowhere else.
+        # A planned version's key is in use already, and the records that it adds are nowhere else.
         kept = [self.digest_key(version)]
         if state.planned is not None:
             kept.append(self.digest_key(state.planned.version))
@@ -143,10 +143,10 @@ class ModelDirectory:
         return found
 
     def interruption(self, state: State, leftovers: Sequence[Path], finish: str) -> str | None:
-        """Return what to say of a command that was interrupted, if one was.
+        """Return a note about an interrupted command; None if there was none.
 
         Args:
-            state: What the ledger says.
+            state: State of the ledger.
             leftovers: The files that it left behind.
             finish: The command that finishes what was begun.
         """
@@ -157,7 +157,7 @@ class ModelDirectory:
         return None
 
     def lost_addition(self, state: State, leftovers: Sequence[Path]) -> str | None:
-        """Return what to say of an `add` that was interrupted before its records counted, if they are left over."""
+        """Return a note about an `add` that was interrupted before its records counted; None if none are left over."""
         version = state.next_version
         if {*self._added(version)} & set(leftovers):
             return "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
@@ -167,7 +167,7 @@ class ModelDirectory:
         """Return the files that are no part of a model directory: somebody put them there."""
         database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
         copied = self.features, self.label_file(), self.places
-        # A key that lies elsewhere, and in the directory nevertheless, is worth a note.
+        # A key that lies elsewhere, and still in the directory, is worth a note.
         key = self.key_pointer if self.key_pointer.exists() else self.identifier_key
         own = {self.lock, *database, self.model, *copied, key}
         files = (path for path in self.path.rglob("*") if not path.is_dir() and path not in own)
@@ -179,12 +179,12 @@ class ModelDirectory:
 
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
-        """Keep every other `apply` out for the time of the block.
+        """Keep every other `apply` out during the block.
 
-        The lock ends with the process, whatever ends that.
+        The lock ends with the process, however that ends.
 
         Args:
-            shared: Only make sure that no `apply` is running, as others may at the same time.
+            shared: Only make sure that no `apply` is running; others may do so at the same time.
 
         Raises:
             BusyError: Somebody else holds the lock.
@@ -213,14 +213,14 @@ class ModelDirectory:
 
 
 def shell_command(name: str, path: Path) -> str:
-    """Return a command on a model directory as somebody can paste it into a shell."""
+    """Return a command on a model directory, quoted for a shell."""
     # A name that begins with a dash would be taken for an option.
     return f"unlearn {name} {shlex.quote(f'./{path}' if str(path).startswith('-') else str(path))}"
 
 
 def _flock(descriptor: int, shared: bool) -> bool:
-    """Return whether the lock could be had; a moment's patience, because `status` holds it for an instant."""
-    import fcntl  # Not on Windows, where the other commands work nevertheless.
+    """Return whether the lock was taken; it waits a moment, because `status` holds the lock for an instant."""
+    import fcntl  # Windows has none; the other commands still work there.
 
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -291,7 +291,7 @@ def _recorded(path: Path, sha256: str, what: str) -> bytes:
 
 @contextmanager
 def finished_by_the_next(path: Path, how: str) -> Iterator[None]:
-    """Name, in the error of a file that fails in the block, how the work goes on.
+    """Add to the error of a file that fails in the block how the work goes on.
 
     Args:
         path: The model directory.

@@ -51,21 +51,21 @@ class Contents:
     Attributes:
         table: The declaration, resolved.
         drowning: The column that carries nearly all of a row's norm, if one does.
-        left_out: The columns of the table that are used for nothing.
+        left_out: The columns of the table that are not used.
         numbers: How many numbers the features of one record become.
         classes: Number of records of each class; empty where numbers are predicted.
         classes_from: Whether they were declared, or taken from the records; None where numbers are predicted.
-        targets: What was counted of numbers to predict; None of classes.
-        noise: A standard deviation that the noise in a prediction has at most, in the unit of the label; None of
+        targets: Counts of the numbers to predict; None for classes.
+        noise: A bound on the standard deviation of the noise in a prediction, in the unit of the label; None for
             classes.
         records: Number of records: all rows of the table.
         people: Number of identifiers.
         spellings: Identifiers that a person would take for one.
-        absent: Identifiers of one row each that say that there is none.
-        wordless: In how many rows each column of text has no words.
-        plan: What was planned.
-        words: The same in words.
-        seconds: About how long learning takes.
+        absent: Identifiers of one row each that mean a missing identifier, such as NULL.
+        wordless: Number of rows without words, for each column of text.
+        plan: The plan.
+        words: The plan in words.
+        seconds: Estimated seconds that learning takes.
     """
 
     table: Table
@@ -107,9 +107,9 @@ def initialise(
         mechanism: One of `MECHANISMS`.
         device: Where noisy steps are taken, now and later.
         key_file: A new file for the key of identifiers; by default it lies in the directory.
-        planned: Called with what was taken from the table and what is planned before learning begins.
+        planned: Called before learning begins, with what was taken from the table and what is planned.
         log: A new file in which the log is kept, too, outside the directory.
-        asked: Settings of the mechanism. One that means nothing for it is refused, unless it has its usual value.
+        asked: Settings of the mechanism. One of another mechanism is refused, unless it has its default value.
 
     Returns:
         Where the model stands.
@@ -138,7 +138,9 @@ def initialise(
     settings = settings_of(mechanism, asked)
     settings.check(mechanism, device)
     if table.identifier is None:
-        raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
+        raise ParameterError(
+            "identifier is missing: without a column that says whose a record is, nobody can request a removal"
+        )
     if table.split is not None:
         raise ParameterError("split must be left out: a model directory holds training records only")
     id_column = table.identifier
@@ -182,8 +184,10 @@ def initialise(
             sizes |= {"sparse": True}
         if table.is_regression:
             sizes |= {"classes": 1, "target_range": table.target_range}
+        if settings.records_are_clients:
+            sizes |= {"clients": ledger.count_people()}
         learner = settings.plan(mechanism, weights=weights, **sizes)
-        # With its suffix the name is none of a built-in data set.
+        # With its suffix, the name is not that of a built-in data set.
         model = StoredModel(
             format=1,
             dataset=source.name,
@@ -249,10 +253,10 @@ class _Copied(NamedTuple):
         features: Number of columns of the training copy.
         by_class: Number of rows of each class.
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
-        targets: What was counted of numbers to predict; None of classes.
+        targets: Counts of the numbers to predict; None for classes.
         spellings: Identifiers that a person would take for one.
         absent: Identifiers that say that there is none, and how many rows have each.
-        wordless: In how many rows each column of text has no words.
+        wordless: Number of rows without words, for each column of text.
     """
 
     records: int
@@ -268,9 +272,9 @@ class _Copied(NamedTuple):
 def _copy(
     directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool, shares: Shares, *, all_columns: bool
 ) -> _Copied:
-    """Write rows and labels to the training copy and who has which rows to the ledger.
+    """Write rows and labels to the training copy, and the rows' owners to the ledger.
 
-    What each column carries of a row's norm is counted in ``shares``, which are for the operator's eyes.
+    ``shares`` adds up how much of a row's norm each column carries. Only the operator sees it.
     """
     n = features = 0
     labels = label_values(table)
@@ -338,7 +342,7 @@ def _modified(source: Path) -> int:
 
 
 def _kept_apart(key_file: Path | None, path: Path, key: bytes) -> contextlib.AbstractContextManager[None]:
-    """Write the key of identifiers to a file of its own for the block, and for good if that succeeds."""
+    """Write the key of identifiers to a file of its own, which stays if the block succeeds."""
     if key_file is None:
         return contextlib.nullcontext()
     keys.require_apart(key_file, path)
@@ -353,9 +357,9 @@ def unfinished(path: Path) -> Path:
 
 @contextmanager
 def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
-    """Yield a directory beside ``path`` that becomes ``path`` when the block succeeds, and is deleted when it fails.
+    """Yield a directory beside ``path`` that becomes ``path`` if the block succeeds, and is deleted if it fails.
 
-    What a killed `init` leaves there, the next one deletes.
+    The next `init` deletes what a killed one leaves there.
     """
     path = path.resolve()
     _require_vacant(path)

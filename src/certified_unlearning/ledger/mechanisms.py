@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from certified_unlearning.ledger.method import Method
     from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
     from certified_unlearning.mechanisms.exact.plan import ExactPlan
+    from certified_unlearning.mechanisms.exact.queries.federated_plan import FederatedPlan
     from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
     from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
     from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -35,6 +36,8 @@ _MOST_POWERS = 9
 TargetRange = tuple[float, float] | None
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
+LOUD = 0.4
+"""Above which standard deviation of the noise in a score of federated averaging on `init` warns."""
 
 
 class Words(NamedTuple):
@@ -57,6 +60,8 @@ class Settings(BaseModel, ABC):
     """Whether its plans take weights of classes."""
     takes_text: ClassVar[bool] = False
     """Whether its plans take sparse rows, which text becomes."""
+    records_are_clients: ClassVar[bool] = False
+    """Whether an identifier, with all its rows, is what is learned from as one."""
 
     @property
     def has_intercept(self) -> bool:
@@ -83,6 +88,7 @@ class Settings(BaseModel, ABC):
         weights: ClassWeights,
         target_range: TargetRange = None,
         sparse: bool = False,
+        clients: int = 0,
     ) -> Any:
         """Return the plan, which is fixed from then on.
 
@@ -95,6 +101,7 @@ class Settings(BaseModel, ABC):
             target_range: The declared range of the label; None of classes. Only mechanisms that pass
                 `check_regression` take one.
             sparse: Whether rows are sparse, as those of text; only for one that `takes_text`.
+            clients: Number of identifiers; only for one whose `records_are_clients`.
 
         Raises:
             ParameterError: A value is invalid.
@@ -122,8 +129,8 @@ def _optional(description: str) -> Any:
 
 def _inverse_strength(usual: str) -> Any:
     """Return the field ``C``, with its usual value in words."""
-    strength = "Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too"
-    return _optional(f"{strength}; by default {usual}.")
+    strength = "Inverse strength of the regulariser, as in scikit-learn; the intercept is regularised, too"
+    return _optional(f"{strength}. Default: {usual}.")
 
 
 class LinearSettings(Settings):
@@ -133,7 +140,7 @@ class LinearSettings(Settings):
     """
 
     C: float | None = _inverse_strength("100 / n")
-    intercept: bool = Field(True, description="Whether the model has an intercept.")
+    intercept: bool = Field(True, description="Fit an intercept.")
 
     @property
     def has_intercept(self) -> bool:
@@ -165,8 +172,8 @@ class LinearSettings(Settings):
 class TargetSettings(LinearSettings):
     """Settings of mechanisms that keep an epsilon."""
 
-    epsilon: float | None = _optional("The target after every removal.")
-    delta: Delta = Field("auto", description=f"{DELTA_HELP}.")
+    epsilon: float | None = _optional("Target epsilon after every removal, such as 1; required.")
+    delta: Delta = Field("auto", description=f"Failure probability of the guarantee: {DELTA_HELP}.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""
@@ -184,19 +191,19 @@ class LangevinSettings(TargetSettings):
     weighs_classes: ClassVar[bool] = True
 
     C: float | None = _inverse_strength(
-        "100 / n, divided by the largest weight of a class: with C n of 30 to 100 removals are short and the noise is "
-        "small"
+        "100 / n, divided by the largest weight of a class. At C n of 30 to 100 removals are short and noise is small"
     )
-    sigma: float | None = _optional("Noise scale; by default the least that does, for --steps and --records.")
-    steps: int | None = _optional("Steps that shall remove --records records; not together with --sigma.")
-    records: int = Field(1, description="Records that --steps steps shall be able to remove at once.")
-    accountant: str = Field("shifted", description=f"Which analysis: {', '.join(ACCOUNTANTS)}.")
+    sigma: float | None = _optional("Noise scale. Default: the least that suffices for --steps and --records.")
+    steps: int | None = _optional("Steps that remove --records records; not together with --sigma.")
+    records: int = Field(1, description="Records that --steps steps can remove at once.")
+    accountant: str = Field(
+        "shifted", description=f"Accountant, the analysis that computes epsilon: {', '.join(ACCOUNTANTS)}."
+    )
     batch_size: BatchSize = Field(
         "auto",
-        description="Records of a mini-batch, which is what a step reads; auto: mini-batches where there are enough "
-        "records; all: every step reads all records.",
+        description="Records that a step reads. auto: a mini-batch if there are enough records; all: all records.",
     )
-    dtype: DType = Field("float32", description="Of the weights.")
+    dtype: DType = Field("float32", description="Type of the weights. float64 rounds less, and takes longer.")
 
     def check_regression(self, mechanism: str) -> None:
         """See `Settings.check_regression`."""
@@ -242,13 +249,16 @@ class RefitSettings(TargetSettings):
     takes_text: ClassVar[bool] = True
 
     C: float | None = _inverse_strength(
-        "1, as there (ridge regression calls 1 / C alpha, and many records need a smaller one)"
+        "1. With --regression, 1 / C is Ridge's alpha, and many records get a smaller C"
     )
-    sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
+    sigma: float | None = _optional("Standard deviation of the noise on published weights. Default: 0.001.")
     records_between_reads: int | None = _optional(
-        "After how many removed records data are read again; by default planned."
+        "Removed records after which all data are read again. Default: planned."
     )
-    strict_timing: bool = Field(False, description="Whether counts alone decide when data are read again.")
+    strict_timing: bool = Field(
+        False,
+        description="Let counts alone decide when data are read again, so that the time does not depend on records.",
+    )
 
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
         """Return ``C``."""
@@ -313,12 +323,12 @@ def _require_no_cuda(mechanism: str, device: str) -> None:
 class ExactSettings(LinearSettings):
     """Settings of descents that forget exactly; see `ExactPlan.make`."""
 
-    steps: int | None = _optional("Steps of learning, all of which are kept; by default 256.")
+    steps: int | None = _optional("Steps of learning, all of which are kept. Default: 256.")
     batch_size: BatchSize = Field(
-        "auto", description="Records of a mini-batch, which is what a step reads; auto: 8, or a quarter of few records."
+        "auto", description="Records that a step reads. auto: 8, or a quarter if there are few records."
     )
-    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
-    radius: float | None = _optional("Radius of a ball that models stay in; by default there is none.")
+    step_size: float | None = _optional("Step size, for rows of norm 1. Default: 8.")
+    radius: float | None = _optional("Radius of a ball that models stay in. Default: none.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""
@@ -350,19 +360,72 @@ class ExactSettings(LinearSettings):
 class NoisySgdSettings(ExactSettings):
     """Settings of descent with noise on gradients."""
 
-    sigma: float | None = _optional("Standard deviation of a gradient's noise; by default 0.01.")
+    sigma: float | None = _optional("Standard deviation of the noise on a gradient. Default: 0.01.")
 
 
 class AcceleratedSettings(NoisySgdSettings):
     """Settings of accelerated descent, whose steps are short."""
 
-    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 0.05.")
+    step_size: float | None = _optional("Step size, for rows of norm 1. Default: 0.05.")
 
 
 class QuantizedSettings(ExactSettings):
     """Settings of descent with gradients on a grid."""
 
-    quantum: float | None = _optional("Spacing of the grid that gradients are rounded to; by default 0.05.")
+    quantum: float | None = _optional("Spacing of the grid that gradients are rounded to. Default: 0.05.")
+
+
+class FederatedSettings(LinearSettings):
+    """Settings of federated averaging that forgets clients exactly; see `FederatedPlan.make`."""
+
+    records_are_clients: ClassVar[bool] = True
+
+    C: float | None = _inverse_strength("1000 / n")
+    steps: int | None = _optional("Rounds, in each of which every client sends how it would move; by default 10.")
+    local_steps: int | None = _optional("Steps that a client takes in a round on all its rows; by default 10.")
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
+    clip: float | None = _optional("Length that a client's move in a round is clipped to; by default 3.")
+    recompute: float | None = _optional(
+        "How often removing one client may take rounds again, which the noise follows from: less often, more noise; by "
+        "default the noise follows from the number of clients, and `init` says how often."
+    )
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        super().check(mechanism, device)
+        _require_no_cuda(mechanism, device)
+
+    def inverse_strength(self, n: int, weights: ClassWeights) -> float:
+        """Return ``C``: learning stops long before it is at the minimum, which regularises as well."""
+        return 10 * super().inverse_strength(n, weights) if self.C is None else self.C
+
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "FederatedPlan":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.exact.queries.federated_plan import FederatedPlan
+
+        asked: dict[str, Any] = {name: value for name, value in self if name not in LinearSettings.model_fields}
+        return FederatedPlan.make(**asked, **numbers, strong_convexity=self.strong_convexity(numbers["n"], weights))
+
+    def words(self, plan: "FederatedPlan", weights: ClassWeights) -> Words:
+        """Return how often a removal takes rounds again, and a warning where the noise is loud."""
+        from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
+
+        again = query_recompute_probability(queries=plan.steps, sigma=plan.sigma, bound=plan.clip)
+        line = (
+            f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'round')} of "
+            f"{counted(plan.local_steps, 'step')} by each of {counted(plan.clients, 'client')}, each of which counts "
+            "the same whatever its number of rows, and removing one client takes rounds again with probability at most "
+            f"{rounded_up(again, 3)}"
+        )
+        noise = plan.noise_in_scores
+        if noise <= LOUD:
+            return Words(line)
+        return Words(
+            line,
+            f"with {counted(plan.clients, 'client')} the noise in a score has a standard deviation of about "
+            f"{noise:.2g}, which is felt: a --recompute nearer to 1 has less noise, and without it the noise is hardly "
+            "felt",
+        )
 
 
 class EnsembleSettings(Settings):
@@ -371,16 +434,16 @@ class EnsembleSettings(Settings):
     Their layers have biases of their own, and they have no regulariser.
     """
 
-    steps: int | None = _optional("Updates of each stage; by default 5.")
-    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 4.")
-    shards: int | None = _optional("Shards, each of which has a vote; by default 5.")
-    slices: int | None = _optional("Slices of a shard, with a checkpoint each; by default 2.")
+    steps: int | None = _optional("Updates of each stage. Default: 5.")
+    step_size: float | None = _optional("Step size, for rows of norm 1. Default: 4.")
+    shards: int | None = _optional("Number of shards, each with one vote. Default: 5.")
+    slices: int | None = _optional("Number of slices of a shard, each with a checkpoint. Default: 2.")
     budgets: tuple[int, ...] | None = _optional(
-        "How many records may leave a shard before it is trained again; repeatable, rising: smaller ones "
-        "certify more while fewer have left; by default 1, 2, 4, 8.",
+        "Records that may leave a shard before it is trained again; repeatable, rising. Small ones certify more "
+        "answers while few have left. Default: 1, 2, 4, 8.",
     )
-    hidden: tuple[int, ...] | None = _optional("Units of a hidden layer; repeatable; by default there is none.")
-    bound: float | None = _optional("What entries of gradients are clipped to; by default 0.1.")
+    hidden: tuple[int, ...] | None = _optional("Units of a hidden layer; repeatable. Default: no hidden layer.")
+    bound: float | None = _optional("Bound that entries of gradients are clipped to. Default: 0.1.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""
@@ -442,16 +505,19 @@ def _exact_steps() -> "type[Method[Any]]":
     return ExactSteps
 
 
+def _federated_steps() -> "type[Method[Any]]":
+    from certified_unlearning.ledger.methods.federated_averaging import FederatedSteps
+
+    return FederatedSteps
+
+
 def _certified_answers() -> "type[Method[Any]]":
     from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 
     return CertifiedAnswers
 
 
-_EXACT = (
-    "exact: epsilon is 0, compared with the same steps from nothing, for requests that do not depend on models, with a "
-    "state that must stay secret"
-)
+_EXACT = "epsilon is 0, for requests that do not depend on models, if the state stays secret"
 DEFAULT = "newton-removal"
 """The mechanism that `init` takes where none is named."""
 MECHANISMS: Mapping[str, LedgerMechanism] = {
@@ -459,22 +525,21 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
     for each in (
         LedgerMechanism(
             "langevin",
-            "noisy steps, compared with learning anew by noisy steps",
+            "noisy steps on the model, compared with learning anew by noisy steps",
             LangevinSettings,
             _noisy_steps,
             frozenset({"steps", "records", "accountant", "batch_size", "dtype"}),
         ),
         LedgerMechanism(
             "newton-removal",
-            "a request reads its own records only, compared with an exact refit plus the same noise, for two classes "
-            "or --regression, and at most 5000 numbers a record (with more: a certified refit, which reads all)",
+            "a Newton step on the request's own records, compared with an exact refit plus the same noise (three "
+            "classes or more, or over 5000 numbers a record, need all records)",
             RefitSettings,
             _exact_refit,
         ),
         LedgerMechanism(
             "certified-ensemble",
-            "shards of networks that answer labels, or none, and are trained again when a budget is spent: answers are "
-            "those of the ensemble trained without the removed records",
+            "networks that answer a label, that of the ensemble trained without the removed records, or none",
             EnsembleSettings,
             _certified_answers,
             frozenset({"shards", "slices", "budgets", "hidden", "bound"}),
@@ -483,6 +548,14 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism("noisy-sgd", _EXACT, NoisySgdSettings, _exact_steps),
         LedgerMechanism("accelerated-noisy-sgd", _EXACT, AcceleratedSettings, _exact_steps),
         LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
+        LedgerMechanism(
+            "federated-averaging",
+            "clients, each with all rows of an identifier, take steps and send how they would move: as exact as those "
+            "above, and a request for a client reads its own rows only, unless it takes rounds again",
+            FederatedSettings,
+            _federated_steps,
+            frozenset({"local_steps", "clip", "recompute"}),
+        ),
     )
 }
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Secret(NamedTuple):
-    """What a mechanism keeps from one request to the next, and nobody else may see: it depends on the records.
+    """State that a mechanism keeps from one request to the next. It depends on the records, so nobody else may see it.
 
     Attributes:
         arrays: The arrays by name.
-        header: What else is to be known, as JSON has it.
-        restored: What names the last restore from a backup: what is drawn from this secret must not be what a lost
-            version drew from it. None where there was no restore.
+        header: Everything else, as JSON.
+        restored: Name of the last restore from a backup, with which draws from this secret differ from those of a lost
+            version. None if there was no restore.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -39,7 +39,7 @@ class Secret(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A batch that was carried out, and whether all rows were read for it; None where a plan alone says so."""
+    """A batch that was carried out, and whether all rows were read for it; None if the plan alone says so."""
 
     batch: Batch
     reading: Reading | None
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     """A new version.
 
     Attributes:
-        weights: What is published, shape ``(d,)``.
+        weights: The published weights, shape ``(d,)``.
         reading: As in `Answered`.
         secret: What the next request needs besides, if anything.
     """
@@ -67,7 +67,7 @@ class RemovedRows(NamedTuple):
 
 
 class LedgerPlan(Planned, Protocol):
-    """What is fixed before a model of a directory is learned: a pydantic model, which `model.json` holds."""
+    """Constants that are fixed before a directory's model is learned: a pydantic model, which `model.json` holds."""
 
     @property
     def mechanism(self) -> str:
@@ -91,13 +91,15 @@ class Method(ABC, Generic[PlanT]):
     plans: ClassVar[tuple[type, ...]]
     """The types of its plans."""
     advice: ClassVar[type[Advice[Any]] | None] = None
-    """What is tried where a version hardly tells the classes apart; None where nobody says how good versions are."""
+    """Advice to try if a version hardly tells the classes apart; None if the quality of versions is not measured."""
     needs_what_it_removes: bool = False
     """Whether removals are computed from the records that they remove."""
     stays_on_the_cpu: bool = False
-    """Whether it computes on the CPU, whatever else there is."""
+    """Whether it always computes on the CPU."""
     no_additions: ClassVar[str | None] = None
     """Why records cannot be added to its models; None where they can."""
+    no_audits: ClassVar[str | None] = None
+    """Why its models cannot be audited with single records as canaries; None where they can."""
 
     def __init__(
         self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str, hashed: tuple[Text, ...] = ()
@@ -108,12 +110,12 @@ class Method(ABC, Generic[PlanT]):
     def noise(self) -> tuple[float, bool] | None:
         """Return the noise of published weights as `estimators.objective.PublicObjective` has it.
 
-        By default none is known, or weights are no minimiser's.
+        By default it is unknown, or the weights are not a minimiser's.
         """
         return None
 
     def deal(self) -> None:
-        """Bring the training copy into the order in which it is read; by default it is read as it is."""
+        """Put the training copy into the order in which it is read; by default it stays as it is."""
 
     @abstractmethod
     def learn(self, device: torch.device) -> Outcome:
@@ -149,40 +151,40 @@ class Method(ABC, Generic[PlanT]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Carry out a batch: its rows are zero in the training copy by now, and what it adds stands at its end.
+        """Carry out a batch: its rows are zero in the training copy by now, and records that it adds stand at its end.
 
-        It may be done again, after it was interrupted at any moment: for the same batch, from the same version.
+        After an interruption at any moment, it is called again for the same batch, from the same version.
 
         Args:
             weights: Weights of the current version, shape ``(d,)``.
             secret: Secret of the current version.
-            answered: The batches that it has behind it.
+            answered: The batches that led to it.
             batch: The batch.
             rows: Its rows of the table, ascending.
-            taken: Its records, for a method that `needs_what_it_removes`; None where the batch adds records, and if
-                they are lost: an interrupted `apply` had zeroed them.
+            taken: Its records, for a method that `needs_what_it_removes`; None if the batch adds records, or if an
+                interrupted `apply` has zeroed them.
             device: Where noisy steps are taken.
         """
 
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Compare the current version with what follows from the records that are left, where anything does.
+        """Compare the current version with what follows from the remaining records, if anything does.
 
         By default nothing does: without the noise, which nobody keeps, published weights follow from no records.
 
         Args:
             weights: Weights of the current version, shape ``(d,)``.
             secret: Secret of the current version.
-            answered: The batches that it has behind it.
-            left: Rows of the table that are somebody's.
+            answered: The batches that led to it.
+            left: Rows of the table that belong to somebody.
 
         Raises:
             DataError: It is not what follows.
         """
 
     def shards(self, secret: Secret | None) -> "CertifiedShards":
-        """Return what answers for a version of which no weights are published.
+        """Return what computes the answers of a version that publishes no weights.
 
         Args:
             secret: Secret of the version.
@@ -208,7 +210,7 @@ class Method(ABC, Generic[PlanT]):
 
 
 def answered_of(state: State) -> list[Answered]:
-    """Return the batches that the current version has behind it."""
+    """Return the batches that led to the current version."""
     return [Answered(version.batch, version.reading) for version in state.versions if version.batch is not None]
 
 

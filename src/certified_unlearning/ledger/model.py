@@ -1,4 +1,4 @@
-"""The model in a directory: what never changes of it, and each version's weights, secret and certificate."""
+"""The model in a directory: its fixed part, and each version's weights, secret and certificate."""
 
 import hmac
 import json
@@ -104,8 +104,8 @@ def write_version(
     """Write a version's weights, its secret if it has one, and its certificate; return what the ledger records.
 
     Args:
-        directory: Where.
-        model: What never changes.
+        directory: The model directory.
+        model: Its fixed part.
         version: The version's number.
         outcome: The version.
         certified: Its certificate.
@@ -126,7 +126,7 @@ def write_version(
         arrays = {name: np.ascontiguousarray(array) for name, array in outcome.secret.arrays.items()}
         content = safetensors.numpy.save(arrays, header)
         with atomic_path(directory.secret(version)) as temporary:
-            # For the owner's eyes only, also where somebody opens the directory to let others read the weights.
+            # For the owner's eyes only, even if somebody opens the directory so that others can read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
         recorded |= {"secret_digest": _digest_of_secret(directory, version, content)}
@@ -143,7 +143,7 @@ def stated_by(certified: Certificate) -> dict[str, Any]:
 
 
 def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
-    """Read what a version keeps besides its weights; None if it keeps nothing.
+    """Read a version's secret; None if it has none.
 
     Raises:
         DataError: It cannot be read.

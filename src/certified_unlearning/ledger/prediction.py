@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnswersQuality:
-    """How good answers are, where some records have none.
+    """Quality of answers, if some records have none.
 
     Attributes:
-        records: How many there were.
-        answered: How many have an answer.
-        right: How many answers are right.
-        most: How many of the answered records are of the most frequent class among them.
+        records: Number of records.
+        answered: Number of records with an answer.
+        right: Number of right answers.
+        most: Number of answered records that are of the most frequent class among them.
     """
 
     records: int
@@ -55,15 +55,15 @@ class AnswersQuality:
     most: int
 
     comparable: ClassVar[None] = None
-    """Parameters are secret, and nobody says how good they are."""
+    """Parameters are secret, so their quality is not shown."""
     finds_all_classes: ClassVar[bool] = False
     """It takes no weights, so nothing is traded for them."""
     lines_by_class: ClassVar[tuple[str, ...]] = ()
-    """What is said class by class."""
+    """Lines about single classes."""
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """How many records there were, how many have an answer, and the share of answers that are right."""
+        """The number of records, the number of answers, and the share of answers that are right."""
         return {"records": self.records, "answered": self.answered, "accuracy_of_answers": self._accuracy}
 
     @property
@@ -74,7 +74,7 @@ class AnswersQuality:
 
     @property
     def fact(self) -> str | None:
-        """What a user must be warned of; None if there is nothing."""
+        """A warning; None if there is none."""
         if self._accuracy is None or self.right > self.most:
             return None
         return (
@@ -90,13 +90,12 @@ class AnswersQuality:
 class LoadedModel:
     """A version of a model, in memory.
 
-    Load the model again after the next `apply`: a version that is kept in memory still holds what was to be
-    forgotten.
+    Load the model again after the next `apply`: a version in memory still holds what was removed.
 
     Attributes:
         version: The version of the model.
         table: How a table becomes rows, as `init` recorded.
-        classes: The names of the classes; none where numbers are predicted.
+        classes: The names of the classes; empty if numbers are predicted.
         weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
     """
 
@@ -115,7 +114,7 @@ class LoadedModel:
     def read(self, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False) -> Iterator[Records]:
         """Read a table with the columns that the model was made from, a few thousand rows at a time.
 
-        Columns come in any order, and may be more; those of label and identifier may be absent.
+        Columns may be in any order, and others may stand among them; those of label and identifier may be absent.
 
         Args:
             source: A CSV or Parquet file, or a table in memory.
@@ -167,10 +166,10 @@ class LoadedModel:
         return Threshold(float(probability), position, str(self.classes[position]))
 
     def choose_threshold(self, criterion: str, blocks: Iterable[Records], positive: object = None) -> Threshold:
-        """Choose a decision threshold on labelled records, which must be none of the model's training records.
+        """Choose a decision threshold on labelled records that are not training records of the model.
 
-        Chosen on these, it would tell of them, also after their removal. It also tells what this version of the model
-        tells: choose it anew after every `apply`.
+        Chosen on training records, it would reveal something of them, even after their removal. It also reveals what
+        this version of the model does: choose it anew after every `apply`.
 
         Args:
             criterion: ``balanced`` (the largest balanced accuracy), ``f1`` (the largest F1), ``recall=0.8`` (the
@@ -179,7 +178,7 @@ class LoadedModel:
             positive: The class that recall, precision and F1 are of; by default the second one.
 
         Raises:
-            ParameterError: The criterion is none of these, the model has more than two classes, or there is no such
+            ParameterError: The criterion is another one, the model has more than two classes, or there is no such
                 class.
             DataError: All records are of one class, or no threshold is as precise.
         """
@@ -223,7 +222,7 @@ class LoadedModel:
         return np.exp(self.predict_log_proba(rows))
 
     def score(self, rows: ArrayLike, labels: ArrayLike) -> float:
-        """Return the accuracy: the share of the rows whose class is predicted rightly.
+        """Return the accuracy: the share of the rows whose class is predicted correctly.
 
         Args:
             rows: See `decision_function`.
@@ -231,7 +230,7 @@ class LoadedModel:
 
         Raises:
             DataError: There are no rows.
-            ParameterError: A label is none of the classes, or there are more or fewer of them than rows.
+            ParameterError: A label is not one of the classes, or there are more or fewer of them than rows.
         """
         given = np.array([str(text_of(label)) for label in np.asarray(labels, object).ravel().tolist()], object)
         found = self.predict(rows)
@@ -257,7 +256,7 @@ class LoadedModel:
         return tally.quality()
 
     def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
-        """Return what is to be said of rows, column by column: the prediction and each class's probability."""
+        """Return the columns of a table about rows: the prediction and each class's probability."""
         probabilities = self.predict_proba(rows)
         by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes)}
         return {"prediction": self.predict(rows, threshold), **by_class}
@@ -365,7 +364,7 @@ class LoadedEnsemble(LoadedModel):
 def load_model(path: str | Path) -> LoadedModel:
     """Load the current version of a model, or a copy that `unlearn export` or `unlearn track` made of one.
 
-    Nothing says of a copy whether records were removed since: `unlearn status` of the model directory does.
+    A copy does not show whether records were removed since; `unlearn status` of the model directory does.
 
     Args:
         path: The model directory, or the directory of a copy, such as one that was fetched from MLflow.
@@ -388,7 +387,7 @@ def load_model(path: str | Path) -> LoadedModel:
             try:
                 return _loaded(directory, model, current)
             except (DataError, LedgerError):
-                # An `apply` may have deleted them since, and has then recorded others.
+                # An `apply` may have replaced them since, and has then recorded the new ones.
                 state = read_state(ledger)
                 if state.current == current:
                     raise

@@ -1,7 +1,7 @@
-"""How good the current version is on the training records that are left, for the operator's eyes only.
+"""Quality of the current version on the remaining training records, for the operator's eyes only.
 
-It is computed from the records without noise, so no guarantee covers it, and one that was computed before a removal may
-tell of the removed records. So it is computed anew whenever somebody asks, and written nowhere. Rows are read block by
+It is computed from the records without noise, so no guarantee covers it. Computed before a removal, it may reveal
+something of the removed records. So each call computes it anew, and it is written nowhere. Rows are read block by
 block. Free of heavy imports: `status` does without torch.
 """
 
@@ -22,14 +22,14 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.weights import log_probabilities, predicted, read_weights, scores_of
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Features that are held in memory together; of sparse rows most are zeros, which take none."""
+"""Features that are held in memory together. Most features of sparse rows are zeros, which take none."""
 _LEAST_AT_ONCE = 256
 
 
 def quality_left(path: Path) -> Quality | TargetQuality:
-    """Return how good the current version is on the training records that are left; nothing is written.
+    """Return the quality of the current version on the remaining training records; nothing is written.
 
-    Beside one block of rows, memory holds some twenty bytes a record.
+    Besides one block of rows, it takes about twenty bytes of memory a record.
 
     Args:
         path: The model directory.
@@ -46,7 +46,7 @@ def quality_left(path: Path) -> Quality | TargetQuality:
         try:
             quality = _quality(directory, ledger, state)
         except (DataError, LedgerError):
-            require_same(path, state, read_state(ledger))  # An `apply` may have deleted what was to be read.
+            require_same(path, state, read_state(ledger))  # An `apply` may have deleted files meanwhile.
             raise
         require_same(path, state, read_state(ledger))
     return quality
@@ -89,7 +89,7 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
 
 
 class RecordsLeft:
-    """The training copy's rows that are somebody's, with the number of each one's class, from 0, or its target.
+    """Rows of the training copy that belong to somebody, each with the number of its class, from 0, or its target.
 
     Attributes:
         left: Which rows they are.
@@ -97,7 +97,7 @@ class RecordsLeft:
     Args:
         directory: The model directory.
         ledger: Its ledger.
-        state: What the ledger says.
+        state: State of the ledger.
         features: Columns of a row.
         classes: How many classes there are; 1 for targets from -1 to 1.
 
@@ -119,7 +119,7 @@ class RecordsLeft:
         return self._of(self._rows[some][self.left[some]], self._labels[some][self.left[some]])
 
     def sample(self, most: int) -> tuple[Any, NDArray[Any]]:
-        """Return at most so many, drawn at random but the same ones every time, and their classes or targets."""
+        """Return at most a number of them, drawn at random but always the same, and their classes or targets."""
         places = np.flatnonzero(self.left)
         if len(places) > most:
             places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
@@ -133,7 +133,7 @@ class RecordsLeft:
         return rows, np.asarray(labels > 0 if self._classes == 2 else labels, np.int64)
 
     def _owned(self, ledger: Ledger) -> NDArray[np.bool_]:
-        """Return which rows are somebody's: of more than two classes 0 is a label as well."""
+        """Return which rows belong to somebody; with more than two classes, 0 is a label, too."""
         left = np.zeros(self._count, np.bool_)
         left[self._copy.positions(np.fromiter(ledger.rows(), np.int64))] = True
         return left

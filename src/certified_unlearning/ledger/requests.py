@@ -1,4 +1,4 @@
-"""Requests to remove somebody's records, and where they stand. Free of heavy imports: neither needs data or model."""
+"""Requests to remove somebody's records, and the status of a model. Free of heavy imports: no data, no weights."""
 
 import hmac
 import re
@@ -37,9 +37,9 @@ class Recorded:
     """What was recorded of removal requests.
 
     Attributes:
-        people: How many people's removal was requested.
-        records: How many rows are theirs.
-        pending: How many requests wait for `apply` now.
+        people: Number of people whose removal was requested.
+        records: Number of their rows.
+        pending: Number of requests that now wait for `apply`.
         head: The log's head: with it anybody can prove that the request was recorded.
     """
 
@@ -57,11 +57,11 @@ def request(
     one_spelling: bool = False,
     terms: Terms = NO_TERMS,
 ) -> Recorded:
-    """Record that people's records are to be removed: all of them or, when one is wrong, none.
+    """Record requests to remove people's records: all of them, or none if one is wrong.
 
     Args:
         path: The model directory.
-        identifiers: Whose records, in any writing that the table's rules take for the same (7.0 is 7).
+        identifiers: The people's identifiers, in any writing that the table's rules take for the same (7.0 is 7).
         file: More identifiers: a CSV file of one column, or with the data's identifier column by name.
         one_spelling: Whether identifiers that a person would take for the named ones, but that differ in blanks, case
             or encoding, are other people's. Otherwise a request that leaves one out is refused.
@@ -90,7 +90,7 @@ def request(
 
 
 def named_people(state: State, identifiers: Sequence[str], file: Path | None) -> list[str]:
-    """Return whom options and a file name, as the table's rules write them.
+    """Return the identifiers in options and a file, as the table's rules write them.
 
     Raises:
         ParameterError: Nobody is named, somebody twice, or by a number that a program has rounded.
@@ -129,7 +129,7 @@ def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms:
 
 
 def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[str, int]:
-    """Return how many rows are whose; refuse people who are unknown or were named in an earlier request."""
+    """Return each person's number of rows; refuse people who are unknown or were named in an earlier request."""
     records = {}
     for identifier in named:
         earlier = ledger.request_of(identifier)
@@ -216,19 +216,19 @@ class Status:
     """Where a model stands.
 
     Attributes:
-        state: What the ledger says.
+        state: State of the ledger.
         head: The head of its log.
         open_requests: The requests that wait or are on hold.
         copies: The copies of the model elsewhere.
         is_busy: Whether an `apply` or an `add` is at work.
-        source: What is to be said of the file that the data came from, if anything.
+        source: A note about the file that the data came from; None if it is unchanged.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
-        class_weight: What the losses of records of each class are multiplied by, as `init` was asked; None for 1.
+        class_weight: Weights of the classes' losses, as declared at `init`; None if all are 1.
         target_range: The declared range of numbers to predict; None of classes.
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read or is not repeated; None where nothing is guaranteed.
-        interruption: What is to be said of a command that was interrupted, if one was.
+        interruption: A note about an interrupted command; None if there was none.
         in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
         log: How the log in a second place stands to the ledger; None where there is none.
     """
@@ -286,7 +286,7 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left behind, and whether one is at work: then none is said to be."""
+    """Return the files that an interrupted `apply` left behind, none while one is at work, and whether one is."""
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False
@@ -297,7 +297,7 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
 def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
     """Read the current version's certificate; what it states is not recomputed.
 
-    Where later versions were lost, which it does not count, nothing is left of what it states of all versions.
+    If later versions were lost, it does not count them, and its statement about all versions is left out.
 
     Raises:
         DataError: It cannot be read.
@@ -315,7 +315,7 @@ class Labels(NamedTuple):
 
     Attributes:
         classes_from: Where the list of classes comes from.
-        class_weight: What the losses of records of each class are multiplied by.
+        class_weight: Weights of the classes' losses.
         target_range: The declared range of numbers to predict.
     """
 
@@ -327,7 +327,7 @@ class Labels(NamedTuple):
 def about_labels(directory: ModelDirectory) -> Labels:
     """Return what `model.json` says of the labels, each None where it says nothing.
 
-    It is read as plain JSON, for its model imports what learns.
+    It is read as plain JSON, because its model imports the learners.
 
     Raises:
         DataError: It cannot be read.
@@ -346,7 +346,7 @@ def about_labels(directory: ModelDirectory) -> Labels:
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:
-    """Return the key of the digest of the file that the data came from, which goes with the first removal.
+    """Return the key of the digest of the file that the data came from; the first removal deletes it.
 
     Raises:
         DataError: It cannot be read.
@@ -355,13 +355,14 @@ def source_key(directory: ModelDirectory, state: State) -> bytes | None:
 
 
 def source_changed(directory: ModelDirectory, state: State, key: bytes | None = None) -> str | None:
-    """Return what is to be said of the file that the data came from: nothing while it is as it was.
+    """Return a note about the file that the data came from; None if it is unchanged.
 
-    Only before the first removal: its digest's key goes with that, so that nobody can guess what was removed.
+    After the first removal there is no note: that deletes the key of the digest, so that nobody can guess what was
+    removed.
 
     Args:
         directory: The model's.
-        state: What the ledger says.
+        state: State of the ledger.
         key: Key of its digest. With it, the file is read even if it claims not to have been changed since.
     """
     start = state.start

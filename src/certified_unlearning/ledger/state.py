@@ -15,11 +15,11 @@ if TYPE_CHECKING:  # All commands import this, and few of them read a ledger.
 
 @dataclass(frozen=True)
 class Addition:
-    """Records that are added to a model. Whose they are stands in the table of who has which row.
+    """Records that are added to a model. The table of the rows' owners says whose they are.
 
     Attributes:
-        people: How many people's.
-        records: How many rows.
+        people: Number of people.
+        records: Number of rows.
         source: The file that they came from.
         source_digest: Its keyed digest.
     """
@@ -43,7 +43,7 @@ class Batch:
         steps: ``K``, the noisy steps that remove them; 0 where a Newton step or a refit does.
         training_digest: Keyed digest of the training copy without these rows, and with those that are added.
         places: In which mini-batches or slices the rows lie, and how many in each; None where there are none.
-        addition: What is added at the end of the training copy; None for nothing.
+        addition: The records that are added at the end of the training copy; None if there are none.
     """
 
     version: int
@@ -58,7 +58,7 @@ class Batch:
 
     @classmethod
     def read(cls, payload: Mapping[str, Any]) -> Self:
-        """Return the batch that the payload of an event says."""
+        """Return the batch that the payload of an event describes."""
         addition = payload.get("addition")
         return cls(**{**payload, "addition": None if addition is None else Addition(**addition)})
 
@@ -83,25 +83,25 @@ class Version:
     """A version of the model.
 
     Attributes:
-        version: 1, 2, 3, ...; after a restore numbers go on behind the largest one that was ever used.
+        version: 1, 2, 3, ...; after a restore, numbers continue after the largest one that was ever used.
         time: When it became the current one.
-        batch: What it answered; None for the model that was learned.
+        batch: The batch that it answered; None for the model of `init`.
         weights_sha256: Digest of its weights file.
         certificate_sha256: Digest of its certificate file.
-        epsilon: Epsilon of its certificate; the next three are of its certificate, too. All are None where its answers
-            are certified, not its weights.
+        epsilon: Epsilon of its certificate; the next three are of its certificate, too. All are None if its answers are
+            certified, not its weights.
         delta: The target's delta.
-        extra_delta: What learning that stopped before stationarity adds.
+        extra_delta: Addition to delta for learning that stopped before stationarity.
         epsilon_all_published: The guarantee against somebody who kept every version.
         reading: Whether all records were read for it; None where noisy steps alone made it.
-        secret_digest: Keyed digest of what it keeps besides its weights, if anything.
+        secret_digest: Keyed digest of its secret, if it has one.
         kind: Kind of its certificate; None where an earlier release did not record it.
         removed_before: Whether records were removed from a version before it.
         event: The number of its event.
-        lost_before: How many versions were published before it that a restore had lost, so that it does not follow from
-            them.
-        lost_since: How many were published after it and lost: what its certificate states of all versions does not
-            count them.
+        lost_before: Number of versions that were published before it and that a restore had lost: it does not follow
+            from them.
+        lost_since: Number of versions that were published after it and lost: its certificate's statement about all
+            versions does not count them.
     """
 
     version: int
@@ -134,7 +134,7 @@ class Version:
 
     @property
     def stated(self) -> "Stated":
-        """What the ledger repeats of its certificate, of all versions only where that counts those that were lost."""
+        """Numbers of its certificate that the ledger repeats; those for all versions only if they count lost ones."""
         from certified_unlearning.certificate.base import Stated
 
         every = None if self.lost_since else self.epsilon_all_published
@@ -142,7 +142,7 @@ class Version:
 
     @property
     def certificate(self) -> "type[Certificate]":
-        """The kind of its certificate; what earlier releases recorded tells it, too."""
+        """The kind of its certificate; it also follows from what earlier releases recorded."""
         from certified_unlearning.certificate import KINDS
 
         if self.kind is not None:
@@ -224,7 +224,7 @@ class State:
         start: The first event.
         versions: The versions that the current one, the last of them, follows from.
         planned: The batch that an `apply` or an `add` has begun and not finished.
-        waiting: Requests that no batch contains yet, but for those of records that a restore lost.
+        waiting: Requests that no batch contains yet, except those about records that a restore lost.
         last_request: The sequence number of the last request that waits, or that a batch contains.
         largest_version: The largest number of a version that was ever planned.
         lost: Versions that were published, and that the current one does not follow from: restores lost them.
@@ -242,7 +242,7 @@ class State:
 
     @property
     def current(self) -> Version:
-        """The version that is to be used."""
+        """The current version."""
         return self.versions[-1]
 
     @property
@@ -331,13 +331,13 @@ def read_state(ledger: Ledger) -> State:
     try:
         first, *later = events
         if first.kind != "initialised":
-            raise LedgerError(f"{ledger.path} was tampered with: its first event is not the model's making")
+            raise LedgerError(f"{ledger.path} was tampered with: its first event is not the making of the model")
         course = _Course(first)
         for event in later:
             if not course.takes(event):
                 raise LedgerError(f"{ledger.path} was tampered with: event {event.sequence} does not follow")
     except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"{ledger.path} was tampered with: its events make no sense ({error})") from error
+        raise LedgerError(f"{ledger.path} was tampered with: its events contradict each other ({error})") from error
     waiting, last = ledger.count_requests(course.in_batches)
     state = State(
         Start(**first.payload["start"]),
@@ -356,7 +356,7 @@ def read_state(ledger: Ledger) -> State:
 
 
 class _Course:
-    """Where a model stands after one event after another.
+    """State of a model after each event in turn.
 
     Between two restores the list of versions only grows, so a point of the course is that list and a length.
     """

@@ -1,9 +1,8 @@
 """The ledger's SQLite file: events that are only ever appended, each chained to the one before by its hash.
 
 Beside them lies the table of which rows belong to whom: what a request needs, and no more. Features and labels never
-enter this file, nor digests of single records; people stand in it under pseudonyms. What takes an identifier takes it
-in clear; what returns people returns their names as the ledger has them. Free of heavy imports: a request takes a
-fraction of a second.
+enter this file, nor digests of single records; people stand in it under pseudonyms. Functions take identifiers in
+clear, and return people by their names in the ledger. Free of heavy imports: a request takes a fraction of a second.
 """
 
 import json
@@ -87,7 +86,7 @@ class Event:
         time: When, in UTC.
         kind: What happened.
         subject: Whose removal was requested or is on hold, by the ledger's name; None for all other kinds.
-        payload: What else is to be known.
+        payload: Everything else.
         hash: SHA-256 of everything above and of the hash before.
         salt: What hides the payload in proofs, hexadecimal; None where it was recorded without one.
     """
@@ -102,12 +101,12 @@ class Event:
 
 
 class Record(NamedTuple):
-    """Whose a row is.
+    """The owner of a row.
 
     Attributes:
         identifier: The person, by the ledger's name.
         row: The row's number in the training copy.
-        tag: What shows that `init` wrote the two together.
+        tag: Proof that `init` wrote the two together.
     """
 
     identifier: str
@@ -116,13 +115,13 @@ class Record(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """What an event was before a migration.
+    """An event as it was before a migration.
 
     Attributes:
         sequence: The event's number.
-        sealed: A keyed digest of its hash of then (`Names.sealed`).
+        sealed: A keyed digest of its hash before the migration (`Names.sealed`).
         hidden: The digest of what its leaf does not show.
-        tag: What shows that a migration wrote this.
+        tag: Proof that a migration wrote this.
     """
 
     sequence: int
@@ -153,7 +152,7 @@ class Ledger:
         """
         with _connected(path, "mode=rwc") as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            # Pseudonyms are inserted all over their table: 64 MB of it in memory, where it is 2 MB by default.
+            # Pseudonyms are inserted all over their table, so 64 MB of it stay in memory; SQLite's default is 2 MB.
             connection.execute("PRAGMA cache_size = -65536")
             ledger = cls(path, connection, key)
             connection.execute("BEGIN IMMEDIATE")
@@ -182,7 +181,7 @@ class Ledger:
 
     @property
     def names(self) -> Names:
-        """How people are written; looked up each time, for a migration may come between two looks.
+        """How people are written; it is read each time, because a migration may come in between.
 
         Raises:
             DataError: A later release wrote the ledger.
@@ -227,7 +226,7 @@ class Ledger:
         return None
 
     def _key_check(self) -> str | None:
-        """Return what the key must give, if that was recorded."""
+        """Return the check value that the key must give, if one was recorded."""
         if self.names.hides_people:
             row = self._connection.execute("SELECT key_check FROM identifier_key").fetchone()
             if row is None:
@@ -246,9 +245,9 @@ class Ledger:
 
     @contextmanager
     def transaction(self, *, follows: bool = True) -> Iterator[None]:
-        """All or nothing: what the block appends is durable when it ends, and gone when it raises.
+        """Append all or nothing: what the block appends is durable when it ends, and gone if it raises.
 
-        Where the log is kept in a second place, too, it is written there first.
+        If the log is kept in a second place, too, it is written there first.
 
         Args:
             follows: Whether it is; a migration writes it anew afterwards.
@@ -265,10 +264,10 @@ class Ledger:
             take_back = self._follow(before) if follows else None
             self._connection.execute("COMMIT")
         except BaseException:
-            # SQLite has rolled back by itself where the disk was full.
+            # SQLite has rolled back by itself if the disk was full.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            # A log that lacks what was committed nevertheless gets it with the next event.
+            # A log that lacks committed events gets them with the next event.
             if take_back is not None:
                 take_back()
             raise
@@ -286,7 +285,7 @@ class Ledger:
         self._connection.execute("RELEASE attempt")
 
     def _follow(self, before: Last) -> Callable[[], object] | None:
-        """Write what was appended to the log in the second place; return what takes it back, or None."""
+        """Write what was appended to the log in the second place; return a function that takes it back, or None."""
         path = self.log()
         if path is None or self.last() == before:
             return None
@@ -335,12 +334,12 @@ class Ledger:
         self._append(kind, [(None, payload)])
 
     def append_requests(self, kind: Literal["held", "requested"], requests: Mapping[str, dict[str, Any]]) -> None:
-        """Append a request for each person, or that it is on hold.
+        """Append a request, or a hold, for each person.
 
         Args:
             kind: Kind of all of these events.
-            requests: What is to be known of each person's: ``records``, how many there are; ``added_with``, the version
-                that added them if they came after the start; and the terms.
+            requests: What the event of each person records: ``records``, their number; ``added_with``, the version that
+                added them if they came after the start; and the terms.
         """
         names = self.names
         self._append(kind, ((names.stored(each), payload) for each, payload in requests.items()))
@@ -373,7 +372,7 @@ class Ledger:
         return self._event_of("held", subject)
 
     def request_named(self, name: str) -> Event | None:
-        """Return the same of somebody by the ledger's name."""
+        """Return the same for a person's name in the ledger."""
         return self._event_named("requested", name)
 
     def _event_of(self, kind: Kind, identifier: str) -> Event | None:
@@ -466,13 +465,13 @@ class Ledger:
         return next((str(each) for (each,) in everybody if names.folded(each) == wanted), None)
 
     def alike(self, identifiers: Iterable[str]) -> dict[str, list[str]]:
-        """Return whom else a person would take for some people, of all who have rows or whose removal was requested.
+        """Return look-alikes of some people, among all who have rows or whose removal was requested.
 
         Args:
             identifiers: The identifiers of these people, in clear.
 
         Returns:
-            The others of each person who has any, by the ledger's names.
+            The look-alikes of each person who has any, by the ledger's names.
         """
         names = self.names
         if names.hides_people:
@@ -496,11 +495,11 @@ class Ledger:
         return self._connection.execute(query).fetchone() is not None
 
     def count_records_of(self, identifier: str) -> int:
-        """Return how many rows are one person's."""
+        """Return the number of a person's rows."""
         return self.count_records_named(self.names.stored(identifier))
 
     def count_records_named(self, name: str) -> int:
-        """Return the same of somebody by the ledger's name."""
+        """Return the same for a person's name in the ledger."""
         query = "SELECT count(*) FROM records WHERE identifier = ?"
         return int(self._connection.execute(query, (name,)).fetchone()[0])
 
@@ -519,11 +518,11 @@ class Ledger:
         return {str(each) for (each,) in self._connection.execute(_PEOPLE_REQUESTED)}
 
     def count_records(self) -> int:
-        """Return how many rows are anybody's."""
+        """Return the number of rows that belong to somebody."""
         return int(self._connection.execute("SELECT count(*) FROM records").fetchone()[0])
 
     def count_rows(self) -> int:
-        """Return how many different rows are anybody's."""
+        """Return the number of different rows that belong to somebody."""
         return int(self._connection.execute("SELECT count(DISTINCT row) FROM records").fetchone()[0])
 
     def count_people(self) -> int:
@@ -531,7 +530,7 @@ class Ledger:
         return int(self._connection.execute("SELECT count(DISTINCT identifier) FROM records").fetchone()[0])
 
     def rows(self) -> Iterator[int]:
-        """Yield the numbers of all rows that are somebody's."""
+        """Yield the numbers of all rows that belong to somebody."""
         return (row for (row,) in self._connection.execute("SELECT row FROM records"))
 
     def records(self) -> Iterator[Record]:
@@ -556,7 +555,7 @@ class Ledger:
         return {str(event.subject): int(event.payload["records"]) for event in events if not gone(event)}
 
     def forget_records(self, after: int, up_to: int) -> None:
-        """Delete which rows were those of these requests.
+        """Delete the owners of the rows of these requests.
 
         The keyed digest of a hidden person's spelling stays, as the pseudonym does: `add` refuses people who come back.
         """

@@ -1,8 +1,8 @@
-"""Why a version hardly tells the classes apart, or the label of regression, and what helps: for its operator's eyes.
+"""Why a version hardly predicts classes or numbers, and what helps: for the operator's eyes only.
 
-Each advice is tried before it is given, on some of the training records that are left (`data.advice.trial`); what is
-tried is the mechanism's affair (`methods.advice`). What is computed here comes from the records without noise, so it is
-written nowhere. It takes seconds, and scikit-learn and PyTorch are loaded for it: it is for where a warning is due.
+Each piece of advice is tried before it is given, on some of the remaining training records (`data.advice.trial`); the
+mechanism decides what is tried (`methods.advice`). What is computed here comes from the records without noise, so it is
+written nowhere. It takes seconds, and loads scikit-learn and PyTorch, so it is called only if a warning is due.
 """
 
 from pathlib import Path
@@ -26,11 +26,11 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.weights import read_weights, scores_of
 
 _LEAST = 20
-"""On fewer records that are numbers to predict, nothing is tried."""
+"""Fewest records with numbers to predict on which advice is tried."""
 
 
 def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:
-    """Return what is wrong with the current version, judged by the training records that are left, and what helps.
+    """Return what is wrong with the current version, judged by the remaining training records, and what helps.
 
     Args:
         path: The model directory.
@@ -62,7 +62,7 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
     shares.add(rows[:, :-1] if model.intercept else rows)
     largest = shares.largest()
     if largest is not None:
-        # First things first: what noise and regulariser do to the others' small numbers says nothing of them.
+        # This first: as long as the other columns' numbers are tiny, trials of noise and regulariser show nothing.
         return [f"{warning_about(model.table, largest)}, in a new `unlearn init`"] if names_columns else []
     if model.table.is_regression:
         said = _of_numbers(model, weights, rows, positions, left)

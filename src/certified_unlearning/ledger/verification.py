@@ -34,7 +34,7 @@ from certified_unlearning.ledger.training.copies import Asked, waiting_of
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.vocabulary import ClassesFrom
 
-UNCHECKED = "whose row is whose, and what proofs hide of events before a migration, was not checked"
+UNCHECKED = "the owners of rows, and what proofs hide of events before a migration, were not checked"
 """What is not checked without the key of identifiers."""
 
 
@@ -43,17 +43,17 @@ class Verified:
     """A model directory that holds what its ledger says.
 
     Attributes:
-        state: What the ledger says.
+        state: State of the ledger.
         events: How many events it has.
         head: The head of its log.
         current: The current version's certificate.
-        source: What is to be said of the file that the data came from, if anything.
+        source: A note about the file that the data came from; None if it is unchanged.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
             numbers are predicted.
         target_range: The declared range of numbers to predict; None of classes.
         text: Into how many columns each column of text was hashed.
         strangers: Files in the directory that are no part of it, which nobody has checked.
-        unchecked: What was not checked because the key of identifiers cannot be read; None where it was.
+        unchecked: What was not checked because the key of identifiers cannot be read; None if all was.
         log: How the log in a second place stands to the ledger; None where there is none.
     """
 
@@ -79,7 +79,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
 
     Raises:
         LedgerError: Something was tampered with, or an `apply` or an `add` was interrupted.
-        ParameterError: ``head`` is none.
+        ParameterError: ``head`` is not a head.
         CertificateError: A certificate states something else than its constants give.
         DataError: A file cannot be read.
         StorageError: An `apply` or an `add` is at work.
@@ -99,7 +99,9 @@ def verify(path: Path, head: str | None = None) -> Verified:
             raise LedgerError(problem)
         if head is not None and of_chain and not _has_chained(ledger, sealed_hashes, head):
             if missing is not None and ledger.earlier():
-                raise DataError(f"the head {head} may be of before the migration, which the key tells: {missing.fact}")
+                raise DataError(
+                    f"the head {head} may be from before the migration, which only the key can tell: {missing.fact}"
+                )
             raise LedgerError(
                 f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
                 "from its end or all were made again (or the head is another ledger's)"
@@ -115,7 +117,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         row = copy.first_row_left(owned, state.rows)
         if row is not None:
             raise LedgerError(
-                f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
+                f"{ledger.path} was tampered with: row {row} of the training copy belongs to nobody, but is not empty"
             )
         weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
         for place, version in enumerate(state.versions):
@@ -139,17 +141,17 @@ def verify(path: Path, head: str | None = None) -> Verified:
 def check_data(
     directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, beside: Sequence[Asked] = ()
 ) -> list[str]:
-    """Check the training copy, and who has the rows that are going to be removed; how many have one, of the others.
+    """Check the training copy, and the owners of the rows that will be removed; of the others, only their number.
 
     Args:
         directory: The model's.
         ledger: Its ledger.
-        model: What never changes of it.
-        state: What the ledger says.
+        model: Its fixed part.
+        state: State of the ledger.
         beside: Digests to compute of the same bytes.
 
     Returns:
-        These.
+        These digests.
 
     Raises:
         LedgerError: They are not what was recorded.
@@ -175,12 +177,12 @@ def check_data(
         or ledger.records_requested(0, state.answered_up_to)
         or not ledger.count_records() == ledger.count_rows() == left
     ):
-        raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+        raise LedgerError(f"{ledger.path} was tampered with: the owner of a row is not what was recorded")
     return others
 
 
 def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
-    """Check that `init` or `add` wrote whose these rows are, and return the rows.
+    """Check that `init` or `add` wrote the owners of these rows, and return the rows.
 
     Without the key of identifiers that cannot be checked where people stand under pseudonyms.
     """
@@ -189,7 +191,7 @@ def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
     unchecked = names.hides_people and ledger.missing_key() is not None
     for name, row, written in records:
         if not unchecked and not hmac.compare_digest(written, names.tag(name, row)):
-            raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+            raise LedgerError(f"{ledger.path} was tampered with: the owner of a row is not what was recorded")
         rows.append(row)
     return rows
 
@@ -238,7 +240,7 @@ def _check_version(
     secret: Secret | None,
     owned: list[int],
 ) -> None:
-    """Check that the current version follows from the records that are left, where its mechanism can tell."""
+    """Check that the current version follows from the remaining records, if its mechanism can tell."""
     try:
         method_of(directory, model).check(weights, secret, answered_of(state), owned)
     except DataError as error:
@@ -262,9 +264,9 @@ def _check_certificate(
 
 
 def spoilt_certificate(directory: ModelDirectory, state: State) -> str | None:
-    """Return what is to be said of the first certificate that is missing or was changed; None where none is.
+    """Return a note about the first certificate that is missing or was changed; None if there is none.
 
-    What certificates state is not recomputed: a thousand take a hundredth of a second.
+    Nothing is recomputed, so a thousand certificates take a hundredth of a second.
     """
     for version in state.versions:
         try:

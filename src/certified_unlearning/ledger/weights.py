@@ -1,4 +1,4 @@
-"""The published weights of a version, and what they say of rows. Free of heavy imports."""
+"""The published weights of a version, and the scores that they give rows. Free of heavy imports."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ SAMPLED = 16
 LEAST_SAMPLE = 2000
 """With fewer records, a separate solution is not worthwhile."""
 FINEST = 1e-4
-"""Share of the budget at which a minimiser is exact enough to distinguish laws."""
+"""Share of the budget at which a minimiser is exact enough to distinguish distributions."""
 LOSS_ROUNDING = 1e-13
 """Apparent relative increase of a loss that float64 cannot distinguish from none."""
 _ROUNDS = 60

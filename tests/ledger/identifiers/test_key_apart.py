@@ -194,11 +194,11 @@ def test_without_the_key_what_was_asked_is_carried_out_and_checked_with_the_key_
     kept = key_of(tmp_path).rename(tmp_path / "kept")
     applied = apply(apart)
     assert [version.version for version in applied.versions] == [2]
-    assert str(applied.unchecked).startswith(f"whose row is whose was not checked: cannot read {key_of(tmp_path)}")
+    assert str(applied.unchecked).startswith(f"the owners of rows were not checked: cannot read {key_of(tmp_path)}")
     assert len(load_model(apart).predict(load_model(apart).rows(original.data))) == 450
     exported = export(apart, to=tmp_path / "copy")
     verified = verify(apart, head)
-    assert str(verified.unchecked).startswith("whose row is whose, and what proofs hide of events before a migration")
+    assert str(verified.unchecked).startswith("the owners of rows, and what proofs hide of events before a migration")
     growth = make_receipt(apart, None, since=head)
     check(growth, head=exported.head)
     kept.rename(key_of(tmp_path))
@@ -225,7 +225,7 @@ def test_without_the_key_an_exchange_of_rows_is_not_found_and_with_it_it_is(apar
     key_of(tmp_path).unlink()
     assert verify(apart).unchecked is not None
     key_of(tmp_path).write_bytes(key)
-    with pytest.raises(LedgerError, match="whose row is whose is not what was recorded"):
+    with pytest.raises(LedgerError, match="the owner of a row is not what was recorded"):
         verify(apart)
 
 
@@ -236,10 +236,10 @@ def test_the_commands_say_what_was_not_checked(
     said = unlearn("verify", apart).stdout
     assert "the training copy is as recorded" in said
     assert (
-        "note: whose row is whose, and what proofs hide of events before a migration, was not checked: cannot" in said
+        "note: the owners of rows, and what proofs hide of events before a migration, were not checked: cannot" in said
     )
-    assert '"unchecked": "whose row is whose' in unlearn("verify", apart, "--json").stdout
-    assert "note: whose row is whose was not checked" in unlearn("apply", apart, "--no-quality").stdout
+    assert '"unchecked": "the owners of rows' in unlearn("verify", apart, "--json").stdout
+    assert "note: the owners of rows were not checked" in unlearn("apply", apart, "--no-quality").stdout
     said = unlearn("evaluate", apart, original.data)
     assert said.exit_code == 0
     assert f"warning: nobody has checked whether people of the model are in {original.data}: cannot read" in said.stderr

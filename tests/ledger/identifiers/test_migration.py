@@ -189,7 +189,7 @@ def test_what_leaves_hid_before_is_known_without_the_key_and_checked_with_it(old
     key = (tmp_path / "key").read_bytes()
     (tmp_path / "key").unlink()
     assert requests.status(old).head == verify(old, head).head == head
-    with pytest.raises(UnlearningError, match="may be of before the migration, which the key tells: cannot read"):
+    with pytest.raises(UnlearningError, match="may be from before the migration, which only the key can"):
         verify(old, chained)
     sql(old, "UPDATE events SET payload = replace(payload, 'court', 'count') WHERE kind = 'held'")
     make_chain_again(old)
@@ -291,7 +291,7 @@ def read_receipt_of(text: str, tmp_path: Path) -> object:
         (lambda model: sql(model, "UPDATE events SET time = 'today' WHERE sequence = 2"), "event 2 is not what was"),
         (
             lambda model: sql(model, "UPDATE records SET identifier = 'x' WHERE row = 0"),
-            "whose row is whose is not what was recorded",
+            "the owner of a row is not what was recorded",
         ),
         (lambda model: ModelDirectory(model).identifier_key.write_bytes(bytes(32)), "identifier-key was replaced"),
         (lambda model: ModelDirectory(model).identifier_key.unlink(), "without it the records cannot be checked"),

@@ -45,7 +45,7 @@ def history(root: Path) -> Iterator[Path]:
     with Ledger.opened(ModelDirectory(model).ledger, read_only=True):
         yield model
         requests.request(model, [address("p3"), address("p4")])
-        requests.request(model, [address("p5")], terms=Terms.of(None, 30, "a court asked"))
+        requests.request(model, [address("p5")], terms=Terms.of(None, "30", "a court asked"))
         yield model
         apply(model)
         release(model, [address("p5")])
@@ -114,9 +114,9 @@ def another_subject(model: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (exchange, "whose row is whose is not what was recorded"),
+        (exchange, "the owner of a row is not what was recorded"),
         (another_subject, "its first 2 events are not those of the head"),
-        (lambda model: sql(model, "PRAGMA user_version = 0"), "whose row is whose|not those of the head|was replaced"),
+        (lambda model: sql(model, "PRAGMA user_version = 0"), "the owner of a row|not those of the head|was replaced"),
         (lambda model: sql(model, "PRAGMA user_version = 3"), "has the format 3, which a later release wrote"),
         (lambda model: sql(model, "DELETE FROM identifier_key"), "it does not say which key of identifiers it has"),
         (
@@ -142,7 +142,7 @@ def test_another_persons_row_under_a_pseudonym_is_not_removed(model: Path) -> No
     """Somebody who edits the table of rows cannot make `apply` remove others."""
     requests.request(model, ["p7"])
     exchange(model)
-    with pytest.raises(UnlearningError, match="whose row is whose is not what was recorded"):
+    with pytest.raises(UnlearningError, match="the owner of a row is not what was recorded"):
         apply(model)
 
 

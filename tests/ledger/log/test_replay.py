@@ -294,11 +294,11 @@ def test_people_read_that_their_removal_was_undone_and_carried_out_again(model: 
     done = report_on(model, "p3")
     assert (done.stage, done.version) == ("removed", 3)
     assert "brought the records back. The removal was carried out again." in done.as_text()
-    assert "The records of this page were in version 1." in done.as_text()
+    assert "Version 1 of the model had been made with the records" in done.as_text()
     # The lost version knew everybody else.
     requests.request(model, ["p4"])
     apply(model)
-    assert "The record of this page was in versions 1 to 3." in report_on(model, "p4").as_text()
+    assert "Versions 1 to 3 of the model had been made with the record" in report_on(model, "p4").as_text()
 
 
 def _not_yet(*_: object) -> None:

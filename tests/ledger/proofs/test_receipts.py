@@ -32,7 +32,7 @@ def removed(original: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with two applied requests and one that waits."""
     path = tmp_path_factory.mktemp("receipts") / "model"
     shutil.copytree(original.path, path)
-    requests.request(path, ["p3", "p4"], terms=Terms.of("2026-11-01", 30, None))
+    requests.request(path, ["p3", "p4"], terms=Terms.of("2026-11-01", "30", None))
     apply(path)
     requests.request(path, ["p5"])
     return path
@@ -91,7 +91,7 @@ def test_another_key_of_identifiers_is_refused(model: Path) -> None:
     requests.request(model, ["p3"])
     ModelDirectory(model).identifier_key.write_bytes(bytes(32))
     for command in (lambda: requests.request(model, ["p4"]), lambda: requests.status(model), lambda: verify(model)):
-        with pytest.raises(LedgerError, match=r"identifier-key was replaced or is another|whose row is whose"):
+        with pytest.raises(LedgerError, match=r"identifier-key was replaced or is another|the owner of a row"):
             command()
     assert len(of_kind(model, "requested")) == 1
 

@@ -5,7 +5,10 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger import requests
@@ -13,7 +16,7 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt
 from certified_unlearning.ledger.store import Ledger, LedgerError
-from certified_unlearning.ledger.terms.deadlines import NO_TERMS, Terms, late, today
+from certified_unlearning.ledger.terms.deadlines import NO_TERMS, Terms, _due, late, today
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Unlearn
@@ -110,23 +113,53 @@ def test_late_requests_are_those_due_before_today_held_ones_too(model: Path) -> 
     [
         ("yesterday", None, None, "--received must be a day such as 20.*, got 'yesterday'"),
         ("2999-01-01", None, None, "--received must not lie in the future, got 2999-01-01"),
-        (None, -1, None, "--due must be a number of days from 0 to 3650, got -1"),
-        (None, 3651, None, "--due must be a number of days from 0 to 3650, got 3651"),
+        (None, "-1", None, "--due must be a number of days from 0 to 3650, .* or a day such as 20.*, got '-1'"),
+        (None, "3651", None, "--due must be a number of days from 0 to 3650, .*, got '3651'"),
+        (None, "0months", None, "--due must be .*, calendar months from 1month to 120months, .*, got '0months'"),
+        (None, "121months", None, "--due must be .*, got '121months'"),
+        (None, "a month", None, "--due must be .*, got 'a month'"),
+        ("2026-11-02", "2026-11-01", None, "--due must lie within 3650 days after 2026-11-02, got 2026-11-01"),
+        ("2026-11-02", "2036-11-01", None, "--due must lie within 3650 days after 2026-11-02, got 2036-11-01"),
         (None, None, "  ", "--hold must say why the request has to wait, in 1 to 500 printable characters, got '  '"),
         (None, None, "case\nhead: 9:0", "--hold must say why the request has to wait"),
         (None, None, "x" * 501, "--hold must say why the request has to wait"),
         ("1026-11-26", None, None, "--received must lie within the last 3650 days, got 1026-11-26"),
     ],
 )
-def test_wrong_terms_are_one_sentence(received: str | None, due: int | None, hold: str | None, sentence: str) -> None:
+def test_wrong_terms_are_one_sentence(received: str | None, due: str | None, hold: str | None, sentence: str) -> None:
     with pytest.raises(ParameterError, match=sentence):
         Terms.of(received, due, hold)
 
 
 def test_days_count_from_the_day_of_receipt_or_from_today() -> None:
-    assert Terms.of("2026-11-01", 30, None) == Terms(date(2026, 11, 1), date(2026, 12, 1))
-    assert Terms.of(None, 3, None) == Terms(None, today() + timedelta(days=3))
+    assert Terms.of("2026-11-01", "30", None) == Terms(date(2026, 11, 1), date(2026, 12, 1))
+    assert Terms.of(None, "3", None) == Terms(None, today() + timedelta(days=3))
     assert Terms.of(None, None, None) == NO_TERMS
+
+
+@pytest.mark.parametrize(
+    ("received", "due", "last"),
+    [
+        ("2026-03-05", "1month", date(2026, 4, 5)),
+        # Where the last month has no such date, its last day counts: 30 days would end on 1 or 2 March, too late.
+        ("2026-01-31", "1month", date(2026, 2, 28)),
+        ("2026-01-30", "1month", date(2026, 2, 28)),
+        ("2024-01-31", "1month", date(2024, 2, 29)),
+        ("2024-02-29", "1m", date(2024, 3, 29)),
+        ("2026-08-31", "1 month", date(2026, 9, 30)),
+        ("2025-12-31", "2months", date(2026, 2, 28)),
+        ("2025-12-15", "12months", date(2026, 12, 15)),
+        ("2026-11-02", "2026-12-02", date(2026, 12, 2)),
+    ],
+)
+def test_a_period_is_a_calendar_month_or_a_day(received: str, due: str, last: date) -> None:
+    assert Terms.of(received, due, None).due == last
+
+
+@given(start=st.dates(date(2000, 1, 1), date(2100, 1, 1)), months=st.integers(1, 120))
+def test_a_period_in_months_is_that_of_pandas(start: date, months: int) -> None:
+    last = (pd.Timestamp(start) + pd.DateOffset(months=months)).date()
+    assert _due(f"{months}months", start) == last
 
 
 def test_the_commands_say_what_is_late_and_on_hold(model: Path, unlearn: Unlearn) -> None:

@@ -398,7 +398,7 @@ def test_a_copy_that_kept_how_many_words_a_removed_text_had_would_be_found(
     apply(model)
     gone = np.flatnonzero(spoken.table["person"].isin(LEAVING))
     assert np.diff(stored(model, 2, len(spoken.table)).indptr)[gone].all()
-    with pytest.raises(UnlearningError, match=r"row \d+ of the training copy is nobody's, but is there"):
+    with pytest.raises(UnlearningError, match=r"row \d+ of the training copy belongs to nobody, but is not empty"):
         verify(model)
 
 

@@ -16,6 +16,7 @@ from certified_unlearning.papers.tv_stability.measures import (
     batches,
     couplings,
     descents,
+    noise_scales,
     prefix_sums,
     queries,
     streams,
@@ -276,6 +277,10 @@ FAULTS = {
     "clusters that hold one of everything": (
         [(queries.Lloyd, "sums", lambda self, step, models, records: torch.ones(1, 2))],
         ["tv-algorithm-29-linear-sums"],
+    ),
+    "probabilities to keep for those to compute again": (
+        [(noise_scales, "_recompute_probabilities", inverse(noise_scales._recompute_probabilities))],
+        ["tv-c12-scales"],
     ),
     "gradients counted twice": ([(ExactDescent, "delete", counted_twice)], ["tv-claim-8"]),
     "stages that are all as long": ([(Sisa, "steps_of", lambda self, stage: 60)], ["tv-sisa-speedup-average"]),

@@ -28,7 +28,7 @@ BOUNDS = {
     "lsi": "paper’s bound",
     "lsi-tight": "paper’s bound without slack",
     "shifted": "our bound",
-    "printed": "paper’s bound",
+    "printed": "its theorem",
     "tightened": "our bound",
 }
 """Whose bound an accountant's is, by its form in the labels of rows."""

@@ -61,7 +61,7 @@ def test_whose_bound_it_is_agrees_with_where_its_analysis_comes_from() -> None:
     for name, each in ACCOUNTANTS.items():
         derived_here = each.source == "derived"
         assert bound(name).startswith("our bound") == (derived_here and name != "lsi-tight")
-        assert bound(name).startswith("paper’s bound (") == (not derived_here)
+        assert bound(name).startswith(("paper’s bound (", "its theorem (")) == (not derived_here)
 
 
 def ticks(step: float, low: float, high: float, scale: str = "linear") -> list[str]:

@@ -219,7 +219,7 @@ def test_captions_are_short_and_the_rest_is_folded(page: Page):
         "all => all.map(one => [...one.querySelectorAll(':scope > p:not(.files)')].reduce((sum, part) => "
         "sum + part.getBoundingClientRect().height / parseFloat(getComputedStyle(part).lineHeight), 0))"
     )
-    assert max(lines) < 5.1
+    assert max(lines) < 4.1
     assert not page.locator("figcaption .origin").first.is_visible()
     page.locator("figcaption summary").first.click()
     assert page.locator("figcaption .origin").first.is_visible()

@@ -2,7 +2,7 @@
 
 The guesser knows everything except one thing: whether the records were unlearned from the model, or the model was made
 without them. Both are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the
-total variation distance of the two laws, and every guarantee bounds ``TV``.
+total variation distance of the two distributions, and every guarantee bounds ``TV``.
 """
 
 import math
@@ -17,8 +17,8 @@ ROUNDING = 1e-12
 def right_guesses(*, epsilon: float, delta: float) -> float:
     """Return the largest probability of a right guess that an (epsilon, delta) guarantee leaves, rounded up.
 
-    It is ``1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))``, and some pair of laws attains it (Kairouz, Oh,
-    Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
+    It is ``1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))``, and some pair of distributions attains it (Kairouz,
+    Oh, Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
 
     Args:
         epsilon: At least 0.

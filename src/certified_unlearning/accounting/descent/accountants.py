@@ -104,7 +104,7 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             _AS_PUBLISHED,
             "paper",
             as_published=True,
-            bound="paper’s bound",
+            bound="its theorem",
             analyses={"secret-state": _secret_state},
         ),
         DescentAccountant(
@@ -115,7 +115,7 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             _AS_PUBLISHED,
             "paper",
             as_published=True,
-            bound="paper’s bound",
+            bound="its theorem",
             analyses={"published-state": _published_state},
         ),
         DescentAccountant(

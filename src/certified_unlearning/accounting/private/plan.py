@@ -108,8 +108,7 @@ _COUNTED = paid_rounding("bounds of sums and products in float64 are part of the
 _KEY_WAS_GIVEN = Assumption(
     statement=UNKNOWN_NOISE,
     status="assumed",
-    by="its key was given by whoever learned, who says that it came from the operating system's entropy and was not "
-    "kept",
+    by="the caller gave its key, and states that it came from the operating system's entropy and was not kept",
 )
 
 

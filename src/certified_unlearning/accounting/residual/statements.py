@@ -30,7 +30,7 @@ OBSERVERS = (
 )
 NOT_PROMISED = (
     "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training",
-    "nothing about what was published before a deletion: whoever kept it has a model of the removed records",
+    "nothing about what was published before a deletion: a kept copy is a model of the removed records",
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again",
 )

@@ -10,7 +10,7 @@ from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
 from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
-from certified_unlearning.certificate.guesses import Share
+from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_right
 from certified_unlearning.certificate.lost import NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants
@@ -107,7 +107,7 @@ class StepsCertificate(StepsConstants):
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
-            'removed. How far they do so is described under "What the result is".'
+            "removed. The result below says how far they do so."
         )
 
     def all_shares(self) -> tuple[Share, ...]:
@@ -125,17 +125,18 @@ class StepsCertificate(StepsConstants):
         share = self.share_with_earlier_versions()
         if share is None:
             return super().with_earlier_versions()
-        often = "all" if share.value > 0.999 else f"at most {share.percent} %"
+        often = so_many_of_1000_are_right(share)
         return (
-            "Someone who has all versions, those from before the removal included, and guesses whether the removed "
-            f"records were used, is right in {often} of the guesses on average, under the same conditions."
+            "Someone has all versions, those from before the removal included, and guesses whether the removed records "
+            f"were used. Under the same conditions, {often}."
         )
 
     def with_known_number(self) -> str:
         """Return the sentence that the comparator has the same normaliser and the same steps."""
         return (
-            "How many records were removed counts as known, and is not what is guessed: the model compared with counts "
-            "the removed ones, too, and takes as many steps, but uses nothing of what they said."
+            "How many records were removed counts as known, and is not what is guessed. The model compared with "
+            "divides by a number that counts the removed records, too, takes as many steps, and uses nothing else of "
+            "them."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -20,13 +20,13 @@ def export(
     model_dir: ModelDir,
     to: Annotated[
         Path | None,
-        typer.Option(help="A directory for the weights, the certificate and the columns; made or replaced."),
+        typer.Option(help="Directory for the weights, the certificate and the columns; it is made or replaced."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What the copy is called, such as 'mlflow: churn 3'; by default its directory.")
+        str | None, typer.Option(help="Name of the copy, such as 'mlflow: churn 3'; by default its directory.")
     ] = None,
     withdraw: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Record that the copy of this name is gone.")
+        str | None, typer.Option(metavar="NAME", help="Name of a copy that is gone: this is recorded.")
     ] = None,
 ) -> None:
     """Copy the current version to another place and record where, so that `status` says when the copy is too old.

@@ -18,7 +18,7 @@ def release(
         list[str] | None,
         typer.Option("--id", help="Identifier of a person whose request is released from its hold; repeatable."),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="A CSV file of identifiers, as for `request`.")] = None,
+    file: Annotated[Path | None, typer.Option(help="CSV file of identifiers, as for `request`.")] = None,
 ) -> None:
     """Release requests from their hold, so that the next `apply` answers them. All are released, or none."""
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` says whether the request was released"):

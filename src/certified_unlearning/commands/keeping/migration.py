@@ -15,7 +15,7 @@ def migrate(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="Move the key of pseudonyms to this new file, outside the directory; or say where it lies now."
+            help="New file outside the directory, to which the key of pseudonyms moves; or the file where it lies now."
         ),
     ] = None,
 ) -> None:

@@ -21,18 +21,18 @@ def receipt(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="A head that a command printed earlier: prove that nothing was rewritten since."),
+        typer.Option(help="Head that a command printed earlier: the receipt proves that nothing was rewritten since."),
     ] = None,
     signing_key: Annotated[
-        Path | None, typer.Option(help="A file with an Ed25519 private key in PEM: sign the head with it.")
+        Path | None, typer.Option(help="File with an Ed25519 private key in PEM, which signs the head.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write it; by default it is printed.")
+        Path | None, typer.Option("--output", "-o", help="File for the receipt; by default it is printed.")
     ] = None,
 ) -> None:
     """Write a receipt: a proof that a request was recorded and answered, for somebody without the model directory.
 
-    Example: unlearn receipt model --id 1234 -o receipt.json, and later: unlearn verify receipt.json
+    `unlearn verify FILE` checks it. With --since, it proves that the log begins with that of an earlier head.
     """
     from certified_unlearning.ledger.proofs.receipt import make_receipt
 

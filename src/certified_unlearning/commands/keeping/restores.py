@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def log(
     model_dir: ModelDir,
     to: Annotated[
-        Path | None, typer.Option(help="The file, on another disk or machine: a new one, or a log of this directory.")
+        Path | None, typer.Option(help="File on another disk or machine: a new one, or a log of this directory.")
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Keep the log in the model directory only.")] = False,
 ) -> None:
@@ -57,15 +57,14 @@ def replay(
     model_dir: ModelDir,
     source: Annotated[
         Path,
-        typer.Option(
-            "--from", help="The log in the second place, or the ledger.sqlite of the directory that was lost."
-        ),
+        typer.Option("--from", help="Log in the second place, or ledger.sqlite of the directory that was lost."),
     ],
     log: Annotated[
-        Path | None, typer.Option(help="Where the log is kept from now on, if it is not kept where it was.")
+        Path | None,
+        typer.Option(help="File in which the log is kept from now on; by default the one in which it was kept."),
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="A head that a command printed before the loss: the log must have its events.")
+        str | None, typer.Option(help="Head that a command printed before the loss: the log must have its events.")
     ] = None,
 ) -> None:
     """Bring a model directory up to date after a restore from a backup, and answer all requests since then.

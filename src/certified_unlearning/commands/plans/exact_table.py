@@ -64,10 +64,9 @@ def _print(plans: list[ExactPlan], flags: ExactFlags) -> None:
     console.print(table)
     bounded = "" if flags.lipschitz is None else f" and {mechanism.bounded.format(flags)}"
     console.print(
-        f"Exact, whatever these numbers are: they say what edits of {flags.mechanism} cost while there are at "
-        f"{mechanism.records} {counted(flags.n, 'record')}{bounded}. Computes again: the probability, "
-        "at most, "
-        "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: "
-        "gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "
-        "steps, batches and noise over all edits."
+        f"Unlearning is exact with any numbers. These say what edits of {flags.mechanism} cost while there are at "
+        f"{mechanism.records} {counted(flags.n, 'record')}{bounded}. Computes again: the probability, at most, that a "
+        "deletion runs part of learning again. As printed: the source's bound on it. Learning: gradients of single "
+        "records' losses. A deletion: such gradients, tests included, at most, on average. Keep steps, batches and "
+        "noise over all edits."
     )

@@ -29,16 +29,16 @@ _COMPARED = {
     "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
 }
 _IN_WORDS = {
-    "loss": "sigma is on every mean gradient of descent, and once on the minimiser of output perturbation and on what "
-    "the first phase of phased descent ends with. Cost bounds what noise, steps and regulariser add to the mean loss "
+    "loss": "sigma is the noise on every mean gradient of descent, on the minimiser of output perturbation, and on the "
+    "result of the first phase of phased descent. Cost bounds what noise, steps and regulariser add to the mean loss "
     "on these records, for the methods that have such a bound; it is far above what is usual.",
-    "gradient": "sigma is on the first mean gradient; differences and later stages have noise of their own. Gradient "
-    "bounds the root of the mean squared gradient on these records, for the methods that have such a bound; it is "
-    "far above what is usual.",
+    "gradient": "sigma is the noise on the first mean gradient; differences and later stages have noise of their own. "
+    "Gradient bounds the root of the mean squared gradient on these records, for the methods that have such a bound; "
+    "it is far above what is usual.",
 }
 _SAMPLED = (
-    " Methods named sampled take Poisson batches: their epsilon is dp-accounting's, and rests on batches that stay "
-    "secret."
+    " Methods named sampled take Poisson batches. dp-accounting computes their epsilon, which holds only if batches "
+    "stay secret."
 )
 
 
@@ -256,7 +256,7 @@ def _print(calibrations: list[PrivateCalibration], goal: str) -> None:
     console.print(table)
     first = calibrations[0]
     console.print(
-        f"Relation {first.relation}. A model that is learned so covers {counted(first.records, 'deleted record')} with "
-        f"no work: epsilon compares it with one that the same algorithm learns with these {_COMPARED[first.relation]}. "
+        f"Relation {first.relation}. Such a model covers {counted(first.records, 'deleted record')} with no work: "
+        f"epsilon compares it with a model that the same algorithm learns with these {_COMPARED[first.relation]}. "
         f"{_IN_WORDS[goal]}{_SAMPLED if any(each.mu is None for each in calibrations) else ''}"
     )

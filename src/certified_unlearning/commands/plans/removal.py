@@ -238,9 +238,9 @@ def _print_scale(
     console.print(
         f"{classes[0].upper()}{classes[1:]} of {counted(problem.n, 'record')}, C = {known.C:.4g}, "
         f"C n = {known.C * problem.n:,.0f}, {'with' if known.intercept else 'without'} intercept: "
-        f"m = {problem.strong_convexity:.4g}, L = {problem.smoothness:.4g}. Score noise: the standard deviation of the "
-        "noise in the score of a record of norm 1, at most; without noise such a score is at most "
-        f"{bound:.3g} (a bound on the weights' norm; most are far less).{time}"
+        f"m = {problem.strong_convexity:.4g}, L = {problem.smoothness:.4g}. Score noise: at most this "
+        "is the standard deviation of the noise in the score of a record of norm 1. Without noise such a score is at "
+        f"most {bound:.3g} (a bound on the weights' norm; most are far less).{time}"
     )
 
 

@@ -1,1 +1,1 @@
-"""Estimators that forget exactly: after a request, model and state have the law of a fit to the remaining records."""
+"""Estimators that forget exactly: model and state have the distribution of a fit to the remaining records."""

@@ -43,12 +43,12 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
     """Logistic regression that forgets exactly, with epsilon 0, and can take new records in.
 
     It learns by mini-batch descent and keeps every step. A request examines the steps whose batch it changes. A test
-    that makes the laws equal decides whether a step may keep its direction; from the first one that may not, the steps
-    are taken again. After any stream of deletions and insertions, model and state together have the law of the same
-    algorithm run from scratch on the present records, with the constants of the first `fit`: the regulariser's strength
-    and the batch size stay what they were then. It needs no regulariser, no bound on rows and no convexity. It does
-    need requests that were chosen without looking at the model, and a state that stays secret. Differences smaller than
-    the rounding of float64 are ignored.
+    that makes the distributions equal decides whether a step may keep its direction; from the first one that may not,
+    the steps are taken again. After any stream of deletions and insertions, model and state together have the
+    distribution of the same algorithm run from scratch on the present records, with the constants of the first `fit`:
+    the regulariser's strength and the batch size stay what they were then. It needs no regulariser, no bound on rows
+    and no convexity. It does need requests that were chosen without looking at the model, and a state that stays
+    secret. Differences smaller than the rounding of float64 are ignored.
 
     The guarantee covers deletions only: it does not protect the remaining records. `LangevinLogisticRegression` has an
     epsilon above 0, for published models whose state need not be kept.
@@ -272,7 +272,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         # In the order of a file, so that a request ends the same way whether or not a file was read before it.
         state.alive = Alive(state.alive.ids.sort().values, next_id=state.alive.next_id)
         # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
-        # interruptions, which hit long requests more often, would change the law.
+        # interruptions, which hit long requests more often, would change the distribution.
         ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
         self._publish(state, counts, store, deleted)
 

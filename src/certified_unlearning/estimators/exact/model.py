@@ -56,7 +56,7 @@ class ExactModel(UnlearningEstimator):
             f"Learned from {stated.n_learned} {noun_of(stated.n_learned, 'record')}; {stated.deleted} deleted and "
             f"{stated.inserted} inserted since, in {counted(stated.requests, 'request')}.",
             f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = 0 at delta = 0.",
-            f"Equal in law to: {stated.comparator}.",
+            f"Equal in distribution to: {stated.comparator}.",
             "Deleting one more record takes steps again with probability at most "
             f"{rounded_up(stated.recompute_probability)}.",
             *self._cost_in_words(stated),

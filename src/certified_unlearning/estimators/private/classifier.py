@@ -17,9 +17,9 @@ from certified_unlearning.estimators.private.model import PrivateModel
 class PrivateLogisticRegression(PrivateModel, LinearClassifier):
     """Differentially private logistic regression of two classes: every record is hidden from the start.
 
-    The other estimators protect removed records. This one protects all records, before anybody asks: the model's law
-    hardly changes when one record is replaced by any other. So a deletion needs no work: `unlearn` records it and
-    changes nothing. `epsilon_after` is the guarantee of the unchanged model against one learned with the deleted
+    The other estimators protect removed records. This one protects all records, before anybody asks: the model's
+    distribution hardly changes when one record is replaced by any other. So a deletion needs no work: `unlearn` records
+    it and changes nothing. `epsilon_after` is the guarantee of the unchanged model against one learned with the deleted
     records replaced; it grows with their number. `deletions_within` says how many deletions a given epsilon covers.
     Where that is too few, learn anew or use another estimator.
 

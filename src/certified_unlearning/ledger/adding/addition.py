@@ -1,10 +1,9 @@
 """`add`: new records become a new version of the model, and the training copy grows.
 
-It is an `apply` that adds: requests that wait are answered with the same version. First the new rows wait in files of
-their own; nothing counts yet. The event `planned` makes the addition certain, in one transaction with whose the rows
-are. Then they are written to the end of the training copy, the model learns, and the event `applied` ends it. What a
-crash leaves behind after `planned` is finished by the next `apply` or `add`, without the file; before it, nothing was
-added.
+It is an `apply` that adds: the same version answers waiting requests. First the new rows wait in files of their own;
+nothing counts yet. The event `planned` makes the addition certain, in one transaction with the rows' owners. Then they
+are written to the end of the training copy, the model learns, and the event `applied` ends it. After a crash behind
+`planned`, the next `apply` or `add` finishes the addition, without the file. Before `planned`, nothing was added.
 """
 
 import functools
@@ -39,10 +38,10 @@ class Extended:
     """Result of `add`.
 
     Attributes:
-        versions: The versions that it made: two where it first finished what an interrupted command had begun.
+        versions: The versions that it made: two if it first finished an interrupted command.
         known: Whether the file's records had been added before, by an interrupted `add` of the same file.
         deleted: Files that an interrupted command had left behind.
-        pending: Requests that still wait: only where nothing was added.
+        pending: Requests that still wait, if nothing was added.
         head: The head of the log.
     """
 
@@ -60,7 +59,7 @@ def add(
     one_spelling: bool = False,
     announce: Callable[[NewRecords, float], None] | None = None,
 ) -> Extended:
-    """Add new people's records to a model, and answer the requests that wait, with one new version.
+    """Add new people's records to a model, and answer the waiting requests, with one new version.
 
     What was interrupted is finished first. The same file again, directly after it was added, changes nothing.
 
@@ -115,7 +114,7 @@ def _plan(
     one_spelling: bool,
     announce: Callable[[NewRecords, float], None] | None,
 ) -> Batch:
-    """Read the file, plan a batch that adds its records, and record it: from here on it is going to be carried out."""
+    """Read the file, plan a batch that adds its records, and record it. From here on, it will be carried out."""
     ledger.key()  # Before a file is read: without it nobody can be looked up.
     modified = file.stat().st_mtime_ns if file.exists() else None
     new = read_new_records(directory, ledger, model, state, file, one_spelling=one_spelling)
@@ -150,6 +149,6 @@ def _is_of(directory: ModelDirectory, state: State, file: Path) -> bool:
 
 
 def _delete_what_does_not_count(directory: ModelDirectory, ledger: Ledger) -> None:
-    """Delete what waits of a file that was refused; what was planned is kept, for the next command to finish."""
+    """Delete the waiting rows of a file that was refused. Planned ones stay, and the next command finishes them."""
     for path in directory.leftovers(read_state(ledger)):
         destroy(path)

@@ -1,7 +1,7 @@
 """New records are read as `init` reads a table, and wait beside the training copy; nothing counts yet.
 
-What was declared at `init` stays: columns, categories, ranges, classes. Whose the records are is checked: nobody's
-records come a second time, and nobody comes back whose removal was requested.
+What was declared at `init` stays: columns, categories, ranges, classes. The
+records' owners are checked: nobody's records are added a second time, and nobody comes back after a requested removal.
 """
 
 from collections import Counter
@@ -31,22 +31,22 @@ UNCHANGED = (
 
 @dataclass(frozen=True)
 class NewRecords:
-    """What is going to be added, for the operator to read before the model learns.
+    """Records that will be added, for the operator to read before the model learns.
 
     Counts depend on the records, so only those of records and people are stored.
 
     Attributes:
-        identifiers: Whose each row is, in the file's order.
+        identifiers: The identifier of each row, in the file's order.
         people: Number of identifiers.
         classes: Number of records of each class; empty where numbers are predicted.
         outside: How many numbers to predict lie outside their range, and count as its nearer end.
-        left_out: Columns of the file that are used for nothing.
+        left_out: Columns of the file that are not used.
         spellings: Identifiers that a person would take for one, of which at least one is new.
-        unnamed: New identifiers that a person would take for that of somebody in the model, which only its pseudonym
-            tells.
-        absent: Identifiers of one row each that say that there is none.
-        first_of_several_rows: Somebody who has several of the new rows, where so far nobody had; None for nobody.
-        answers: Requests that wait, and are answered with the same version.
+        unnamed: New identifiers that a person would take for that of somebody in the model, known by the pseudonym
+            only.
+        absent: Identifiers of one row each that mean a missing identifier, such as NULL.
+        first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
+        answers: Waiting requests, which the same version answers.
     """
 
     identifiers: Sequence[str]
@@ -75,13 +75,13 @@ def read_new_records(
     *,
     one_spelling: bool,
 ) -> NewRecords:
-    """Read a file, check whose its records are, and write rows and labels where they wait.
+    """Read a file, check the owners of its records, and write rows and labels where they wait.
 
     Args:
         directory: The model's.
         ledger: Its ledger.
-        model: What never changes of it.
-        state: What the ledger says.
+        model: Its fixed part.
+        state: State of the ledger.
         file: A CSV or Parquet file with the columns of `init`.
         one_spelling: Whether identifiers that a person would take for that of somebody who was removed are others'.
 
@@ -113,7 +113,7 @@ def read_new_records(
             rows_of.update(identifiers)
             require_known(table, {each: count for each, count in rows_of.items() if is_absent(each)})
         except DataError as error:
-            # Nothing can be declared any more.
+            # The declaration can no longer change.
             found = error.fact if isinstance(error, UnfitError) else str(error)
             raise DataError(f"{found}; {UNCHANGED}") from error
         _require_new(rows_of, known, requested, ledger, state)

@@ -1,4 +1,4 @@
-"""`export`: the current version goes to another place, and the log keeps where, so that a removal reaches it, too.
+"""`export`: copy the current version to another place, and record where, so that a removal reaches the copy, too.
 
 What serves predictions elsewhere, such as a registry, a cache or a device, keeps the old model after a removal. Only
 its operator can replace it; the ledger says which copies are due.
@@ -65,7 +65,7 @@ class Copy:
         return (self.version, self.weights_sha256) not in known
 
     def trouble(self) -> str | None:
-        """Return what is to be said of the files that `export` wrote; None while they are as they were."""
+        """Return a note about the files that `export` wrote; None if they are unchanged."""
         if self.path is None:
             return None
         try:
@@ -98,7 +98,7 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
     Args:
         path: The model directory.
         to: A directory for weights, certificate and the declaration of the columns; it is made, or replaced if it holds
-            an earlier copy. None: the operator copies the files, and only says so.
+            an earlier copy. None: the operator copies the files, and only records it.
         name: The copy's name, such as ``mlflow: churn version 3``; by default the directory's absolute path.
 
     Raises:
@@ -193,7 +193,7 @@ def _copy_of(event: Event) -> Copy:
 
 
 def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
-    """Raise `ParameterError` if a copy of this name lies in another place, which nobody would know of any more."""
+    """Raise `ParameterError` if a copy of this name lies in another place: nobody would know of it any more."""
     known = next((each for each in copies(ledger) if each.name == name), None)
     place = None if to is None else to.resolve()
     if known is not None and known.path != place:
@@ -207,7 +207,7 @@ def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a copy, without blanks around it; raise `ParameterError` where it can be none."""
+    """Return the name of a copy, without blanks around it; raise `ParameterError` if it is invalid."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ParameterError(
             f"the name of a copy has from 1 to {_LONGEST_NAME} printable characters, got {name[:40]!r}"
@@ -229,7 +229,7 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
 
 
 def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
-    """Return what a copy of the current version holds, by the files' names; nothing of the model's random numbers.
+    """Return the files of a copy of the current version, by their names; none holds the model's random numbers.
 
     These are its weights, its certificate and the declaration of the columns.
 

@@ -1,4 +1,4 @@
-"""A registry of models as a place of copies: what goes there of the current version, and what the log keeps of it.
+"""A registry of models as a place of copies: what is copied there, and what the log records of it.
 
 A registry keeps several versions of one model side by side, so each is a copy of its own. What is known here is the
 ledger's part; the registry itself is MLflow's.
@@ -36,7 +36,7 @@ class Publication:
     Attributes:
         directory: The model's.
         ledger: Its ledger.
-        state: What the ledger says.
+        state: State of the ledger.
         owner: What identifies the ledger: the hash of its first event.
         certificate: The current version's.
         files: What goes to the registry, by the files' names.
@@ -66,7 +66,7 @@ class Publication:
         return Copy("", version, "", None, weights_sha256).is_outdated(self.state)
 
     def record(self, place: Registered) -> str:
-        """Record that the current version goes to a registry, unless that is known.
+        """Record that the current version goes to a registry, unless it is recorded already.
 
         Args:
             place: The registered model.

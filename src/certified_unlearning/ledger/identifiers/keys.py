@@ -9,7 +9,7 @@ from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import read_json, synchronise, write_json
 
 ENVIRONMENT = "UNLEARNING_KEY_FILE"
-"""The variable that names the key's file where that is not where the directory says."""
+"""The environment variable that names the key's file, if that is not where the directory says."""
 IN_DIRECTORY = "identifier-key"
 """The key's file in a directory that keeps its own."""
 POINTER = "key-file.json"
@@ -50,7 +50,7 @@ def read_key_file(path: Path, without: str) -> bytes:
 
     Args:
         path: Its file.
-        without: What is to be said of a directory without its key.
+        without: What a message says about a directory without its key.
 
     Raises:
         MissingKeyError: It cannot be read.
@@ -62,7 +62,7 @@ def read_key_file(path: Path, without: str) -> bytes:
 
 
 def in_words(place: Path) -> str:
-    """Return what messages call a key's file: it is said where the environment names it."""
+    """Return what messages call a key's file; they say if the environment names it."""
     named = os.environ.get(ENVIRONMENT)
     return f"{place} (named by {ENVIRONMENT})" if named and Path(named) == place else str(place)
 
@@ -73,10 +73,7 @@ def point_to(directory: Path, key_file: Path) -> None:
 
 
 def require_apart(key_file: Path, directory: Path) -> None:
-    """Raise `ParameterError` if a key cannot lie there.
-
-    That is in the model directory, where there is no directory, and elsewhere than the environment says.
-    """
+    """Raise `ParameterError` if a key cannot lie there."""
     if key_file.resolve().is_relative_to(directory.resolve()):
         raise ParameterError(f"--key-file must lie outside the model directory, got {str(key_file)!r}")
     if key_file.is_dir():
@@ -124,7 +121,7 @@ def written_apart(key_file: Path, key: bytes, directory: Path) -> Iterator[None]
             raise StorageError(f"cannot write {key_file}: {error.strerror}") from error
         yield
     except BaseException:
-        # What went wrong may come after the directory appeared: then nothing could replace the key.
+        # The failure may come after the directory appeared: then nothing could replace the key.
         if not (directory / POINTER).exists():
             key_file.unlink(missing_ok=True)
         raise

@@ -2,9 +2,9 @@
 
 All of the ledger changes in one transaction of SQLite, in the same file: a kill or a full disk leaves the old ledger or
 the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
-would lose what a command writes that has the first one open. Nothing is drawn at random, so a directory and its backup
-become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes that chain
-events change. The old ones are kept as keyed digests, because they were made of identifiers in clear.
+would lose what another command, which has the first one open, writes. Nothing is drawn at random, so a directory and
+its backup become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes
+that chain events change. The old ones are kept as keyed digests, because they were made of identifiers in clear.
 """
 
 import os
@@ -44,11 +44,11 @@ class Migrated:
 
 
 def migrate(path: Path, key_file: Path | None = None) -> Migrated:
-    """Bring a directory to the present format; where that is done, or was interrupted, it finishes or does nothing.
+    """Bring a directory to the present format; an interrupted migration is finished, and a second one does nothing.
 
     Args:
         path: The model directory.
-        key_file: Where the key of identifiers is to lie: a new file outside the directory, or one that holds it.
+        key_file: The new place of the key of identifiers: a new file outside the directory, or one that holds it.
 
     Raises:
         ParameterError: The key cannot lie in that file.
@@ -70,7 +70,7 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
                 require_in_step(standing, path)
             _hide_people(directory, ledger)
         _write_second_place_anew(ledger)
-        # Also where an earlier `migrate` could not: the log of SQLite holds what was overwritten in its file.
+        # Also if an earlier `migrate` could not: the log of SQLite holds what was overwritten in its file.
         if not ledger.empty_log():
             raise StorageError(
                 f"{path} is migrated, but another program keeps the ledger open, so that identifiers may be left in "
@@ -81,7 +81,7 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
 
 
 def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
-    """Give everybody a pseudonym, after the ledger was checked, and check that nothing else has changed."""
+    """Check the ledger, give everybody a pseudonym, and check that nothing else has changed."""
     with ledger.transaction(follows=False):
         leaves, state, names = leaves_of(directory, ledger), read_state(ledger), ledger.names
         check_tags(ledger, ledger.records())

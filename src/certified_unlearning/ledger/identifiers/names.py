@@ -30,7 +30,7 @@ def pseudonym(key: bytes, identifier: str) -> str:
 
 
 def key_check(key: bytes) -> str:
-    """Return what tells whether a key is the one of the start, and nothing else of it."""
+    """Return a check value that tells whether a key is the original one, and nothing else about it."""
     return hmac.digest(key, b"key check", "sha256").hex()
 
 
@@ -46,7 +46,7 @@ class Names(ABC):
     kept: ClassVar[str]
     """What is kept of a person, in words."""
     without_key: ClassVar[str]
-    """What is to be said where the key cannot be read."""
+    """What messages add if the key cannot be read."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._key = key
@@ -65,7 +65,7 @@ class Names(ABC):
 
     @abstractmethod
     def tag(self, stored: str, row: int) -> bytes:
-        """Return what only the key's owner can write beside a person's row."""
+        """Return the tag of a person's row, which only the key's owner can write."""
 
     @abstractmethod
     def recognised(self, identifier: str, stored: str) -> str | None:
@@ -87,7 +87,7 @@ class Names(ABC):
         """Return the digest of what a leaf of the log does not show.
 
         Args:
-            text: That.
+            text: What it does not show.
             salt: The event's, hexadecimal; None in events that were recorded without one.
         """
         if salt is not None:
@@ -97,13 +97,12 @@ class Names(ABC):
     def sealed(self, earlier_hash: str) -> str:
         """Return a keyed digest of the hash that an event had before a migration.
 
-        That hash is of the identifier in clear and of what stands in the ledger beside it: with it everybody could
-        test a guess.
+        That hash is of the identifier in clear and of what the ledger shows: with it anybody could test a guess.
         """
         return hmac.digest(self._key(), f"sealed hash {earlier_hash}".encode(), "sha256").hex()
 
     def earlier(self, sequence: int, sealed: str, leaf: bytes) -> bytes:
-        """Return what only the key's owner can write beside the sealed hash of an event from before a migration.
+        """Return the tag of an event's sealed hash from before a migration, which only the key's owner can write.
 
         Args:
             sequence: The event's number.
@@ -115,7 +114,7 @@ class Names(ABC):
 
 
 class Identifiers(Names):
-    """Everybody stands there by the identifier, as earlier releases wrote it."""
+    """Names of earlier releases: people stand in the ledger under their identifiers."""
 
     hides_people = False
     kept = "the identifier"
@@ -143,7 +142,7 @@ class Identifiers(Names):
 
 
 class Pseudonyms(Names):
-    """Everybody stands there under a pseudonym, and spellings as keyed digests of what they have in common."""
+    """Present names: people stand in the ledger under pseudonyms, groups of spellings under keyed digests."""
 
     hides_people = True
     kept = "a pseudonym of the identifier"
@@ -166,11 +165,11 @@ class Pseudonyms(Names):
         return stored
 
     def tag(self, stored: str, row: int) -> bytes:
-        """Return a digest of the pseudonym and the row, which is none of an identifier: those begin with a number."""
+        """Return a digest of the pseudonym and the row. Digests of identifiers differ: those begin with a number."""
         return hmac.digest(self._key(), f"pseudonym {row} {stored}".encode(), "sha256")[:16]
 
     def recognised(self, identifier: str, stored: str) -> str | None:
-        """Try likely spellings: whose pseudonym it is cannot be read off it."""
+        """Try likely spellings, because a pseudonym does not show its identifier."""
         return next((each for each in likely_spellings(identifier) if self.stored(each) == stored), None)
 
 

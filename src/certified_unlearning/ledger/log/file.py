@@ -1,8 +1,8 @@
 """The file of a log in a second place: one line of JSON for each transaction of the ledger, with its events.
 
-A line is whole or counts for nothing: what a power failure left of one at the end of the file was confirmed to nobody,
-for the ledger commits after the line is on the disk. Every event carries its hash and that of the event before, and a
-line has one form only, so that no byte of it can be another. Free of heavy imports.
+A line counts only if it is whole. What a power failure left of one at the end of the file was never confirmed, because
+the ledger commits after the line is on the disk. Every event carries its hash and that of the event before, and a line
+has one form only, so every changed byte is noticed. Free of heavy imports.
 """
 
 import json
@@ -92,7 +92,7 @@ def end_of(path: Path) -> End:
 
 
 def append(path: Path, size: int, rows: Sequence[Row]) -> None:
-    """Append a line with events, durably, behind so many bytes; what else stood there is cut off.
+    """Append a line with events, durably, after a number of bytes; what else followed them is cut off.
 
     Raises:
         StorageError: It cannot be written; it ends where it ended before.
@@ -115,7 +115,7 @@ def append(path: Path, size: int, rows: Sequence[Row]) -> None:
 
 
 def cut(path: Path, size: int) -> None:
-    """Cut off what stands behind so many bytes.
+    """Cut off what follows a number of bytes.
 
     Raises:
         StorageError: It cannot be written.
@@ -180,7 +180,7 @@ def _is_event(row: Sequence[Any]) -> bool:
 
 
 def _is_half_written(rest: bytes, path: Path) -> bool:
-    """Return whether a line was begun; raise `DataError` where it was finished and its end is another byte now."""
+    """Return whether a line was begun; raise `DataError` if it was finished and its last byte was changed."""
     if not rest:
         return False
     try:

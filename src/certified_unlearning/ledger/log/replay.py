@@ -1,9 +1,9 @@
-"""`replay`: a directory that was restored from a backup comes to the present.
+"""`replay`: bring a directory that was restored from a backup to the present.
 
-The events since the backup are appended as they were, so that heads and receipts of then stay valid. Files that belong
-to some of them are gone: weights, secrets, rows that were added. Where they are needed, one more event, ``restored``,
-says from which event on the model goes on; the requests since then wait again, and `apply` answers them. What was
-published in the meantime stays published: `State.lost` has these versions, and certificates count them or state less
+The events since the backup are appended as they were, so earlier heads and receipts stay valid. Files that belong to
+some of them are gone: weights, secrets, rows that were added. If they are needed, one more event, ``restored``, says
+from which event the model goes on; the requests since then wait again, and `apply` answers them. What was published in
+the meantime stays published: `State.lost` has these versions, and certificates count them or state less
 (`certificate.lost`).
 
 A command that was killed after it had written the log in the second place, and before it committed, leaves a directory
@@ -60,7 +60,7 @@ class _FilesLackError(UnlearningError):
 def replay(path: Path, source: Path, *, log: Path | None = None, head: str | None = None) -> Replayed:
     """Bring a model directory that was restored from a backup to the present, and answer all requests that wait.
 
-    Where it is killed, run it again, or `apply`.
+    If it is killed, run it again, or `apply`.
 
     Args:
         path: The model directory.
@@ -127,7 +127,7 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
     """Return the events that a ledger lacks.
 
     Raises:
-        DataError: The others are not those with which it begins.
+        DataError: The ledger does not begin with the others.
         LedgerError: The ledger was tampered with.
     """
     ledger.verify_chain()
@@ -157,13 +157,13 @@ def _require_no_other(ledger: Ledger, path: Path, source: Path) -> None:
 
 
 def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) -> None:
-    """Make what the directory holds follow from the events that were appended, by one more event where files are gone.
+    """Make the directory's files follow from the appended events, by one more event if files are gone.
 
     Args:
         directory: The model's.
         ledger: Its ledger, with the events.
-        before: What it said without them.
-        own: How many events it had.
+        before: Its state without them.
+        own: Number of events that it had.
 
     Raises:
         LedgerError: The files are neither those of the last event nor those of the backup's.
@@ -195,7 +195,7 @@ def _take_files_as_they_are(
     batches = [version.batch for version in after.versions if version.batch is not None and version.event not in known]
     new = [batch for batch in (*batches, after.planned) if batch is not None and batch != before.planned]
     if any(batch.addition is not None for batch in new):
-        # Whose the added rows are stands in no event.
+        # No event says whose the added rows are.
         raise _FilesLackError
     for batch in batches:
         ledger.forget_records(batch.after, batch.up_to)

@@ -1,9 +1,9 @@
 """How the log in a second place follows the ledger: each transaction is on its disk before the ledger commits.
 
 So whatever happens to the model directory, the log holds everything that was ever confirmed. Before it is written it is
-compared with the ledger. Where it knows more, the directory was restored from a backup, or a command was killed between
-the two writes; then nothing is recorded before `replay` has brought the directory to the present. Where it knows less,
-it gets what it lacks first.
+compared with the ledger. If it knows more, the directory was restored from a backup, or a command was killed between
+the two writes; then nothing is recorded before `replay` has brought the directory to the present. If it knows less, it
+first gets what it lacks.
 """
 
 import functools
@@ -33,8 +33,8 @@ class Standing(NamedTuple):
         has_newer_version: Whether one of them is a version of the model, so that the directory's is an old one.
         behind: How many events it lacks; the next event brings them.
         trouble: Why it cannot be used, as it is missing, damaged, or of other events.
-        has_other_events: Whether they are others. Then it may know more than the directory, as where that is a backup
-            of before a migration.
+        has_other_events: Whether it has other events. Then it may know more than the directory, for example if that is
+            a backup from before a migration.
     """
 
     path: Path
@@ -72,14 +72,14 @@ def standing_of(path: Path, last: Last, hash_of: HashOf) -> Standing:
 
 
 def require_in_step(standing: Standing, directory: Path) -> None:
-    """Raise `DataError` or `StorageError` where a log is ahead of a directory or cannot be used."""
+    """Raise `DataError` or `StorageError` if a log is ahead of a directory or cannot be used."""
     problem = problem_of(standing, directory)
     if problem is not None:
         raise (DataError if standing.ahead else StorageError)(f"{problem}; nothing was recorded")
 
 
 def problem_of(standing: Standing, directory: Path) -> str | None:
-    """Return what to say of a log that is ahead of a directory or cannot be used; None where all is well."""
+    """Return a message about a log that is ahead of a directory or cannot be used; None if all is well."""
     if standing.ahead:
         command = f"unlearn replay {shlex.quote(str(directory))} --from {shlex.quote(str(standing.path))}"
         return (

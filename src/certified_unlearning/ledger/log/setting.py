@@ -1,4 +1,4 @@
-"""Where the log is kept in a second place: the setting is an event of the ledger, the latest one counts."""
+"""The second place of the log: the setting is an event of the ledger, and the latest one counts."""
 
 import time
 from pathlib import Path
@@ -50,7 +50,7 @@ def set_log(path: Path, to: Path | None) -> Moved:
 
 
 def checked_place(to: Path, directory: Path) -> Path:
-    """Return where a log is to lie, as an absolute path.
+    """Return the place of a log, as an absolute path.
 
     Raises:
         ParameterError: It lies in the model directory, is a directory, or is in no directory.
@@ -84,8 +84,8 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 def standing_settled(ledger: Ledger) -> Standing | None:
     """Return how the log in the second place stands to a ledger; None where there is none.
 
-    A moment's patience where it knows more: a command that has written it may be about to commit. So it is where it has
-    other events: a migration may be about to write it anew.
+    If it knows more, this waits a moment: a command that has written it may be about to commit. It also waits if the
+    log has other events: a migration may be about to write it anew.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:

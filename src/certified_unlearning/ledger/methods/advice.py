@@ -1,4 +1,4 @@
-"""What could be made instead of a model that hardly tells the classes apart: it is tried before it is said."""
+"""Alternatives to a model that hardly tells the classes apart; each is tried before it is named."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from certified_unlearning.data.tables.classes import flag_of_weights, suggested_
 from certified_unlearning.data.tables.declaration import Table
 
 MORE = 10
-"""How many times as large a ``C``, an epsilon and a number of records are tried."""
+"""Factor by which a larger ``C``, epsilon and number of records are tried."""
 
 
 Shares = tuple[float, ...] | None
@@ -25,8 +25,8 @@ class Option(NamedTuple):
     """Another model that could be made.
 
     Attributes:
-        words: How.
-        expected: What it is expected to be worth.
+        words: The flags that make it.
+        expected: Its expected worth.
         noise: The noise scale.
     """
 
@@ -51,7 +51,7 @@ PlanT = TypeVar("PlanT", bound=Regularised)
 
 @dataclass(frozen=True)
 class Advice(ABC, Generic[PlanT]):
-    """What is tried, of a model of known worth.
+    """Alternatives to a model of known worth.
 
     Attributes:
         plan: The model's.

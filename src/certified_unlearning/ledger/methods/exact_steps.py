@@ -10,19 +10,19 @@ they become, of records that stay.
 
 The seed of a removal is drawn with the version before it, and kept in the secret: an `apply` that is killed and run
 again ends as the first would have. With a seed drawn by each `apply`, those that take steps again, which take longer,
-would be killed more often and get another chance, and what is left would not have the law of learning anew.
+would be killed more often and get another chance, and what is left would not have the distribution of learning anew.
 
 A directory that was restored from a backup holds a seed with which a lost version was drawn already, perhaps for other
 requests. With the same numbers the difference of the two published models would show what they differ in without noise.
 So the seed is hashed with what is removed and added, which tells even a restore apart that nothing in the log names;
 and with the restore, where the log names it: another draw for every restore, the same for every `apply` after it. A
-state that is restored has the law of learning anew on the records of then, where nobody lost the directory or chose the
-backup because of what was drawn; the certificate says so (`certificate.lost`).
+state that is restored has the distribution of learning anew on the records of then, where nobody lost the directory or
+chose the backup because of what was drawn; the certificate says so (`certificate.lost`).
 """
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -187,20 +187,28 @@ class ExactSteps(Method[ExactPlan]):
         if secret is None:
             raise DataError("the secret state is missing, without which nothing can be removed")
         tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
-        seed = int(secret.header["seed"], 16)
-        if secret.restored is not None:
-            seed = address("restored", f"{seed:x}", secret.restored)
-        return Trajectory.from_tensors(tensors, self._plan.settings), seed
+        return Trajectory.from_tensors(tensors, self._plan.settings), seed_in(secret)
 
     def _version(self, state: Trajectory[Descent]) -> Outcome:
         """Return the version that a state gives, with the seed of the next removal."""
         weights = self._published(state)
         if not np.isfinite(weights).all():
             raise DataError(f"learning diverged with step_size = {self._plan.step_size:g}; a smaller one may do")
-        arrays = {name: each.numpy() for name, each in state.tensors().items()}
-        return Outcome(weights, None, Secret(arrays, {"seed": f"{secrets.randbits(SEED_BITS):x}"}))
+        return Outcome(weights, None, secret_of(state.tensors()))
 
     def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
         """Return the model, score after score."""
         model: NDArray[Any] = state.model()[0].numpy()
         return model.reshape(self._plan.features, -1).T.ravel()
+
+
+def secret_of(state: Mapping[str, torch.Tensor]) -> Secret:
+    """Return the secret that keeps a state, and the seed of the removal after it."""
+    arrays = {name: each.numpy() for name, each in state.items()}
+    return Secret(arrays, {"seed": f"{secrets.randbits(SEED_BITS):x}"})
+
+
+def seed_in(secret: Secret) -> int:
+    """Return the seed of the next removal, which is another one after every restore from a backup."""
+    seed = int(secret.header["seed"], 16)
+    return seed if secret.restored is None else address("restored", f"{seed:x}", secret.restored)

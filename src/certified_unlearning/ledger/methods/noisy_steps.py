@@ -31,7 +31,7 @@ from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA
 
 WITHOUT = " without --sigma and --steps"
 STRONGER = (10, 100)
-"""How many times as small a ``C`` is tried, where noise is the trouble."""
+"""Factors by which a smaller ``C`` is tried, if noise is the trouble."""
 
 
 class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):

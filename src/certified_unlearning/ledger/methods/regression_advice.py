@@ -1,4 +1,4 @@
-"""What could be made instead of a model of numbers that is no better than their mean: it is tried before it is said.
+"""Alternatives to a model of numbers that is no better than their mean; each is tried before it is named.
 
 Models without noise are fitted on one half of the records and judged on the other, both ways. Of noise with a standard
 deviation ``s`` in each direction of the weights, the expected squared error of a row ``x`` is ``s^2 |x|^2`` larger.
@@ -13,11 +13,11 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
 GAIN = 0.03
-"""By so much R^2 must be larger to count as better."""
+"""Least increase of R^2 that counts as better."""
 LITTLE = 0.1
 """Below this R^2 without noise, columns hardly tell the label."""
 LARGER = (10, 100, 1000, 10_000, 100_000)
-"""So many times as large a ``C`` is tried; of those that are nearly the best, the least is named."""
+"""Factors by which a larger ``C`` is tried; the least that is nearly the best is named."""
 LEAST_SPREAD = 0.02
 """Below this standard deviation of targets from -1 to 1, their range is far too wide."""
 

@@ -1,7 +1,8 @@
-"""The sentences of one person's answer: what was asked and done, what the result is, and what the operator can do.
+"""The sentences of one person's page: what was asked and done, what stays, what the model may still show, and how sure.
 
-Each sentence follows from the log and from the current certificate. A sentence that holds under conditions only says
-so, or stands below them.
+Facts come first. Each sentence follows from the log and from the current certificate. A result that holds under
+conditions only stands below them, and formulas stand in the experts' section. Outside that section no sentence is
+longer than 35 words.
 """
 
 import shlex
@@ -12,16 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from certified_unlearning.certificate.base import Certificate
-from certified_unlearning.certificate.guesses import so_many_are_right, so_many_of_1000_are_right
+from certified_unlearning.certificate.guesses import so_many_of_1000_are_right
 from certified_unlearning.ledger.directory import ModelDirectory, shell_command
 from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
     LEFT_OUT,
     REACTIONS,
     SECRET_STATES,
-    comparison_in_plain_words,
     in_plain_words,
-    without_law,
+    with_distributions,
 )
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import Event
@@ -41,6 +41,7 @@ _HALF = (
     "the best possible value. If all guesses were right, that would be certainty."
 )
 _NOT_COVERED = "What the result does not cover"
+_ANSWER_SHOULD_SAY = "The operator's answer should say"
 
 
 class Section(NamedTuple):
@@ -107,11 +108,10 @@ class Letter:
         return (
             Section("In short", self._in_short(self.answering)),
             scope,
-            asked,
-            Section("What was done", self._done(self.answering)),
-            Section("Under which conditions the result below holds", self._conditions()),
-            Section("What the result is", self._shown()),
-            Section(_NOT_COVERED, self._not_covered(self.answering)),
+            Section("What was asked and done", (*asked.sentences, *self._done(self.answering))),
+            Section("What stays", self._stored()),
+            Section("What the current version may still show", (*self._conditions(), *self._shown())),
+            Section(_NOT_COVERED, self._not_covered()),
             Section("How it can be checked, and numbers for experts", (*self._checks(), *self._terms())),
         )
 
@@ -127,7 +127,9 @@ class Letter:
             return (folder, *finish, f"`{self.request_command}` requests the removal.")
         kept = (
             f"The request is entry {self.request.sequence:,} of the log. No entry can be "
-            f"taken out alone: {self.kept} is kept as long as the folder is."
+            f"taken out alone: {self.kept}, the number of records and the dates are kept as long as the folder is. For "
+            "you this is personal data. Your answer to the person has to say how long you keep the folder, and on what "
+            "legal basis."
         )
         if self.is_lost:
             others = "Remove the records from the original file and all other copies, and do not add them again."
@@ -142,13 +144,18 @@ class Letter:
         return (folder, *unfinished, others, kept, verifies)
 
     def _in_short(self, answering: Version) -> tuple[str, ...]:
+        steps = 0 if answering.batch is None else answering.batch.steps
+        versions = _versions(self.made_with)
         return (
             f"On {_date(answering.time)}, {self._records()} {self._was} removed from this software's copy of the data, "
             f"and version {answering.version} of the model was made.",
+            self.certified.done(steps, answering.reading),
+            f"{versions[0].upper()}{versions[1:]} of the model had been made with the {self._it}, and may still show "
+            f"information from {self._them}, wherever a copy is.",
+            "The software did nothing with other copies of the data, such as the original file and backups.",
             *self._left(answering),
-            self._result_in_short(),
-            "The operator's answer should say which conditions it knows to be met, what happened to other copies of "
-            "the data and to earlier versions of the model, and where you can complain.",
+            f"{_ANSWER_SHOULD_SAY} what happened to other copies of the data and to earlier versions of the model, and "
+            "where you can complain.",
         )
 
     def _left(self, answering: Version) -> tuple[str, ...]:
@@ -156,7 +163,7 @@ class Letter:
         files = "Not finished: files of earlier versions may still be in the model's folder."
         secret = (
             f"Not finished: secret files in the model's folder may still contain information from the {self._it}; see "
-            '"What was done".'
+            '"What was asked and done".'
         )
         return (*((files,) if self.unfinished else ()), *((secret,) if self._is_kept(answering) else ()))
 
@@ -164,27 +171,6 @@ class Letter:
         """Whether secret files may depend on the records."""
         since = [version for version in self.state.versions if version.version >= answering.version]
         return self.certified.keeps_removed(version.reading for version in since)
-
-    def _result_in_short(self) -> str:
-        share, meaning = self.certified.share(), self.certified.meaning()
-        provided = "If the conditions below are met and the software ran as described"
-        if self._gaps:
-            provided += f', and apart from the points left open under "{_NOT_COVERED}"'
-        if share is None:
-            if meaning is None:
-                return "No limit is given for what the model may still show of the removed records."
-            return f"{provided}, {meaning[0].lower()}{meaning[1:]}"
-        with_earlier = self.certified.share_with_earlier_versions()
-        holders = "people who have an earlier version, the operator's staff, or readers of this page"
-        if with_earlier is not None:
-            often = "all" if with_earlier.value > 0.999 else f"at most {with_earlier.of_1000} of 1,000"
-            holders = "the operator's staff or readers of this page"
-        return (
-            "Suppose someone sees only the current version, has no suspicion beforehand, and guesses whether the "
-            f"removed records (of all people so far) were ever used. {provided}, {so_many_of_1000_are_right(share)}. "
-            + ("" if with_earlier is None else f"With all versions, {often} are, under the same conditions. ")
-            + f"Nothing is said about {holders}."
-        )
 
     @property
     def _current(self) -> str:
@@ -196,13 +182,13 @@ class Letter:
     def _scope(self) -> tuple[str, ...]:
         name = self.path.resolve().name
         return (
-            f'It is about one model only, which its operator calls "{name}": numbers, calculated from many people\'s '
+            f'It is about one model, which its operator calls "{name}": numbers, calculated from many people\'s '
             "records, with which a computer makes predictions. When records are removed or added, a new version is "
             "made.",
             "The operator uses this software, and is normally the one that you asked. A record is one entry of data. "
-            f"{self.name} is the operator's identifier for you; this page does not cover data under other identifiers.",
-            "It can be attached to an answer, but is not all that a law may ask for, and not legal advice. It does not "
-            "say to whom data or versions were given; you may ask the operator.",
+            f"{self.name} is the operator's identifier for you. Data under other identifiers are not covered.",
+            "It can be attached to the operator's answer. It is not all that a law may ask for, and no legal advice. "
+            "It does not say to whom data or versions were given; you may ask the operator.",
             f"It was made on {_day(_now())} by certified-unlearning {code_version()}.",
         )
 
@@ -220,7 +206,7 @@ class Letter:
         return (
             *holds,
             *self._added(),
-            f"The log holds no request to remove {'it' if self.records == 1 else 'them'}. This does not mean that you "
+            f"The log holds no request to remove {self._them}. This does not mean that you "
             "sent none. If you sent one, ask the operator; its answer should say where you can complain.",
         )
 
@@ -240,7 +226,7 @@ class Letter:
         held = ""
         if self.is_held and self.request is not None:
             since = _date(self.request.time)
-            held = f"The request has been on hold since {since}; the operator's answer should give the reason. "
+            held = f"The request has been on hold since {since}. {_ANSWER_SHOULD_SAY} why. "
         made = f"{self._current[0].upper()}{self._current[1:]} of the model, the current one, was made"
         still = (
             f"The {self._it} {self._is} still in this software's copy of the data. {made} with the {self._it}, and may "
@@ -253,44 +239,50 @@ class Letter:
             f"{held}{still}",
             *self._lost_answers("The removal has to be carried out again."),
             f"{when} carries the request out, the {self._it} {self._is} overwritten in this software's copy of the "
-            "data, and a new version of the model is made by this software's method of removal. A new page then says "
-            "what the result is. The software does not remove traces on the storage device or in its snapshots; only "
-            "the operator can say what happens to other copies of the data and to earlier versions of the model.",
-            "The operator's answer should say when this will be done, or why not, and where you can complain.",
+            "data, and a new version of the model is made. A new page then says what the result is.",
+            f"{self._traces} Only the operator can say what happens to other copies of the data and to earlier "
+            "versions of the model.",
+            f"{_ANSWER_SHOULD_SAY} when this will be done, or why not, and where you can complain.",
         )
 
     def _done(self, answering: Version) -> tuple[str, ...]:
-        current, batch = self.state.current, answering.batch
+        current = self.state.current
         later = (
             ""
             if answering is current
             else f" The current version is version {current.version}, made without the {self._it} as well."
         )
+        places = f"entries saying at which place in the data the {self._it} stood"
         if self.unfinished:
             files = (
-                "This work was interrupted: files of earlier versions, and entries saying at which place in the data "
-                f"the {self._it} stood, may still be in the model's folder. The operator still has to delete them."
+                f"This work was interrupted. Files of earlier versions, and {places}, may still be in the model's "
+                "folder. The operator still has to delete them."
             )
         else:
             files = (
-                "The files with the numbers of earlier versions, and the entries saying at which place in the data "
-                f"the {self._it} stood, were deleted from the model's folder."
+                f"The files with the numbers of earlier versions, and {places}, were deleted from the model's folder."
             )
         return (
-            f"On {_day(answering.time)}, version {answering.version} of the model was made, and the {self._it} "
-            f"{self._was} overwritten in this software's own copy of the data. The software did nothing with other "
-            f"copies, such as the original data and backups.{later}",
+            f"On {_day(answering.time)}, the {self._it} {self._was} overwritten in this software's own copy of the "
+            f"data.{later}",
             *self._lost_answers("The removal was carried out again."),
-            self.certified.done(0 if batch is None else batch.steps, answering.reading),
             *(in_plain_words(self._secret_state) if self._is_kept(answering) else ()),
-            f"{files} This does not cover traces of the {self._it} or of these files on the storage device or in its "
-            "snapshots.",
-            f"The log keeps {self.kept} {self.name}, the number of records, and the dates, to document the removal, "
-            "and so that a record with this identifier is not added again; the same data under another identifier "
-            "would not be recognised. This is personal data that stays as long as the model's folder: for technical "
-            "reasons, it cannot be taken out alone. The operator's answer should say how long that is, whether it is "
-            "permitted, and on what basis.",
+            f"{files} {self._traces}",
         )
+
+    def _stored(self) -> tuple[str, ...]:
+        """Return what of the person stays, why, and how long."""
+        return (
+            f"The log keeps {self.kept} {self.name}, the number of records, and the dates. This documents the removal, "
+            "and prevents that a record with this identifier is added again. The same data under another identifier "
+            "would not be recognised.",
+            "These entries stay as long as the model's folder does: they cannot be taken out alone. "
+            f"{_ANSWER_SHOULD_SAY} how long that is.",
+        )
+
+    @property
+    def _traces(self) -> str:
+        return "The software does not remove traces on the storage device or in its snapshots."
 
     def _lost_answers(self, now: str) -> tuple[str, ...]:
         """Return that the removal had been carried out before the folder was restored from a backup, if it had."""
@@ -316,8 +308,8 @@ class Letter:
             f"The {self._it} {self._is} not in this software's copy of the data, and {self._current}, the current one, "
             f"was made without the {self._it}.",
             *versions,
-            "The operator's answer should say what happened to other copies of the data and to other versions of the "
-            "model, and where you can complain.",
+            f"{_ANSWER_SHOULD_SAY} what happened to other copies of the data and to other versions of the model, and "
+            "where you can complain.",
         )
 
     @property
@@ -326,23 +318,28 @@ class Letter:
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
-        weaker: tuple[str, ...] = ()
-        if self._weaker is not None:
+        """Return which version the result is about, and under which conditions it holds."""
+        unknown: tuple[str, ...] = ()
+        if self._depends_on_reasons:
             weaker = (
-                "If only the first condition is not met, experts find a different and weaker statement at the end of "
-                "this page.",
+                ""
+                if self._weaker is None
+                else " If only that condition is not met, experts find a different and weaker statement at the end of "
+                "this page."
             )
-        unknown = (
-            "Often nobody can know whether the first is met, because nobody has to give a reason. "
-            if self._depends_on_reasons
-            else ""
-        )
+            unknown = (
+                "Often nobody can know whether the first condition is met, because nobody has to give a "
+                f"reason.{weaker}",
+            )
+        open_points = f' It leaves open some points, under "{_NOT_COVERED}".' if self._gaps else ""
         return (
-            "The result holds only if everything in this section is true, and the software ran as described. No "
-            "software can check that; the operator's answer should say what it knows, and how. "
-            f"{unknown}The conditions limit the result, not your right to ask.",
+            f"This is about {self._current}, current on {_date(_now())}. For later versions, ask for a new page.",
+            "The result at the end of this section holds only if the software ran as described, and if the following "
+            f"conditions are met.{open_points}",
             *in_plain_words(self._conditions_stated),
-            *weaker,
+            f"No software can check these conditions. {_ANSWER_SHOULD_SAY} which of them the operator knows to be met, "
+            "and how. They limit the result, not your right to ask.",
+            *unknown,
         )
 
     @property
@@ -371,36 +368,31 @@ class Letter:
         return not REACTIONS.keys().isdisjoint(self._assumptions)
 
     def _shown(self) -> tuple[str, ...]:
+        """Return the result: the largest share of right guesses, and what it means."""
         certified = self.certified
-        compared_with = certified.scope(certified.stated(), "the current version").compared_with
-        comparison = (
-            f"{self._current[0].upper()}{self._current[1:]}, current on {_date(_now())}, is compared with another "
-            f"model: {comparison_in_plain_words(compared_with)}. For later versions, ask for a new page."
-        )
         share, meaning = certified.share(), certified.meaning()
         if share is None:
-            return tuple(filter(None, (f"{comparison} {certified.with_known_number()}", meaning)))
-        often = so_many_are_right(share)
+            return (meaning or "No limit is given for what the model may still show of the removed records.",)
+        often = so_many_of_1000_are_right(share)
         with_earlier = () if certified.share_with_earlier_versions() is None else (certified.with_earlier_versions(),)
+        holders = "" if with_earlier else "people who have an earlier version, "
         return (
-            f"{comparison} {certified.with_known_number()}",
-            f"Someone sees {certified.seen} and guesses whether {certified.bet}. {often[0].upper()}{often[1:]}.",
-            f"{certified.guesser} This page, the log and the certificate count as lists of removals.",
-            "Beforehand, this person thinks both answers equally likely. Someone who already suspects one of them can "
-            "be right more often.",
+            f"Someone sees {certified.seen} and guesses whether {certified.bet}. Beforehand, this person thinks both "
+            f"answers equally likely. {often[0].upper()}{often[1:]}.",
+            f"{certified.guesser} Someone who already suspects one of the answers can be right more often.",
+            f"The result is not about {holders}the operator's staff, or people who know of the removal, such as "
+            "readers of this page, of the log or of the certificate.",
             _HALF if share.value == 0.5 else _NO_PROBABILITY,
             *with_earlier,
         )
 
-    def _not_covered(self, answering: Version) -> tuple[str, ...]:
-        among = _versions(self.made_with)
-        earlier = f"{EARLIER} The {self._it} of this page {self._was} in {among}."
-        if self.certified.share_with_earlier_versions() is None:
-            earlier += f" {self.certified.with_earlier_versions()}"
+    def _not_covered(self) -> tuple[str, ...]:
+        limit = self.certified.share_with_earlier_versions()
+        earlier = () if limit is not None else (self.certified.with_earlier_versions(),)
         always = ("The model may still make predictions about you, based on other people's records.",)
         said = {EARLIER, *in_plain_words([*self._conditions_stated, *SECRET_STATES])}
         others = in_plain_words(self.certified.not_promised)
-        return (earlier, *always, *in_plain_words(self._gaps), *(each for each in others if each not in said))
+        return (*earlier, *always, *in_plain_words(self._gaps), *(each for each in others if each not in said))
 
     def _checks(self) -> tuple[str, ...]:
         return (
@@ -416,7 +408,7 @@ class Letter:
         under = f', under "{_NOT_COVERED}"' if gaps else ""
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"
         return (
-            f"The certificate states: {without_law(self.certified.details())}.",
+            f"The certificate states: {with_distributions(self.certified.details())}.",
             f"Of {counted(conditions + gaps, 'assumption')} not checked, {conditions} {_are(conditions)} among the "
             f"conditions above, and {gaps} {_are(gaps)} left open{under}.",
             *filter(None, (weaker,)),
@@ -424,7 +416,7 @@ class Letter:
                 f"The share of {each.percent} % is {each.formula}, rounded up, with {each.terms}."
                 for each in self.certified.all_shares()
             ),
-            f"It compares with {without_law(self.certified.comparator)}.",
+            f"It compares with {with_distributions(self.certified.comparator)}. {self.certified.with_known_number()}",
             f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of this file "
             f"is {self.state.current.certificate_sha256}.",
         )
@@ -439,6 +431,10 @@ class Letter:
     @property
     def _it(self) -> str:
         return noun_of(self.records, "record")
+
+    @property
+    def _them(self) -> str:
+        return "it" if self.records == 1 else "them"
 
     @property
     def _was(self) -> str:

@@ -19,8 +19,8 @@ _NO_RESTORES = (
     "model had said."
 )
 _NO_REACTIONS_OR_TIME = (
-    "Nobody asked for a removal, and no new record came about, because of something that the model had said, because "
-    f"of something that its files had shown, or because of how long a removal had taken. {_EVEN_ONE}"
+    "Nobody asked for a removal, and no new record came about, because of something that the model had said. Nor was "
+    f"that because of something that its files had shown, or because of how long a removal had taken. {_EVEN_ONE}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = "Versions that were made with the removed records may still show information from them, wherever a copy is."
@@ -142,7 +142,7 @@ PLAIN_WORDS = {
         _OTHERS
     ),
     "nothing towards the records that stay: learning is not private": _OTHERS,
-    "nothing about what was published before a deletion: whoever kept it has a model of the removed records": EARLIER,
+    "nothing about what was published before a deletion: a kept copy is a model of the removed records": EARLIER,
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a request "
     "give the removed record away": (
         "Two copies of the model's folder, one from before and one from after the removal, show the removed records."
@@ -176,21 +176,6 @@ PLAIN_WORDS = {
     ),
 }
 """What a reader sees about assumptions and about what is not promised; several statements may come to one sentence."""
-_COMPARISONS = {
-    "learning anew by the same noisy steps": (
-        "one that was trained in the same way, with noise as well, without the removed records from the beginning"
-    ),
-    "an exact refit with the same noise": (
-        "one that is calculated exactly from the records that are left, with the same kind of noise. The method is "
-        "only approximate; the percentage assumes the largest deviation allowed"
-    ),
-    "the same steps from nothing on the records that are left": (
-        "one that was trained in the same way, without the removed records from the beginning"
-    ),
-    "the answers of the ensemble trained from the same starts, on the same slices of the records that are left": (
-        "one that was trained in the same way, without the removed records from the beginning"
-    ),
-}
 
 
 def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
@@ -198,13 +183,8 @@ def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
 
 
-def comparison_in_plain_words(compared_with: str) -> str:
-    """Return what model a version is compared with, for people who know no term of the field."""
-    return _COMPARISONS.get(compared_with, compared_with)
-
-
-def without_law(text: str) -> str:
-    """Return a text in which no lawyer takes a probability distribution for a law."""
+def with_distributions(text: str) -> str:
+    """Return a text in which no lawyer takes a probability distribution for a law, of which stored words speak."""
     return re.sub(r"\bin law\b", "in probability distribution", text).replace(
         "same law", "same probability distribution"
     )

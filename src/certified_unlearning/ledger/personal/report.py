@@ -1,6 +1,6 @@
-"""What can be said to one person: what was asked, what was done, what is guaranteed, what is not, how to check it.
+"""A page for one person: what was asked, what was done, what is guaranteed, what is not, how to check it.
 
-The page is for that person and for lawyers. What the operator has to do is said beside it, and is on no page.
+The page is for that person and for lawyers. What the operator has to do stands beside it, never on the page.
 
 Free of heavy imports: it reads the ledger and the current certificate, and neither data nor weights.
 """
@@ -27,7 +27,7 @@ FOR_THE_OPERATOR = "For the operator of the model, and no part of the page"
 
 @dataclass(frozen=True)
 class PersonalReport:
-    """What can be said to one person.
+    """The report for one person.
 
     Attributes:
         identifier: Whose records the report is about.
@@ -39,7 +39,7 @@ class PersonalReport:
         requested: When the removal was recorded, in UTC; None without a request.
         applied: When it was carried out, in UTC; None before.
         version: The version of the model that carried it out; None before.
-        current: The version that is to be used now.
+        current: The current version.
         share: How many guesses of whether the records were in the model can be right, at most; None where the
             certificate bounds no such share, or nothing was removed yet.
         certificate_sha256: Digest of the current certificate's file.
@@ -107,7 +107,7 @@ class PersonalReport:
 
 
 def report_on(path: Path, identifier: str) -> PersonalReport:
-    """Return what can be said to one person; changes nothing.
+    """Return the report for one person; changes nothing.
 
     Args:
         path: The model directory.

@@ -33,7 +33,7 @@ class Head:
         """Return the head that a command printed.
 
         Raises:
-            ParameterError: The text is none.
+            ParameterError: The text is not a head.
         """
         match = _HEAD.fullmatch(text.strip())
         if match is None:

@@ -1,4 +1,4 @@
-"""Receipts: that a removal was requested and answered, as anybody can check without the model directory.
+"""Receipts: proofs that a removal was requested and answered, which anybody can check without the model directory.
 
 A receipt holds the events of one person's request, with the person under a pseudonym, and the hashes that lead from
 each of them to the head of the log. It proves that they were recorded, in this order, and which certificate the version

@@ -12,7 +12,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.store import LedgerError
 
 _PURPOSE = b"certified_unlearning head\n"
-"""Stands before what is signed, so that a signature of something else is none of a head."""
+"""Prefix of what is signed, so that a signature of something else cannot pass for one of a head."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Terms of a request, and which requests are late."""
 
+import calendar
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -10,12 +12,13 @@ from certified_unlearning.ledger.state import State
 from certified_unlearning.ledger.store import Event, Ledger, LedgerError
 
 _MOST_DAYS = 3650
+_MOST_MONTHS = 120
 _LONGEST_REASON = 500
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a request says of time.
+    """The terms of a request.
 
     Attributes:
         received: The day on which the person asked; None where nobody said.
@@ -28,28 +31,27 @@ class Terms:
     hold: str | None = None
 
     @classmethod
-    def of(cls, received: str | None, due_days: int | None, hold: str | None) -> Self:
+    def of(cls, received: str | None, due: str | None, hold: str | None) -> Self:
         """Return the terms that options say.
 
         Args:
             received: A day, such as 2026-11-26.
-            due_days: How many days after it the request is due; without it, after today.
+            due: A number of days after that day, or after today without it; a number of calendar months, such as
+                1month; or a day.
             hold: The reason.
 
         Raises:
-            ParameterError: A value is none of these.
+            ParameterError: A value is invalid.
         """
         now = today()
         day = None if received is None else _day(received, now)
-        if due_days is not None and not 0 <= due_days <= _MOST_DAYS:
-            raise ParameterError(f"--due must be a number of days from 0 to {_MOST_DAYS}, got {due_days}")
         if hold is not None and (not hold.strip() or len(hold) > _LONGEST_REASON or not hold.isprintable()):
             raise ParameterError(
                 f"--hold must say why the request has to wait, in 1 to {_LONGEST_REASON} printable characters, got "
                 f"{hold[:40]!r}"
             )
-        due = None if due_days is None else (day or now) + timedelta(days=due_days)
-        return cls(day, due, None if hold is None else hold.strip())
+        last = None if due is None else _due(due, day or now)
+        return cls(day, last, None if hold is None else hold.strip())
 
     @classmethod
     def read(cls, event: Event) -> Self:
@@ -125,3 +127,32 @@ def _day(text: str, now: date) -> date:
     if (now - day).days > _MOST_DAYS:
         raise ParameterError(f"--received must lie within the last {_MOST_DAYS} days, got {day}")
     return day
+
+
+def _due(text: str, start: date) -> date:
+    """Return the last day of a period that runs from a day."""
+    months = re.fullmatch(r"([0-9]{1,3}) ?(?:m|months?)", text)
+    if months and 1 <= int(months[1]) <= _MOST_MONTHS:
+        return _months_after(start, int(months[1]))
+    if re.fullmatch("[0-9]{1,4}", text) and int(text) <= _MOST_DAYS:
+        return start + timedelta(days=int(text))
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as error:
+        raise ParameterError(
+            f"--due must be a number of days from 0 to {_MOST_DAYS}, calendar months from 1month to "
+            f"{_MOST_MONTHS}months, or a day such as {start}, got {text!r}"
+        ) from error
+    if not 0 <= (day - start).days <= _MOST_DAYS:
+        raise ParameterError(f"--due must lie within {_MOST_DAYS} days after {start}, got {day}")
+    return day
+
+
+def _months_after(start: date, months: int) -> date:
+    """Return the same date of a later month, or its last day where it has no such date.
+
+    Source: Regulation (EEC, Euratom) No 1182/71, Article 3(2)(c). Its Article 3(4), by which a period that would end
+    on a holiday or at a weekend ends later, is not applied: holidays differ, and the earlier day is the safe one.
+    """
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    return date(year, month + 1, min(start.day, calendar.monthrange(year, month + 1)[1]))

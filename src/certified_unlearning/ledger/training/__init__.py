@@ -1,1 +1,1 @@
-"""The training copy: rows and labels, digested with a key, without what was removed; dense, or sparse if of texts."""
+"""The training copy: rows and labels, digested with a key, without removed records; dense, or sparse for text."""

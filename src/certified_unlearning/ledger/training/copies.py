@@ -17,11 +17,11 @@ Rows = Any
 
 
 class Waiting(NamedTuple):
-    """Rows that wait to stand in the training copy, whose end may hold some of them already.
+    """Rows that wait to be added to the training copy, whose end may hold some of them already.
 
     Attributes:
         version: The version that adds them.
-        after: How many rows stand before them.
+        after: Number of rows before them.
     """
 
     version: int
@@ -130,10 +130,10 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def first_row_left(self, owned: Sequence[int], count: int) -> int | None:
-        """Return the first row that is nobody's and not empty, if there is one.
+        """Return the first row that belongs to nobody and is not empty, if there is one.
 
         Args:
-            owned: The rows that are somebody's.
+            owned: The rows that belong to somebody.
             count: How many rows there are; what stands behind them an `add` has begun to write.
         """
 

@@ -58,7 +58,7 @@ class Content(NamedTuple):
         """Write a file, durably and whole or not at all."""
         content = safetensors.numpy.save(dict(self.arrays()))
         with atomic_path(path) as temporary:
-            # For the owner's eyes only, also where somebody opens the directory to let others read the weights.
+            # For the owner's eyes only, even if somebody opens the directory so that others can read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
 

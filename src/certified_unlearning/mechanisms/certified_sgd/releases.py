@@ -143,8 +143,8 @@ class ShareRelease:
         inputs: How many there are.
         own: Whether they are the records themselves.
         relation: When data sets are neighbours.
-        epsilon: Of this one number.
-        delta: Of this one number.
+        epsilon: Epsilon of this one number.
+        delta: Delta of this one number.
         assumptions: What the guarantee rests on.
         not_promised: What nobody should read into it.
     """
@@ -233,7 +233,7 @@ def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
             statement=f"data sets are neighbours ({relation}) by one record in one batch; places, start, constants and "
             "classes are public, and not chosen by the records",
             status="assumed",
-            by="the software draws places by number; whoever cuts batches anew has other neighbours",
+            by="the software draws places by number; batches that are cut anew have other neighbours",
         ),
         Assumption(
             statement="certified radii of neighbours differ by at most one",

@@ -91,7 +91,7 @@ class LangevinLearner(NoisyLearner):
             accountant: Name of the accountant.
             adjacency: Adjacency of the comparator's data.
             learning_steps: Number of learning steps ``T``. None: the least number after which the distance to the
-                stationary law is certified to be negligible.
+                stationary distribution is certified to be negligible.
             dtype: Type of weights and rows.
             class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
             target_range: The public range that the targets of ridge regression were clipped to; None for classes.

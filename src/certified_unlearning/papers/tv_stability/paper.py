@@ -18,6 +18,7 @@ PAPER = Paper(
             "batches",
             "couplings",
             "descents",
+            "noise_scales",
             "prefix_sums",
             "queries",
             "rates",

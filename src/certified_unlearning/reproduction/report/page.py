@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from importlib.resources import files as package_files
@@ -87,14 +88,19 @@ _ENVIRONMENT = Environment(
 )
 
 
-_LINES = 280
-"""About as many characters stand in three lines below a figure."""
+_CAPTION_LINES = 4
+_LINE = 90
+"""About as many characters stand in a line below a figure."""
 
 
-def _opening(text: str) -> tuple[str, str]:
-    """Return the first sentences of a text, three lines of them or one sentence, and the rest."""
+def _opening(text: str, title: str) -> tuple[str, str]:
+    """Return the first sentences of a caption, as many as fit in four lines with its title, and the rest.
+
+    The first sentence is never cut.
+    """
+    room = _LINE * (_CAPTION_LINES - math.ceil(len(title) / _LINE))
     first, *others = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)
-    while others and len(first) + len(others[0]) < _LINES:
+    while others and len(first) + len(others[0]) < room:
         first = f"{first} {others.pop(0)}"
     return first, " ".join(others)
 

@@ -114,15 +114,20 @@ class LinearQueries:
             draws: Fresh randomness.
 
         Raises:
-            ParameterError: There are no records, or a name is a duplicate.
+            ParameterError: There are no records, a name is a duplicate, or the run does not fit in memory.
         """
         require_names(records)
         start = self.method.start().to(records.device)
-        models = start.new_zeros(trials, self.settings.steps + 1, self.method.dimension)
+        steps, sigma = self.settings.steps, start.new_tensor(self.settings.sigma)
+        try:
+            models = start.new_zeros(trials, steps + 1, self.method.dimension)
+            sums, noisy = start.new_zeros(2, trials, steps, self.method.answers)
+        except (RuntimeError, TypeError) as error:
+            raise ParameterError(
+                f"{steps:,} steps, of which sums and models are kept, do not fit in memory: take fewer steps"
+            ) from error
         models[:, 0] = start
-        sums = start.new_zeros(trials, self.settings.steps, self.method.answers)
-        sigma = start.new_tensor(self.settings.sigma)
-        run = QueryRun(records.clone(), sums, torch.zeros_like(sums), models, sigma)
+        run = QueryRun(records.clone(), sums, noisy, models, sigma)
         work = Work.none(trials)
         self._run_from(run, torch.zeros(trials, dtype=torch.int64, device=records.device), draws, work)
         work.iterations_run_again.zero_()

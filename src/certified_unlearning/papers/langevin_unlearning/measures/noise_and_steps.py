@@ -13,6 +13,7 @@ import numpy as np
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem, Schedule
+from certified_unlearning.accounting.descent import shifted as descent_shifted
 from certified_unlearning.accounting.langevin.lsi import initial_curve
 from certified_unlearning.papers.langevin_unlearning.constants import Dataset, Smoothness, paper_problem
 from certified_unlearning.papers.langevin_unlearning.theory.extras import gaussian_start_divergence, saved_steps
@@ -40,6 +41,27 @@ def secret_state_sigma(
     """Return Descent-to-Delete's noise with internal state (Theorem N.1), one for each epsilon."""
     problem = accounting.descent_problem(paper_problem(evidence, dataset, smoothness))
     return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=1 / problem.n, steps=steps)
+
+
+@sweep("I = {steps}, epsilon = {epsilon:g}")
+def secret_state_excess(
+    evidence: Sequence[Evidence],
+    *,
+    dataset: Dataset,
+    steps: int,
+    epsilon: float,
+    requests: Literal["one", "a stream without end"],
+) -> float:
+    """Return how many times the noise that is enough Theorem N.1 asks for, one for each number of steps and epsilon."""
+    problem = accounting.descent_problem(paper_problem(evidence, dataset, "bound"))
+    delta = 1 / problem.n
+    enough = descent_shifted.secret_state_sigma(
+        problem,
+        mu=accounting.mu_from_epsilon(epsilon, delta),
+        steps=steps,
+        request=1 if requests == "one" else math.inf,
+    )
+    return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=delta, steps=steps) / enough
 
 
 @sweep("epsilon = {epsilon:g}")

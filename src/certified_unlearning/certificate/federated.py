@@ -1,0 +1,175 @@
+"""Certificates of federated averaging that forgets clients exactly; see `certificate.exact`.
+
+The unit is the client, with all its rows: counts are of clients.
+"""
+
+import functools
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
+from certified_unlearning.certificate.exact import (
+    BY_CHANCE,
+    COMPARATOR,
+    CONSTANTS_FIXED,
+    NOT_PROMISED,
+    NOTHING_AGAIN,
+    OBLIVIOUS,
+    REAL_NUMBERS,
+    SECRET_STATE,
+    EqualInLaw,
+    unknown_randomness,
+)
+from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import NoiseSource, Reading
+
+
+class FederatedCertificate(EqualInLaw):
+    """A statement of exact unlearning of clients, with the constants that a comparison with a fresh run needs.
+
+    Attributes:
+        kind: ``federated``.
+        mechanism: ``federated-averaging``.
+        loss: Loss of a row, whose mean over a client's rows has an l2 regulariser of strength ``strong_convexity``.
+        guarantee: ``exact``: equal in distribution.
+        comparator: The comparator.
+        not_promised: What the certificate does not promise.
+        epsilon: 0.
+        delta: 0.
+        n_learned: Number of clients at the start, which sums are divided by for good.
+        deleted: Number of clients removed since.
+        requests: Number of the batches that removed them.
+        lost_releases: Releases that were published and lost, because the directory was restored from a backup without
+            them; left out for none.
+        n: Number of clients now.
+        d: Number of weights.
+        classes: Number of classes, at least 2.
+        strong_convexity: Strong convexity ``lambda``.
+        steps: Number of rounds ``T``.
+        local_steps: Number of a client's steps in a round.
+        step_size: Size of a client's steps.
+        clip: Largest norm of a client's move in a round.
+        sigma: Standard deviation of the noise of a round's sum, per coordinate.
+        recompute_probability: An upper bound for the next removal of one client: ``1 - (1 - TV)^T``, with the total
+            variation ``TV`` of two Gaussians at the distance ``clip / sigma``.
+        assumptions: The assumptions of the guarantee.
+        noise_source: Source of the randomness.
+        dataset: Name of the data set.
+        features: How features were made.
+        code_version: Version of the code that ran.
+    """
+
+    kind: Literal["federated"] = "federated"
+    mechanism: Literal["federated-averaging"] = "federated-averaging"
+    loss: Literal["logistic", "softmax"]
+    guarantee: Literal["exact"] = "exact"
+    comparator: str
+    not_promised: tuple[str, ...]
+    epsilon: int = Field(default=0, ge=0, le=0, strict=True)
+    delta: int = Field(default=0, ge=0, le=0, strict=True)
+    n_learned: int = Field(ge=1)
+    deleted: int = Field(ge=0)
+    requests: int = Field(ge=0)
+    lost_releases: int = Field(default=0, ge=0, exclude_if=lambda releases: releases == 0)
+    n: int = Field(ge=1)
+    d: int = Field(ge=1)
+    classes: int = Field(ge=2)
+    strong_convexity: float = Field(ge=0, allow_inf_nan=False)
+    steps: int = Field(ge=1)
+    local_steps: int = Field(ge=1)
+    step_size: float = Field(gt=0, allow_inf_nan=False)
+    clip: float = Field(gt=0, allow_inf_nan=False)
+    sigma: float = Field(gt=0, allow_inf_nan=False)
+    recompute_probability: float = Field(ge=0, le=1)
+    assumptions: tuple[Assumption, ...]
+    noise_source: NoiseSource
+    dataset: str = "own"
+    features: str = GIVEN
+    code_version: str
+
+    @classmethod
+    def of(cls, **constants: Any) -> Self:
+        """Return the certificate with loss, counts and constants, by field name; ``n`` follows."""
+        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"])
+
+    @property
+    def lost(self) -> int:
+        """Number of releases that were published and lost."""
+        return self.lost_releases
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return the sentence that results that depended on the clients were computed again where necessary."""
+        return f"{BY_CHANCE} {NOTHING_AGAIN}"
+
+    def details(self) -> str:
+        """Return the whole statement, in technical terms."""
+        left = "the one client that is left" if self.n == 1 else f"the {counted(self.n, 'client')} that are left"
+        return (
+            f"equal in distribution to a run on {left} ({self.guarantee} by {self.mechanism}; the removal of one "
+            f"client recomputes with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+        )
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for each field whether its value is possible and fits the others."""
+        n, least, scores = self.n_learned - self.deleted, min(self.deleted, 1), scores_per_record(self.classes)
+        return {
+            "n": (self.n == n, f"n_learned - deleted = {n}"),
+            "requests": (least <= self.requests <= self.deleted, f"{least} to deleted = {self.deleted}"),
+            "loss": (self.loss == ("logistic" if self.classes == 2 else "softmax"), "the one for its classes"),
+            "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, float]:
+        """Return the bound on the probability that the next removal of a client computes again.
+
+        A certificate cannot show that the state follows its algorithm. `unlearn verify` does so from the state and the
+        records, round by round.
+        """
+        bound = query_recompute_probability(queries=self.steps, sigma=self.sigma, bound=self.clip)
+        return {"recompute_probability": bound}
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        return {
+            "comparator": COMPARATOR,
+            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
+            "assumptions": (
+                *_assumptions(self.noise_source, self.dataset, self.features),
+                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
+            ),
+        }
+
+
+@functools.cache
+def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tuple[Assumption, ...]:
+    """Return the assumptions of exactness."""
+    return (
+        OBLIVIOUS,
+        Assumption(
+            statement=SECRET_STATE,
+            status="assumed",
+            by="it holds sums of what clients sent without noise; what backups keep no software can see",
+        ),
+        Assumption(
+            statement=CONSTANTS_FIXED,
+            status="checked",
+            by="rounds, a client's steps and their size, the clipped norm, the divisor of sums, noise and the "
+            "regulariser's strength were fixed for the first clients, by their number and that of their rows and by "
+            "what was asked for, and no request changes them",
+        ),
+        Assumption(
+            statement="what a client sends depends on the model and on its own rows alone",
+            status="checked",
+            by="it descends from the model along the gradient of its rows' mean loss, without randomness, and its move "
+            "is clipped",
+        ),
+        preprocessing(dataset, features),
+        REAL_NUMBERS,
+        unknown_randomness(noise_source),
+    )

@@ -1,0 +1,174 @@
+"""The constants of federated averaging for a user's own records: fixed before anything is learned.
+
+They depend on the records only through the number of clients, and of rows, at the start. They are part of the run that
+every later state is compared with, so no request changes them.
+"""
+
+import math
+from typing import Literal, Self
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.accounting.tv.planning import plan_queries
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.mechanisms.exact.plan import require_stable_steps
+from certified_unlearning.mechanisms.exact.queries.clients import Clients, LocalTraining
+from certified_unlearning.mechanisms.exact.queries.federated_averaging import (
+    FederatedAveraging,
+    FederatedAveragingSettings,
+)
+from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, LinearQuerySettings
+from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
+
+USUAL_ROUNDS = 10
+USUAL_LOCAL_STEPS = 10
+USUAL_STEP_SIZE = 8.0
+"""Size of a client's steps, for rows of norm at most 1."""
+USUAL_CLIP = 3.0
+USUAL_NOISE = 0.2
+"""Standard deviation of the noise in a score, about: what is hardly felt in predictions."""
+FEWEST_CLIENTS = 2
+"""The last client cannot be removed."""
+
+
+class FederatedPlan(BaseModel):
+    """What is fixed before anything is learned.
+
+    Attributes:
+        mechanism: ``federated-averaging``.
+        n: Number of rows at the start.
+        clients: Number of clients at the start; sums are divided by it for good.
+        features: Number of columns of a row.
+        classes: Number of classes, at least 2.
+        strong_convexity: Strong convexity ``lambda`` of the regulariser in every client's mean loss.
+        steps: Number of rounds ``T``.
+        local_steps: Number of a client's steps in a round.
+        step_size: Size of these steps.
+        clip: Largest norm of a client's move in a round.
+        sigma: Standard deviation of the noise of a round's sum, per coordinate.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mechanism: Literal["federated-averaging"] = "federated-averaging"
+    n: int
+    clients: int
+    features: int
+    classes: int
+    strong_convexity: float
+    steps: int
+    local_steps: int
+    step_size: float
+    clip: float
+    sigma: float
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        n: int,
+        clients: int,
+        features: int,
+        classes: int,
+        strong_convexity: float,
+        steps: int | None = None,
+        local_steps: int | None = None,
+        step_size: float | None = None,
+        clip: float | None = None,
+        recompute: float | None = None,
+    ) -> Self:
+        """Return the plan, with default values for None.
+
+        Args:
+            n: Number of rows.
+            clients: Number of clients.
+            features: Number of columns of a row.
+            classes: Number of classes, at least 2.
+            strong_convexity: Strong convexity ``lambda``, at least 0.
+            steps: Number of rounds ``T``. None: `USUAL_ROUNDS`.
+            local_steps: Number of a client's steps in a round. None: `USUAL_LOCAL_STEPS`.
+            step_size: Size of these steps. None: `USUAL_STEP_SIZE`.
+            clip: Largest norm of a client's move. None: `USUAL_CLIP`.
+            recompute: Bound on the probability that the removal of one client takes rounds again, strictly between 0
+                and 1: the noise is the least that keeps it. None: the noise is `USUAL_NOISE` in a score, and the bound
+                follows from it.
+
+        Raises:
+            AssumptionError: There is one client only.
+        """
+        require_count(least=1, n=n, features=features, clients=clients)
+        require_count(least=2, classes=classes)
+        require_non_negative(strong_convexity=strong_convexity)
+        steps = USUAL_ROUNDS if steps is None else steps
+        local_steps = USUAL_LOCAL_STEPS if local_steps is None else local_steps
+        step_size = USUAL_STEP_SIZE if step_size is None else step_size
+        clip = USUAL_CLIP if clip is None else clip
+        require_count(least=1, steps=steps, local_steps=local_steps)
+        require_positive(step_size=step_size, clip=clip)
+        if clients < FEWEST_CLIENTS:
+            raise AssumptionError(
+                "federated-averaging needs two clients or more, got 1: the model without the only client would be made "
+                "of nothing"
+            )
+        require_stable_steps(step_size, strong_convexity)
+        if recompute is None:
+            sigma = USUAL_NOISE * clients / math.sqrt(steps)
+        else:
+            require_probability(recompute=recompute)
+            sigma = plan_queries(queries=steps, bound=clip, recompute_probability=recompute).noise
+        return cls(
+            n=n,
+            clients=clients,
+            features=features,
+            classes=classes,
+            strong_convexity=strong_convexity,
+            steps=steps,
+            local_steps=local_steps,
+            step_size=step_size,
+            clip=clip,
+            sigma=sigma,
+        )
+
+    @property
+    def work(self) -> Work:
+        """The work of learning."""
+        passes = self.steps * self.local_steps
+        return Work(passes * SECONDS_OF_A_STEP, passes)
+
+    @property
+    def loss(self) -> Literal["logistic", "softmax"]:
+        """A row's loss."""
+        return "logistic" if self.classes == 2 else "softmax"
+
+    @property
+    def dimension(self) -> int:
+        """Number of weights, ``d``."""
+        return self.features * scores_per_record(self.classes)
+
+    @property
+    def noise_in_scores(self) -> float:
+        """About the standard deviation of the noise in a score of a row of norm 1, if every round's noise stays."""
+        return self.sigma * math.sqrt(self.steps) / self.clients
+
+    def clients_of(self, rows: Tensor, labels: Tensor, owners: Tensor) -> Clients:
+        """Return clients with these rows; see `Clients`."""
+        training = LocalTraining(self.local_steps, self.step_size, self.strong_convexity, self.classes)
+        return Clients(rows, labels, owners, training)
+
+    def method_of(self, clients: Clients) -> FederatedAveraging:
+        """Return federated averaging over some clients."""
+        start = torch.zeros(self.dimension, dtype=torch.float64)
+        return FederatedAveraging(clients.train, start, FederatedAveragingSettings(self.clip, self.clients))
+
+    def learner_of(self, method: FederatedAveraging) -> LinearQueries:
+        """Return the learner and unlearner by such a method."""
+        return LinearQueries(method, LinearQuerySettings(self.steps, self.sigma))
