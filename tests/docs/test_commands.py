@@ -38,8 +38,14 @@ def shown_commands() -> list[tuple[str, list[str]]]:
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console")
-        for command in commands(block.text)
+        for command in commands(_typed(block.text) if block.language == "console" else block.text)
     ]
+
+
+def _typed(text: str) -> str:
+    """Return the lines of a console that somebody typed: the others are what was printed."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return "\n".join(line for line in lines if line.startswith("$ "))
 
 
 @functools.cache
@@ -90,7 +96,7 @@ def _unknown_to_typer(words: list[str]) -> list[str]:
     unknown = [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
     if unknown or not {"...", "--help"}.isdisjoint(words):
         return unknown
-    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>")), None)
+    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>", "2>&1")), None)
     try:
         command.make_context(command.name, [word.rstrip(";") for word in words[:end]])
     except Exception as error:  # Typer has a Click of its own, or not.
