@@ -32,20 +32,19 @@ def commands(text: str) -> Iterator[list[str]]:
                 yield command
 
 
+def typed(console: str) -> str:
+    """What is typed in a console, without what it prints."""
+    return "\n".join(line for line in console.replace("\\\n", " ").splitlines() if line.startswith("$ "))
+
+
 def shown_commands() -> list[tuple[str, list[str]]]:
     return [
         (f"{page.relative_to(ROOT)}:{block.line}", command)
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console")
-        for command in commands(_typed(block.text) if block.language == "console" else block.text)
+        for command in commands(block.text if block.language == "sh" else typed(block.text))
     ]
-
-
-def _typed(text: str) -> str:
-    """Return the lines of a console that somebody typed: the others are what was printed."""
-    lines = text.replace("\\\n", " ").splitlines()
-    return "\n".join(line for line in lines if line.startswith("$ "))
 
 
 @functools.cache

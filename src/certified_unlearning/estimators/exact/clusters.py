@@ -20,8 +20,9 @@ from certified_unlearning.accounting.tv.planning import MOST_STEPS, plan_queries
 from certified_unlearning.certificate import ExactClustersCertificate
 from certified_unlearning.certificate.exact_clusters import CONTRIBUTION
 from certified_unlearning.engine.exact.draws import Draws
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.advice import callers_level
+from certified_unlearning.estimators.estimator import without_sample_weight
 from certified_unlearning.estimators.exact.model import ExactModel
 from certified_unlearning.estimators.linear import require_short_rows
 from certified_unlearning.estimators.records import RecordStore
@@ -40,6 +41,8 @@ the last bits of a fresh run's.
 """
 LONGEST = 1 - 2.0**-40
 """Norm to which longer rows are scaled down, so that no norm is above 1 however it is computed."""
+MOST_NOISE = 2.0**23
+"""Largest standard deviation of the noise: sums beside it keep thirty bits of a record."""
 DROWNED = 0.1
 """Norm of the noise in the centre of an average cluster above which `fit` warns; rows have norm at most 1."""
 
@@ -50,11 +53,11 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     It is Lloyd's algorithm. Each step queries the sum and the number of the records that are nearest to each centre,
     with Gaussian noise on both, and moves the centres to the quotients. A request examines one step after the other: a
-    test that makes the laws equal decides whether the step may keep its noisy answers. From the first one that may not,
-    the steps are taken again. After any stream of deletions and insertions, centres and state together have the law of
-    the same algorithm run from scratch on the present records, with the constants of the `fit`. This needs requests
-    that were chosen without looking at the centres, and a state that stays secret. Differences smaller than the
-    rounding of float64 are ignored.
+    test that makes the distributions equal decides whether the step may keep its noisy answers. From the first one that
+    may not, the steps are taken again. After any stream of deletions and insertions, centres and state together have
+    the distribution of the same algorithm run from scratch on the present records, with the constants of the `fit`.
+    This needs requests that were chosen without looking at the centres, and a state that stays secret. Differences
+    smaller than the rounding of float64 are ignored.
 
     The noise is that of sums, so **many records are needed**: it moves the centre of an average cluster by about
     ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``, and rows have norm at most 1. `fit` warns if
@@ -107,6 +110,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     recompute_probability: float | None = 0.5
     init: Literal["mean"] | ArrayLike = "mean"
 
+    @without_sample_weight
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from records.
 
@@ -121,6 +125,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Raises:
             DataError: A row's norm is above 1, or there are fewer records than centres.
             ParameterError: A parameter is invalid.
+            AssumptionError: The noise is larger than any sum of records.
         """
         return super().fit(X, y)
 
@@ -246,7 +251,16 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             return LinearQuerySettings(self.steps, 0.0)
         require_probability(recompute_probability=self.recompute_probability)
         planned = plan_queries(queries=self.steps, bound=CONTRIBUTION, recompute_probability=self.recompute_probability)
+        if planned.noise > MOST_NOISE:
+            raise AssumptionError(
+                f"recompute_probability = {self.recompute_probability} with {self.steps} steps needs noise of standard "
+                f"deviation {planned.noise:.3g}, and float64 is too coarse for records beside noise above "
+                f"{MOST_NOISE:,.0f}: give a larger probability or fewer steps"
+            )
         return LinearQuerySettings(self.steps, planned.noise)
+
+    def _require_law(self) -> None:
+        raise AssumptionError(f"{type(self).__name__} predicts no labels, and an audit guesses from predicted labels")
 
     def _warn_of(self, plan: LinearQuerySettings, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` if noise moves centres too far to be useful."""
@@ -366,7 +380,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Carry out a request on a copy of the state, then replace the state in one assignment."""
         run = copy.deepcopy(self._run)
         # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
-        # interruptions, which hit long requests more often, would change the law.
+        # interruptions, which hit long requests more often, would change the distribution.
         LinearQueries(method, self._settings).edit(run, deleted, inserted, Draws(self._seed))
         self._publish(method, self._settings, run, self._counts_after(deleted, inserted), store, deleted)
 
