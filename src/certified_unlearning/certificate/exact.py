@@ -56,7 +56,7 @@ REAL_NUMBERS = Assumption(
 
 
 class EqualInLaw(Certificate):
-    """What certificates of exact unlearning have in common: model and stored state have the law of a fresh run."""
+    """What certificates of exact unlearning have in common: model and stored state have a fresh run's distribution."""
 
     provided = (
         "if no request was made, and no record added, because of what a model said, its files showed, or how long a "

@@ -50,11 +50,11 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     It is Lloyd's algorithm. Each step queries the sum and the number of the records that are nearest to each centre,
     with Gaussian noise on both, and moves the centres to the quotients. A request examines one step after the other: a
-    test that makes the laws equal decides whether the step may keep its noisy answers. From the first one that may not,
-    the steps are taken again. After any stream of deletions and insertions, centres and state together have the law of
-    the same algorithm run from scratch on the present records, with the constants of the `fit`. This needs requests
-    that were chosen without looking at the centres, and a state that stays secret. Differences smaller than the
-    rounding of float64 are ignored.
+    test that makes the distributions equal decides whether the step may keep its noisy answers. From the first one that
+    may not, the steps are taken again. After any stream of deletions and insertions, centres and state together have
+    the distribution of the same algorithm run from scratch on the present records, with the constants of the `fit`.
+    This needs requests that were chosen without looking at the centres, and a state that stays secret. Differences
+    smaller than the rounding of float64 are ignored.
 
     The noise is that of sums, so **many records are needed**: it moves the centre of an average cluster by about
     ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``, and rows have norm at most 1. `fit` warns if
@@ -366,7 +366,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Carry out a request on a copy of the state, then replace the state in one assignment."""
         run = copy.deepcopy(self._run)
         # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
-        # interruptions, which hit long requests more often, would change the law.
+        # interruptions, which hit long requests more often, would change the distribution.
         LinearQueries(method, self._settings).edit(run, deleted, inserted, Draws(self._seed))
         self._publish(method, self._settings, run, self._counts_after(deleted, inserted), store, deleted)
 

@@ -12,7 +12,7 @@ from certified_unlearning.text import counted, noun_of, rounded_up
 
 
 class ExactModel(UnlearningEstimator):
-    """An estimator that keeps its whole run, and whose requests leave it with the law of a fresh one."""
+    """An estimator that keeps its whole run, and whose requests leave it with the distribution of a fresh one."""
 
     _counts: dict[str, int]
     _scaled_by: dict[str, Any]

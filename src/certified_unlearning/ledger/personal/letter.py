@@ -128,7 +128,7 @@ class Letter:
         kept = (
             f"The request is entry {self.request.sequence:,} of the log. No entry can be "
             f"taken out alone: {self.kept}, the number of records and the dates are kept as long as the folder is. For "
-            "you this is personal data. Your answer to the person has to say how long you keep the folder, and on what "
+            "you this is personal data. Your letter to the person has to say how long you keep the folder, and on what "
             "legal basis."
         )
         if self.is_lost:
