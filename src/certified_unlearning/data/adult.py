@@ -59,7 +59,7 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
 
 
 def prepare_all_columns(raw_root: Path, seed: int) -> PreparedData:
-    """Prepare the same records with the same split from all columns: a 0 or 1 for each value of a column of words.
+    """Prepare the same records and split from all columns; each value of a column of words becomes a 0/1 feature.
 
     Args:
         raw_root: Directory where `fetch.fetch` put the file.
@@ -76,7 +76,8 @@ def _parsed(raw_root: Path) -> tuple[NDArray[np.float64], NDArray[np.str_], NDAr
     (raw,) = RAW_FILES
     path = raw_root / raw.path
     content = read(raw, path)
-    values, words, labels = parse(content, path)  # First: its errors say more than a wrong digest.
+    # Parse before checking the digest, because parsing errors say more than a wrong digest does.
+    values, words, labels = parse(content, path)
     if len(labels) != RECORDS:
         raise DataError(f"{path} has {len(labels)} records, expected {RECORDS}")
     check(raw, content, path)
@@ -95,7 +96,7 @@ def parse(content: bytes, where: str | Path) -> tuple[NDArray[np.float64], NDArr
         labels, -1 or +1.
 
     Raises:
-        DataError: A line has another number of columns, a value that is not a finite number, or an unknown label.
+        DataError: A line has a wrong number of columns, a value that is not a finite number, or an unknown label.
     """
     positions = [(column, COLUMNS.index(column)) for column in NUMERIC_COLUMNS]
     word_positions = [COLUMNS.index(column) for column in WORD_COLUMNS]
@@ -126,9 +127,10 @@ def split_and_scale(
 ) -> PreparedData:
     """Split 90/10, fill in medians, standardise, and scale each row to norm 1.
 
-    Medians, means and standard deviations are those of the training part, and so are the values that words may take:
-    nothing about a test record enters a training record. (The paper's code standardises over all records before it
-    splits.) An unknown word is a separate value; one that does not occur in the training part is all zeros.
+    Medians, means, standard deviations and the known values of words are taken from the training part only, so nothing
+    about a test record enters a training record. (The paper's code standardises over all records before it splits.) An
+    unknown value (``?``) counts as a word of its own. A word that does not occur in the training part becomes all
+    zeros.
 
     Args:
         values: Numeric columns.
@@ -139,7 +141,8 @@ def split_and_scale(
     Raises:
         DataError: A column is constant or empty in the training part, or a class has no records.
     """
-    from sklearn.model_selection import train_test_split  # Takes seconds, and lists import this module.
+    # Imported here, because it takes seconds and the lists of data sets import this module.
+    from sklearn.model_selection import train_test_split
 
     of_training, of_test = train_test_split(np.arange(len(labels)), test_size=0.1, random_state=seed)
     train, test = values[of_training], values[of_test]

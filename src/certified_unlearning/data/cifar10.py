@@ -19,8 +19,8 @@ from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 
 ARCHIVE = RawFile(
-    # Of the published versions (Python, Matlab, binary) this is the only one of plain bytes: the batches of the Python
-    # version are pickles, and unpickling can run code.
+    # Of the published versions (Python, Matlab, binary), only this one consists of plain bytes. The batches of the
+    # Python version are pickles, and unpickling can run code.
     "cifar10/cifar-10-binary.tar.gz",
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
     "c32a1d4ab5d03f1284b67883e8d87530",
@@ -57,7 +57,7 @@ def cat_vs_ship(raw_root: Path, seed: int, features: str = "hog") -> PreparedDat
     Args:
         raw_root: Directory where `fetch.fetch` put the archive. Features are cached below it.
         seed: Not used, because CIFAR-10 has a fixed split.
-        features: ``hog`` or ``resnet18``: the module that computes them.
+        features: ``hog`` or ``resnet18``, the module that computes the features.
 
     Raises:
         DataError: The archive is missing, damaged or not the published one.
@@ -77,7 +77,7 @@ def ten_classes(raw_root: Path, seed: int, features: str = "hog") -> PreparedDat
 
 
 def read_images(raw_root: Path) -> tuple[Part, Part, str]:
-    """Read the archive that is in place; the published one is preferred to the JPEG copy.
+    """Read the available archive, preferring the published one to the JPEG copy.
 
     Returns:
         The training part, the test part, and what the images are.
@@ -91,7 +91,8 @@ def read_images(raw_root: Path) -> tuple[Part, Part, str]:
     path = raw_root / raw.path
     content = read(raw, path)
     parse = parse_binary if raw is published else parse_jpeg
-    train, test = parse(content, path)  # First: its errors say more than a wrong digest.
+    # Parse before checking the digest, because parsing errors say more than a wrong digest does.
+    train, test = parse(content, path)
     check(raw, content, path)
     return train, test, "original images" if raw is published else "lossy JPEG copies of the images"
 
@@ -100,9 +101,9 @@ def parse_binary(content: bytes, where: str | Path) -> tuple[Part, Part]:
     """Parse the published binary version (format: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version").
 
     Args:
-        content: A gzipped tar archive of six batches. A record is a byte for the class, then 32 x 32 bytes each
-            for red, green and blue, row by row.
-        where: Name in error messages of the archive.
+        content: A gzipped tar archive of six batches. A record is one byte for the class, followed by 32 x 32 bytes
+            each for red, green and blue, row by row.
+        where: Name of the archive in error messages.
 
     Returns:
         The training and the test part, in the order of the archive's batches.
@@ -134,7 +135,7 @@ def parse_jpeg(content: bytes, where: str | Path) -> tuple[Part, Part]:
 
     Args:
         content: The archive.
-        where: Name in error messages of it.
+        where: Name of the archive in error messages.
 
     Returns:
         The training and the test part, each by class, then by name.
@@ -166,7 +167,7 @@ def parse_jpeg(content: bytes, where: str | Path) -> tuple[Part, Part]:
 def _prepare(
     name: str, raw_root: Path, features: str, labels: dict[int, int], meaning: str, classes: tuple[str, ...]
 ) -> PreparedData:
-    # First, so that a missing extra does not cost the time of decoding. Imported here, because PyTorch takes seconds.
+    # Comes before decoding, so that a missing extra is reported at once. Imported here, because PyTorch takes seconds.
     extractor = _extractor(features, raw_root)
     train, test, source = read_images(raw_root)
 

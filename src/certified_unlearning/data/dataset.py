@@ -24,11 +24,11 @@ class DataSet:
         classes: Number of classes.
         raw_files: The published files; empty if the records come with a package.
         features: The choices of image features, the usual one first; empty if there is no choice.
-        package: The package that brings the records, where there are no raw files.
+        package: The package that contains the records, if there are no raw files.
         content_sha256: Digest of those records.
-        learned_from: What the preprocessing takes from the records, which a guarantee must assume to be public; empty
-            if each record is prepared by itself.
-        preset: The preset that makes results on it; empty if it has the same name.
+        learned_from: What the preprocessing learns from the records, and a guarantee must therefore assume to be
+            public; empty if each record is prepared on its own.
+        preset: The preset that produces results on this data set; empty if it has the data set's name.
     """
 
     name: str
@@ -47,8 +47,8 @@ class DataSet:
 
         Args:
             raw_root: The directory that `fetch.fetch` filled.
-            seed: Seed of the split into training and test part, if the source has none.
-            features: The choice of image features; None: the only or usual ones.
+            seed: Seed of the split into training and test part, if the source has no split.
+            features: The choice of image features; None means the only or usual ones.
 
         Raises:
             ParameterError: The data set has no such features, or an extra is not installed.

@@ -1,4 +1,4 @@
-"""The digits that scikit-learn embeds: 1 797 images of 8 x 8 pixels, even against odd."""
+"""The digits that come with scikit-learn: 1 797 images of 8 x 8 pixels, even against odd."""
 
 import hashlib
 from pathlib import Path
@@ -14,10 +14,11 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
     """Prepare even (+1) against odd (-1): pixels / 16 - 0.5, rows of norm 1, stratified 80/20 split.
 
     Args:
-        raw_root: Not used, because scikit-learn has the records.
+        raw_root: Not used, because the records come with scikit-learn.
         seed: Seed of the split.
     """
-    from sklearn.model_selection import train_test_split  # Takes seconds, and lists import this module.
+    # Imported here, because it takes seconds and the lists of data sets import this module.
+    from sklearn.model_selection import train_test_split
 
     pixels, digits = _records()
     labels = np.where(digits % 2 == 0, 1, -1).astype(np.int8)

@@ -1,4 +1,4 @@
-"""Features of images: a function from pixels to a vector, applied in chunks, its results cached by content."""
+"""Features of images: functions from pixels to vectors, applied in chunks, with results cached by content."""
 
 import hashlib
 import sys
@@ -17,7 +17,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
 
 CHUNK = 50
-"""Number of images at a time: at 224 x 224 pixels, 50 of them take ResNet-18 about 300 MB."""
+"""Number of images at a time. For 50 images of 224 x 224 pixels, ResNet-18 needs about 300 MB."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Extractor:
         name: Name in `prepare`.
         title: Name in records and certificates.
         privacy: A sentence on whether the function depends on the data that it is applied to.
-        identity: Everything that determines its values besides the pixels: parameters, versions, the digest of its
+        identity: Everything besides the pixels that determines its values: parameters, versions, the digest of its
             weights.
         apply: Maps uint8 images, shape ``(count, 32, 32, 3)``, to floats, shape ``(count, d)``.
     """
@@ -41,14 +41,14 @@ class Extractor:
 
 
 def extract(extractor: Extractor, images: NDArray[np.uint8], cache: Path) -> NDArray[np.float32]:
-    """Return the features of images, from the cache if it has them.
+    """Return the features of images; use the cache if it has them.
 
     A damaged file in the cache is named on standard error and replaced.
 
     Args:
         extractor: The function.
         images: Shape ``(count, 32, 32, 3)``.
-        cache: The directory for results; a file is named after the features and the digest of everything that
+        cache: The directory for results. Each file is named after the features and the digest of everything that
             determines them.
 
     Returns:
@@ -74,7 +74,7 @@ def extract(extractor: Extractor, images: NDArray[np.uint8], cache: Path) -> NDA
 
 
 def import_extra(module: str, extra: str, need: str) -> Any:
-    """Import a module that an optional extra brings.
+    """Import a module that an optional extra installs.
 
     Args:
         module: Its name.
@@ -86,7 +86,8 @@ def import_extra(module: str, extra: str, need: str) -> Any:
     """
     try:
         return import_module(module)
-    except (ImportError, OSError, RuntimeError) as error:  # The last two: a torchvision built for another PyTorch.
+    # A torchvision that was built for another PyTorch version raises the last two.
+    except (ImportError, OSError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise ParameterError(
             f"{need}, but {module} cannot be imported ({reason}): pip install 'certified-unlearning[{extra}]'"

@@ -1,7 +1,7 @@
 """Sources of raw files: the directory that UNLEARNING_DATA names, the DVC cache, or the network.
 
-Nothing is put in place before its content is checked, by the SHA-256 of the decompressed bytes, because compressing the
-same bytes again gives another file. Archives (``.tar.gz``, ``.zip``) are checked without decompression.
+Nothing is put in place before its content is checked, by the SHA-256 of the decompressed bytes, because recompressing
+the same bytes gives a different file. Archives (``.tar.gz``, ``.zip``) are checked without decompression.
 """
 
 import configparser
@@ -41,7 +41,7 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
     """Put one raw file in place, unless it is already there.
 
     A wrong file in ``raw_root`` or where UNLEARNING_DATA points is an error at once. The DVC cache and the addresses
-    are tried in turn. A lossy copy that is available saves the download.
+    are tried in turn. If a lossy copy is available, nothing is downloaded.
 
     Args:
         raw: The file.
@@ -103,7 +103,7 @@ def in_place(raw: RawFile, raw_root: Path) -> RawFile:
 
 
 def read(raw: RawFile, path: Path) -> bytes:
-    """Return the content of a raw file, decompressed. It is not yet checked against the digest.
+    """Return the decompressed content of a raw file, not yet checked against the digest.
 
     Raises:
         DataError: The file is missing or is not a complete gzip file.
@@ -129,12 +129,12 @@ def check(raw: RawFile, content: bytes, place: str | Path) -> None:
 
 
 def as_published(raw: RawFile, content: bytes) -> bytes:
-    """Return the published file if ``content`` differs from it in the gzip header only, else ``content``.
+    """Return the published file if ``content`` differs from it only in the gzip header; otherwise return ``content``.
 
-    Some copies of MNIST lack name and time in the header of the training images. With the original header the file has
-    the published MD5, and DVC recognises it.
+    In some copies of MNIST, the header of the training images lacks the name and the time. With the original header the
+    file has the published MD5, and DVC recognises it.
     """
-    plain_header = b"\x1f\x8b\x08\x00"  # RFC 1952: deflate, and nothing more than the ten fixed bytes.
+    plain_header = b"\x1f\x8b\x08\x00"  # RFC 1952: the method is deflate, and the header is only the ten fixed bytes.
     if raw.gzip_header and content.startswith(plain_header):
         restored = raw.gzip_header + content[10:]
         if hashlib.md5(restored, usedforsecurity=False).hexdigest() == raw.md5:
@@ -145,7 +145,7 @@ def as_published(raw: RawFile, content: bytes) -> bytes:
 def write_manifest(data_set: DataSet, raw_root: Path, path: Path) -> None:
     """Write the sources of a data set: each raw file with the size and SHA-256 of its decompressed bytes.
 
-    The manifest depends on content alone: not on where the files came from, nor on how they are compressed.
+    The manifest depends on content alone: not on the source of the files, nor on their compression.
 
     Raises:
         DataError: A raw file is missing or damaged.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from certified_unlearning.data.features import Extractor, import_extra
 
 CELL = 8
-"""Height and width, in pixels, of the cells of both kinds of features."""
+"""Height and width in pixels of the cells, for both kinds of features."""
 
 HISTOGRAMS = {
     "orientations": 9,
@@ -20,7 +20,7 @@ HISTOGRAMS = {
 
 
 def load(raw_root: Path) -> Extractor:
-    """Return the features, 420 for images of 32 x 32 pixels.
+    """Return the feature function: 420 features for images of 32 x 32 pixels.
 
     Args:
         raw_root: Not used, because there are no weights.

@@ -97,12 +97,13 @@ def _scaled(images: NDArray[np.uint8], digits: NDArray[np.uint8], where: str) ->
 
 
 def _parsed(raw_root: Path) -> list[NDArray[np.uint8]]:
-    """Return training images and labels, test images and labels."""
+    """Return the training images and labels, followed by the test images and labels."""
     arrays = []
     for raw, dimensions in zip(RAW_FILES, (3, 1, 3, 1), strict=True):
         path = raw_root / raw.path
         content = read(raw, path)
-        arrays.append(parse_idx(content, dimensions, path))  # First: its errors say more than a wrong digest.
+        # Parse before checking the digest, because parsing errors say more than a wrong digest does.
+        arrays.append(parse_idx(content, dimensions, path))
         check(raw, content, path)
     return arrays
 
@@ -150,7 +151,7 @@ def three_against_eight(
         test_labels: As ``train_labels``.
 
     Raises:
-        DataError: Images and labels do not belong together, or a digit has no records.
+        DataError: Images and labels do not match, or a digit has no records.
     """
     train = _select(train_images, train_labels, "MNIST, training part")
     test = _select(test_images, test_labels, "MNIST, test part")

@@ -20,7 +20,7 @@ from certified_unlearning.files import atomic_path
 from certified_unlearning.vocabulary import ClassesFrom
 
 NORM_TOLERANCE = 1e-6
-"""Tolerated excess of a stored row's norm over 1: float32 rounding stays below, forgotten scaling does not."""
+"""Tolerated excess of a stored row's norm over 1: float32 rounding stays below it; forgotten scaling does not."""
 
 _ROWS_AT_ONCE = 16_384
 """Number of rows that are read, checked, hashed and written together."""
@@ -33,12 +33,12 @@ _TWO_CLASSES = ("-1", "+1")
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """Classification data in the form for all mechanisms.
+    """Classification data in the form that all mechanisms use.
 
     Attributes:
         name: The data set's name.
         features: Name of the features in records and certificates.
-        train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1. An array, or rows that
+        train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1. Either an array, or rows that
             stay in their file.
         train_labels: int8, shape ``(n,)``; one of `label_values`.
         test_features: float32, shape ``(n_test, d)``.
@@ -111,7 +111,7 @@ class PreparedData:
 
     @property
     def majority(self) -> float:
-        """The share of test records in the training part's most frequent class: the accuracy of constant guessing."""
+        """The test accuracy of always predicting the training part's most frequent class."""
         counts = self._class_counts(self.train_labels)
         tested = self._class_counts(self.test_labels)
         return tested[max(counts, key=counts.__getitem__)] / len(self.test_labels)
@@ -145,10 +145,10 @@ class PreparedData:
         strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256} | self._origin_of_classes
         if self.classes != _TWO_CLASSES:
             strings["classes"] = self.classes
-        # A single metadata entry, because safetensors writes several in random order, and equal data should give equal
-        # files.
+        # There is a single metadata entry, because safetensors writes several entries in random order, and equal data
+        # should give equal files.
         header: dict[str, Any] = {"__metadata__": {"prepared": json.dumps(strings)}}
-        # safetensors' own writer needs all arrays in memory. It puts wide types first, as this does.
+        # safetensors' own writer needs all arrays in memory. Like it, this code writes wide types first.
         arrays = sorted(_ARRAYS, key=lambda name: (-getattr(self, name).dtype.itemsize, name))
         end = 0
         for name in arrays:
@@ -225,7 +225,7 @@ def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
 
 
 def _blocks(array: NDArray[Any] | StoredRows) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield each block as a contiguous array, preceded by the index of its first row."""
+    """Yield the index of each block's first row, and the block as a contiguous array."""
     for start in range(0, len(array), _ROWS_AT_ONCE):
         yield start, np.ascontiguousarray(array[start : start + _ROWS_AT_ONCE])
 

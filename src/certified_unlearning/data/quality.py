@@ -14,13 +14,12 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted, noun_of, with_commas
 
 MOST_SCORES = 1 << 23
-"""Number of scores that are kept for the AUC of more than two classes, 64 MB; for two classes one per record is
-kept."""
+"""Most scores kept for the AUC of more than two classes (64 MB). For two classes, one per record is kept."""
 HARDLY = 0.02
-"""Least excess of balanced accuracy over that of a constant prediction, and of R^2 over 0."""
+"""Least useful excess of balanced accuracy over that of a constant prediction, and of R^2 over 0."""
 _CLASSES_SHOWN = 12
 RANKS = 0.6
-"""The AUC from which on a model says something, whatever it predicts at a probability of one half."""
+"""The least AUC at which a model's scores are informative, even if its predictions at threshold one half are not."""
 RARE = 0.5
 """A class is rare if it has less than this fraction of an even share of the records."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -54,15 +53,15 @@ class ClassQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """How good predictions are.
+    """Quality of predictions for classes.
 
     Attributes:
         accuracy: Share of the records that are classified correctly.
-        balanced_accuracy: The mean over classes of that share among their records; classes without records do not
-            count.
-        auc: The probability that a record of the second class scores higher than one of the first, ties count half; for
-            more than two classes the mean of one against the rest. None if a class has no records, or if there are more
-            than `MOST_SCORES` scores of more than two classes.
+        balanced_accuracy: The mean over classes of the share of their records that are classified correctly; classes
+            without records do not count.
+        auc: The probability that a record of the second class scores higher than one of the first; ties count half. For
+            more than two classes, the mean over one-against-the-rest AUCs. None if a class has no records, or if there
+            are more than `MOST_SCORES` scores of more than two classes.
         log_loss: Mean of ``-log p(right class)``; probabilities count as at least 2.2e-16.
         majority: The majority line: the share of the most frequent class, which is the accuracy of always predicting
             it.
@@ -84,14 +83,15 @@ class Quality:
 
     @property
     def beats_majority(self) -> bool:
-        """Whether the predictions are correct more often than the most frequent class alone."""
+        """Whether the predictions are correct more often than always predicting the most frequent class."""
         return self.accuracy > self.majority
 
     @property
     def hardly_tells(self) -> bool:
-        """Whether balanced accuracy is near that of a constant prediction, and the scores do not rank the records.
+        """Whether balanced accuracy is near that of a constant prediction and the scores do not rank the records.
 
-        If a class is rare, no probability of it may be above one half, however well the records are ranked.
+        The ranking counts, because a rare class may never have a probability above one half, even if the records are
+        ranked well.
         """
         return self._hardly_differs and not self.ranks
 
@@ -137,13 +137,13 @@ class Quality:
 
     @property
     def finds_all_classes(self) -> bool:
-        """Whether every class is found more often than by guessing, possibly at the cost of accuracy."""
+        """Whether every class has a higher recall than by guessing, possibly at the cost of accuracy."""
         recalls = [each.recall for each in self.by_class if each.recall is not None]
         return self.classes > 1 and len(recalls) == self.classes and min(recalls) > 1 / self.classes
 
     @property
     def _missed(self) -> ClassQuality | None:
-        """The rare class that is found least often, if it is found less often than by guessing."""
+        """The rare class with the lowest recall, if that recall is below that of guessing; otherwise None."""
         rare = [
             (each.recall, place)
             for place, each in enumerate(self.by_class)
@@ -174,7 +174,7 @@ class Quality:
 
     @property
     def lines_by_class(self) -> list[str]:
-        """A line for each class; with many classes, for the first ones."""
+        """A line for each class; if there are many classes, for the first ones only."""
         shown = [each.line for each in self.by_class[:_CLASSES_SHOWN]]
         more = len(self.by_class) - len(shown)
         return shown if more <= 0 else [*shown, f"and {counted(more, 'more class')}"]
@@ -194,7 +194,7 @@ class Quality:
 
 
 def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
-    """Return the quality of probabilities; with equal ones the first class is predicted.
+    """Return the quality of probabilities; of equal ones, the first class is predicted.
 
     Args:
         probabilities: Shape ``(n, len(classes))``.
@@ -224,7 +224,7 @@ def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) 
 class Tally:
     """A tally of predictions and true classes, block by block.
 
-    For the AUC, 9 bytes per record are kept for two classes, 8 k + 1 for k classes, and 8 more during the computation.
+    For the AUC, 9 bytes per record are kept for two classes, and 8 k + 1 for k classes. The computation needs 8 more.
 
     Args:
         classes: Number of classes, at least 2.
@@ -246,7 +246,7 @@ class Tally:
         Args:
             probabilities: Shape ``(n, classes)``.
             positions: Number of each record's true class, from 0; shape ``(n,)``.
-            predicted: Number of each record's predicted class; by default that of the largest probability.
+            predicted: Number of each record's predicted class; by default, the one with the largest probability.
 
         Raises:
             ParameterError: Shapes do not fit, or a probability is not a number from 0 to 1.
@@ -255,7 +255,7 @@ class Tally:
         classes = len(self._all)
         if p.shape != (len(right), classes):
             raise ParameterError(f"probabilities must have shape {(len(right), classes)}, got {p.shape}")
-        if not ((p >= 0) & (p <= 1)).all():  # NaN is neither.
+        if not ((p >= 0) & (p <= 1)).all():  # NaN fails both comparisons.
             raise ParameterError("probabilities must be numbers from 0 to 1")
         said = p.argmax(axis=1) if predicted is None else np.asarray(predicted)
         self._all += np.bincount(right, minlength=classes)
@@ -306,7 +306,7 @@ class Tally:
         return float(np.mean([self._area(column, each) for column, each in enumerate(members)]))
 
     def _area(self, column: int, member: int) -> float:
-        """Return the probability that a member of a class scores higher than another record (Mann and Whitney)."""
+        """Return how likely a record of a class scores higher than one of another class (Mann and Whitney)."""
         kept = list(zip(self._scores or (), self._positions, strict=True))
         outside = np.empty(sum(int((positions != member).sum()) for _, positions in kept))
         filled = 0
@@ -329,7 +329,7 @@ class TargetQuality:
     """Quality of predictions of numbers.
 
     Attributes:
-        r2: The share of the targets' variance that is explained; None if they are all equal.
+        r2: The share of the targets' variance that is explained; None if all targets are equal.
         root_mean_squared_error: In units of the target.
         mean_absolute_error: In units of the target.
         mean_line: The root mean squared error of always predicting the mean of these targets.
@@ -348,7 +348,7 @@ class TargetQuality:
 
     @property
     def hardly_tells(self) -> bool:
-        """Whether predictions are hardly better than the mean of the targets, or no better."""
+        """Whether predictions are at most slightly better than the mean of the targets."""
         return self.r2 is None or self.r2 < HARDLY
 
     @property

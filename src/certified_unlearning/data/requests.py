@@ -1,7 +1,7 @@
-"""Removal requests: the removed records and their replacements. They are drawn once, from the seed alone.
+"""Removal requests: the removed records and their replacements, drawn once, from the seed alone.
 
-A stream of requests removes the first 1, 2, 3, ... of these records. Because they are never drawn again, the
-data sets before and after a request differ in the request's records and in nothing else.
+A stream of requests removes the first 1, 2, 3, ... of these records. Because they are never drawn again, the data sets
+before and after a request differ only in the request's records.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Removals:
 def draw_removals(data: PreparedData, *, records: int, adjacency: PipelineAdjacency, seed: int) -> Removals:
     """Draw the records to remove, uniformly without replacement, and their replacements.
 
-    The first ``r`` removals are the same whatever ``records`` is.
+    The first ``r`` removals do not depend on ``records``.
 
     Args:
         data: The data set.
@@ -58,7 +58,7 @@ def draw_removals(data: PreparedData, *, records: int, adjacency: PipelineAdjace
         adjacency: The kind of replacement. ``replace``: features from N(0, I) scaled to norm 1 and a uniform label (the
             experiments of Chien et al. 2024). ``zero-out``: zero features, so that the loss is constant, and the old
             label.
-        seed: The only source of randomness; the choice, the features and the labels have separate streams.
+        seed: The only source of randomness. The choice, the features and the labels have separate streams.
 
     Raises:
         ParameterError: ``records`` is negative or exceeds the training records, or the adjacency is unknown.

@@ -1,4 +1,4 @@
-"""Features ``resnet18``: the input of ResNet-18's last layer (Chien et al. 2024: trained on ImageNet)."""
+"""Features ``resnet18``: the input of ResNet-18's last layer, trained on ImageNet (as in Chien et al. 2024)."""
 
 import hashlib
 import io
@@ -29,20 +29,20 @@ OWN = "weights/resnet18.safetensors"
 """Path of a user's own state dict, below the raw root and the directory that UNLEARNING_DATA names."""
 
 SIZE = 224
-"""Height and width, in pixels, that images are resized to."""
+"""Height and width of the resized images, in pixels."""
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and spread of ImageNet's red, green and blue: the scale that torchvision's weights were trained on."""
 
 
 def load(raw_root: Path) -> Extractor:
-    """Return the features: 512, the last layer's input after average pooling.
+    """Return the feature function: 512 features, the last layer's input after average pooling.
 
-    The weights are a user's own state dict (`OWN`), else ImageNet's from torchvision's cache, else ImageNet's fetched
-    like raw files.
+    The weights are a user's own state dict (`OWN`) if there is one. Otherwise they are ImageNet's, from torchvision's
+    cache or fetched like raw files.
 
     Args:
-        raw_root: Directory where the weights are looked for first, and where fetched weights are put.
+        raw_root: Directory to search for the weights first, and to put fetched weights in.
 
     Raises:
         ParameterError: torchvision cannot be imported.
@@ -91,5 +91,5 @@ def _weights(raw_root: Path) -> tuple[Path, dict[str, Tensor]]:
     path = cached if cached.exists() else fetch_file(IMAGENET, raw_root)
     content = read(IMAGENET, path)
     check(IMAGENET, content, path)
-    # The published file is a pickle. It is read after its digest is checked, and then as tensors only.
+    # The published file is a pickle. It is read only after its digest is checked, and only tensors are accepted.
     return path, torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)

@@ -19,7 +19,7 @@ DATA_SETS = (
     cifar10.TEN_CLASSES,
 )
 RAW_ROOT = Path("data/raw")
-"""Directory where the project keeps raw files; UNLEARNING_DATA may name another one."""
+"""Directory where the project keeps raw files, unless UNLEARNING_DATA names another one."""
 
 
 def built_in(name: str) -> DataSet | None:
@@ -40,11 +40,11 @@ def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
 
 
 def load(name: str, *, seed: int) -> PreparedData:
-    """Return a data set of this package, prepared, for experiments that choose their own.
+    """Prepare a data set of this package, for experiments that choose their own data set.
 
     Args:
         name: Its name.
-        seed: Seed of its split, if the source has none.
+        seed: Seed of the split, if the source has no split.
 
     Raises:
         ParameterError: There is no data set with this name.

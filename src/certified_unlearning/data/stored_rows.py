@@ -1,4 +1,4 @@
-"""A float32 matrix that stays in its file: its rows are read on access, and only then take memory."""
+"""A float32 matrix that stays in its file: rows are read into memory only on access."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from certified_unlearning.errors import DataError, StorageError
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Number of entries that are read and put in their places together."""
+"""Number of entries that are read and put in place together."""
 
 
 class StoredRows:
@@ -47,7 +47,7 @@ class StoredRows:
         return out
 
     def read_into(self, out: NDArray[np.float32], start: int) -> None:
-        """Fill ``out`` (rows, columns), contiguous, with the rows from ``start`` on.
+        """Fill ``out``, contiguous, shape ``(rows, columns)``, with the rows from ``start`` on.
 
         Raises:
             DataError: The file cannot be read or is shorter than it should be.
@@ -66,13 +66,13 @@ class StoredRows:
 def in_order(
     rows: StoredRows, places: NDArray[np.int64], directory: str | Path, *, factors: NDArray[np.float32] | None = None
 ) -> StoredRows:
-    """Return the rows in another order, from a new nameless file, which vanishes when it is closed.
+    """Return the rows in another order, stored in a new nameless file that vanishes when it is closed.
 
     Args:
         rows: Read once, from the first to the last.
         places: New place of each row: a permutation, shape ``(n,)``.
         directory: Directory with room for the file.
-        factors: Factor on each of ``rows``, shape ``(n,)``; by default none.
+        factors: Factor on each of ``rows``, shape ``(n,)``; by default, rows are not scaled.
 
     Raises:
         StorageError: The file cannot be written, or the disk is full.
@@ -81,8 +81,8 @@ def in_order(
     at_once = max(1, _NUMBERS_AT_ONCE // rows.shape[1])
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".rows-in-order.") as file:
-            # Reserves room for everything or raises here: a full disk would kill a process that writes through a memory
-            # map.
+            # Reserves all the room, or raises here. Otherwise a full disk would kill the process when it writes through
+            # the memory map.
             os.posix_fallocate(file.fileno(), 0, max(1, len(rows) * rows.shape[1] * rows.dtype.itemsize))
             written = np.memmap(file, rows.dtype, "r+", shape=rows.shape)
             for start in range(0, len(rows), at_once):

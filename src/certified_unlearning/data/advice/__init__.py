@@ -1,1 +1,1 @@
-"""Why a model may be poor, and what helps. It is computed from the records without noise, for the operator only."""
+"""Why a model may be poor, and what helps: computed from the records without noise, so for the operator only."""

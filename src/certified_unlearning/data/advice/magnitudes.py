@@ -1,4 +1,4 @@
-"""The magnitudes of a column's numbers, in little memory: its share of a row's norm, with and without a range."""
+"""A column's share of the rows' norm, with and without a range, from a small histogram of its magnitudes."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BINS = 8
-"""Bins per factor of 2: squares are known to a tenth, a share of 90 % to a hundredth."""
+"""Bins per factor of 2. Squares are accurate to a tenth, and a share of 90 % is accurate to a hundredth."""
 
 
 class Magnitudes:
@@ -26,7 +26,7 @@ class Magnitudes:
         self._count += len(numbers)
         bins, counts = np.unique(np.floor(_BINS * np.log2(np.abs(numbers[numbers != 0]))), return_counts=True)
         self._bins.update(dict(zip(bins.astype(int).tolist(), counts.tolist(), strict=True)))
-        # Sums of distances from one of the numbers, because squares of years would hide how little they differ.
+        # Distances from one of the numbers are summed, because the squares of years would hide how little years differ.
         with np.errstate(over="ignore", invalid="ignore"):
             distances = numbers - self._first
             self._sum += float(distances.sum())
@@ -35,7 +35,7 @@ class Magnitudes:
     def mean_square(self, low: float, high: float, rows: int) -> float:
         """Return the mean over rows of the square of a number after mapping the range from ``low`` to ``high``.
 
-        A row without a number counts as 0, the middle of the range. At most 1, which also represents overflow.
+        A row without a number counts as 0, the middle of the range. The result is at most 1; overflow gives 1, too.
         """
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         shift = (self._first - middle) / half
@@ -56,7 +56,8 @@ class Magnitudes:
         counts = np.array([*self._bins.values()], dtype=np.float64)
         logarithms = np.append(2 * (bins + 0.5) / _BINS, 2 * np.log2(abs(constant)) if constant else -np.inf)
         counts = np.append(counts, rows - self._count)
-        # By the ratio, because the square of a large number is infinite; so may be the ratio, whose share is 0.
+        # The ratio is squared, because the square of a large number is infinite. If the ratio is infinite, the share is
+        # 0.
         with np.errstate(over="ignore"):
             shares = 1 / (1 + np.exp2(np.log2(others) - logarithms))
         return float(shares @ counts) / rows

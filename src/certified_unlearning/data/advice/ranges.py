@@ -1,4 +1,4 @@
-"""Declarations with which no column of a table drowns the others."""
+"""Lines for a declaration with which no column of a table drowns the others."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
     Args:
         table: The declaration, resolved.
         largest: The column that drowns the others.
-        file: The YAML file of the declaration; None if it was given by flags or is not available.
+        file: The YAML file of the declaration; None if the declaration was given by flags or its file is not available.
     """
     others = {*table.categories, *table.text}
     columns = [column for column in table.features or () if column not in others]

@@ -1,4 +1,4 @@
-"""The share of a row's squared norm that each column carries: if one carries nearly all, the others hardly count.
+"""The share of a row's squared norm that each column carries. If one carries nearly all, the others hardly count.
 
 Rows come block by block, so they may exceed memory. The shares are computed from the records, so they are for the
 operator only.
@@ -37,11 +37,11 @@ class DominantColumn(NamedTuple):
 
 
 class Shares:
-    """A tally over rows. Rows of zeros do not count.
+    """A tally of shares over rows. Rows of zeros do not count.
 
     Args:
-        columns: The column of each feature: the features of a one-hot column count together. Or the number of features,
-            each a separate unnamed column, because there may be a million of these.
+        columns: The column of each feature; the features of a one-hot column count together. A number of features means
+            that each is a separate unnamed column; there may be a million of these.
     """
 
     def __init__(self, columns: Sequence[str] | int) -> None:
@@ -76,7 +76,7 @@ class Shares:
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
-    """Return the records of a sample: at most 2,500, fewer if rows are long, the same ones every time."""
+    """Return the numbers of the sampled records: at most 2,500 (fewer if rows are long), the same ones every time."""
     most = max(100, min(_SAMPLE, _NUMBERS // features))
     if records <= most:
         return slice(None)
@@ -84,7 +84,7 @@ def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
 
 
 def percent(share: float) -> str:
-    """Return a share in words, rounded down: below 1 it is never 100 %."""
+    """Return a share in words, rounded down, so that a share below 1 never reads 100 %."""
     return f"{math.floor(1000 * share) / 10:.1f} %"
 
 

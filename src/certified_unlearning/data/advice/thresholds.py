@@ -1,6 +1,6 @@
-"""Decision thresholds of two classes: the probability from which on a class is predicted, chosen on labelled records.
+"""Decision thresholds for two classes, chosen on labelled records: the least probability that predicts a class.
 
-A threshold chosen on a model's training records depends on them, even after they are removed. So callers give other
+A threshold chosen on a model's training records depends on them even after they are removed, so callers must pass other
 records.
 """
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class Threshold(NamedTuple):
-    """The probability of one of two classes from which on it is predicted.
+    """The least probability of one of two classes at which that class is predicted.
 
     Attributes:
         probability: The threshold, strictly between 0 and 1.
@@ -40,12 +40,12 @@ class Threshold(NamedTuple):
         return np.where(enough, self.position, 1 - self.position)
 
     def in_words(self) -> str:
-        """Return the class and the probability from which on it is predicted."""
+        """Return the class and its threshold as text."""
         return f"{self.name!r} where its probability is at least {self.probability!r}"
 
 
 class Counts(NamedTuple):
-    """The predictions of each candidate threshold, from the highest one on.
+    """Counts of predictions for each candidate threshold, from the highest to the lowest.
 
     Attributes:
         thresholds: The probabilities that occur, descending, shape ``(candidates,)``.
@@ -79,7 +79,7 @@ class Counts(NamedTuple):
 
 
 class Criterion(NamedTuple):
-    """The criterion that a threshold is chosen by.
+    """The criterion by which a threshold is chosen.
 
     Attributes:
         name: ``balanced``, ``f1``, ``recall`` or ``precision``.
@@ -112,7 +112,7 @@ class Criterion(NamedTuple):
         return cls(name, least)
 
     def choose(self, probabilities: Array, is_of_class: NDArray[np.bool_]) -> float:
-        """Choose a threshold on records, with as few digits as possible, so it is hardly a record's own probability.
+        """Choose a threshold on records, with few digits, so that it is hardly ever a record's own probability.
 
         Args:
             probabilities: Probabilities of the class, shape ``(n,)``.
@@ -130,7 +130,7 @@ class Criterion(NamedTuple):
 
 
 def _counted(probabilities: Array, is_of_class: NDArray[np.bool_]) -> Counts:
-    from sklearn.metrics import roc_curve  # Not at the top, because commands start without it.
+    from sklearn.metrics import roc_curve  # Imported here, because most commands do not need it.
 
     wrong, right, thresholds = roc_curve(is_of_class, probabilities, drop_intermediate=False)
     members = int(is_of_class.sum())
@@ -159,7 +159,7 @@ _CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
     "recall": _with_recall,
     "precision": _with_precision,
 }
-"""Chooses the place of a candidate."""
+"""Function that chooses a candidate by its position."""
 
 
 def _between(below: float, at: float) -> float:

@@ -1,7 +1,7 @@
-"""The quality of a model with another regulariser or other noise, tried on some training records.
+"""The quality of a model with a different regulariser or different noise, tried on some training records.
 
 Models without noise are fitted on one half of the records and evaluated on the other, both ways, so that overfitting
-does not look like an improvement. Rows are those of the model, with the intercept's constant if it has one.
+does not look like an improvement. Rows are those that the model sees, including the intercept's constant if it has one.
 """
 
 import warnings
@@ -16,9 +16,9 @@ from scipy.special import expit, softmax
 from certified_unlearning.data.quality import Tally
 
 GAIN = 0.03
-"""Increase of balanced accuracy plus AUC from which on a model counts as better."""
+"""Least increase of balanced accuracy plus AUC that counts as an improvement."""
 FIT = 0.05
-"""Share of the log loss that a better fit saves at least: a regulariser that is much too strong costs 10 % and more."""
+"""Least relative drop of the log loss that counts as a better fit; much too strong a regulariser costs 10 % or more."""
 MOST_RECORDS = 10_000
 _LEAST_RECORDS = 500
 _NUMBERS = 1 << 23
@@ -35,8 +35,8 @@ class PredictionScores(NamedTuple):
     Attributes:
         balanced: Balanced accuracy.
         auc: The area under the curve; one half if a class has no records.
-        by_mean: Balanced accuracy if each class' probability is divided by its mean over the records before comparison:
-            for two classes this is another threshold than one half.
+        by_mean: Balanced accuracy if each class' probability is divided by its mean over the records before comparison.
+            For two classes, this moves the threshold away from one half.
         log_loss: Mean of ``-log p(right class)``.
     """
 
@@ -50,7 +50,7 @@ class PredictionScores(NamedTuple):
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
     def fits_better_than(self, other: "PredictionScores") -> bool:
-        """Return whether probabilities fit better, too: another threshold does not change that."""
+        """Return whether the probabilities fit better, which does not depend on the threshold."""
         return self.log_loss < (1 - FIT) * other.log_loss
 
     def in_words(self) -> str:
@@ -62,8 +62,8 @@ class Noise(NamedTuple):
     """Noise on weights.
 
     Attributes:
-        sigma: Its standard deviation on each weight; or, with a step size, the noise scale of the steps that leave it,
-            with less noise in directions in which the objective is curved.
+        sigma: The noise's standard deviation on each weight. With a step size, the noise scale of each step; less of
+            that noise remains in directions in which the objective is curved.
         step_size: Size of these steps; None if noise was added to weights at once.
     """
 
@@ -72,7 +72,7 @@ class Noise(NamedTuple):
 
 
 def most_records(features: int, classes: int) -> int:
-    """Return the largest number of records to try: 10,000, fewer if a model has many weights."""
+    """Return the largest number of records to try: 10,000, or fewer if the model has many weights."""
     return max(_LEAST_RECORDS, min(MOST_RECORDS, _NUMBERS // (features * (1 if classes == 2 else classes))))
 
 
@@ -83,9 +83,8 @@ class Trial:
         rows: Shape ``(n, features)``.
         positions: Number of the class of each record, from 0, shape ``(n,)``.
         classes: Number of classes.
-        of_all: The number of all represented records as a share of the objective's normaliser: 1 unless some were
-            removed.
-        shares: Factors, at most 1, on the losses of records of each class, unless others are tried.
+        of_all: The number of present records, divided by the objective's normaliser; 1 unless some were removed.
+        shares: Default factors on the losses of records of each class, at most 1.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class Trial:
         return self._worth([(everything, weights.astype(np.float64))])
 
     def mean_probabilities(self, weights: NDArray[np.floating]) -> Array:
-        """Return the mean over the records of each class' probability with such weights."""
+        """Return each class' mean probability over the records, with the given weights."""
         return np.asarray(self._probabilities(self._rows, weights.astype(np.float64)).mean(axis=0))
 
     @property
@@ -149,7 +148,7 @@ class Trial:
         return PredictionScores(*np.mean(worths, axis=0).tolist())
 
     def _fit(self, strong_convexity: float, shares: tuple[float, ...]) -> list[tuple[NDArray[np.int64], Array]]:
-        """Return each half with the weights of a fit to the other half."""
+        """Return each half, together with the weights fitted to the other half."""
         first, second = self._halves
         return [
             (here, self._minimiser(there, strong_convexity, shares))
@@ -157,17 +156,17 @@ class Trial:
         ]
 
     def _spread(self, strong_convexity: float, noise: Noise, shares: tuple[float, ...]) -> Array:
-        """Return the factor on standard normal numbers, shape ``(features, features)``."""
+        """Return the matrix that turns standard normal numbers into the noise, shape ``(features, features)``."""
         if noise.step_size is None:
             return noise.sigma * np.eye(self._rows.shape[1])
         curvatures, directions = self._curvature(strong_convexity, shares)
         contractions = 1 - noise.step_size * curvatures
-        # The noise that each step adds and later ones contract.
+        # The noise that each step adds and later steps contract.
         deviations = noise.sigma * np.sqrt(2 * noise.step_size / (1 - contractions**2))
         return np.asarray(deviations[:, None] * directions.T)
 
     def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
-        """Return eigenvalues and eigenvectors of the Hessian of a score's weights, or its diagonal for many columns."""
+        """Return eigenvalues and eigenvectors of the Hessian of a score's weights; its diagonal for many columns."""
         hessian = strong_convexity * np.eye(self._rows.shape[1])
         for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]
@@ -180,7 +179,7 @@ class Trial:
         return np.linalg.eigh(hessian)
 
     def _minimiser(self, some: NDArray[np.int64], strong_convexity: float, shares: tuple[float, ...]) -> Array:
-        # Not at the top, because the ledger's methods import this module without needing it.
+        # Imported here, because the ledger's methods import this module but don't need this function.
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 

@@ -1,7 +1,7 @@
-"""All that a table holds and its declaration does not cover: in one message, with what to declare for each column.
+"""One message about everything in a table that its declaration does not cover, with what to declare for each column.
 
-The file is read twice more for it, so it is for where reading has failed already. Counts and values come from the
-records: they are for the operator only.
+The file is read twice more for this message, so it is only made after reading has failed. Counts and values come from
+the records: they are for the operator only.
 """
 
 import re
@@ -43,7 +43,7 @@ class Unfit(NamedTuple):
 
     Attributes:
         column: Its name.
-        fact: What it holds, in how many rows, and the first of these.
+        fact: What the column holds, in how many rows, and the first such row.
         flags: What to do about it, by flags of `unlearn init`.
         keys: The same by keys of a declaration in a file.
     """
@@ -55,14 +55,14 @@ class Unfit(NamedTuple):
 
 
 class UndeclaredError(DataError):
-    """A table holds what its declaration does not cover; the message names each such column, and its flags."""
+    """A table has values that its declaration does not cover; the message names each such column and its flags."""
 
     def __init__(self, table: Table, unfit: Sequence[Unfit], features: Sequence[str], bare: Sequence[str]) -> None:
         self._table, self._unfit, self._features, self._bare = table, unfit, features, bare
         super().__init__(self._message(None))
 
     def by_keys(self, file: str) -> DataError:
-        """Return the same error for a declaration in a file, which names keys in place of flags."""
+        """Return the same error for a declaration in a file: it names keys instead of flags."""
         return DataError(self._message(file))
 
     def _message(self, file: str | None) -> str:
@@ -95,7 +95,7 @@ class UndeclaredError(DataError):
         return f"{name}: {unfit.fact}: {unfit.flags if file is None else unfit.keys}"
 
     def _advice(self, file: str | None) -> Iterator[str]:
-        """Yield what concerns several columns."""
+        """Yield messages that concern several columns."""
         left_out = [each.column for each in self._unfit if each.flags in (_LEFT_OUT, _CHANGED)]
         if left_out:
             yield f"to leave out {listed(left_out)}, name the other columns: {self._others(left_out, file)}"
@@ -122,10 +122,10 @@ class _Rows:
     """The rows of a column that the declaration does not cover.
 
     Attributes:
-        counts: Number of rows by kind: ``missing``, where no value may be missing, and ``others``, with another value
-            than what was declared.
+        counts: Number of rows by kind: ``missing`` (a value is missing that must not be) and ``others`` (a value was
+            not declared).
         first: The first row of each kind, from 1.
-        values: The other values, in order of first occurrence; the first ones only.
+        values: The first few undeclared values, in order of occurrence.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -148,7 +148,7 @@ class _Rows:
 
 
 def require_covered(table: Table) -> None:
-    """Raise `UndeclaredError` if a table holds what its declaration does not cover: for each such column.
+    """Raise `UndeclaredError` if a table has columns with values that its declaration does not cover.
 
     Args:
         table: The declaration, resolved or not. Its roles are columns of the file.
@@ -187,7 +187,7 @@ def _parts(table: Table, columns: Sequence[str]) -> Iterator[Rows]:
 
 
 def _rows_of(table: Table) -> Mapping[str, _Rows]:
-    """Return for each column which rows the declaration does not cover."""
+    """Return, for each column, the rows that the declaration does not cover."""
     columns = [*table.roles.values(), *(each for each in table.features or () if each not in table.text)]
     marks = table.roles.get("split.column")
     found = {column: _Rows() for column in columns if column != marks}
@@ -204,7 +204,7 @@ def _rows_of(table: Table) -> Mapping[str, _Rows]:
 
 
 def _masks(table: Table, column: str, texts: pa.StringArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return in which rows a value is missing that must not be, and in which it is none of what was declared."""
+    """Return the rows in which a required value is missing, and those in which the value was not declared."""
     none = np.zeros(len(texts), np.bool_)
     if column == table.identifier:
         return mask_of(pc.is_in(texts, value_set=pa.array(["", None], pa.string()))), none
@@ -282,7 +282,7 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
 
 
 def _as_categories(column: Column) -> tuple[str, str]:
-    """Return how categories are declared for a column: the values that many rows have are named."""
+    """Return how to declare categories for a column, naming the values that many rows have."""
     counts = column.counts or Counter()
     common = sorted(value for value, count in counts.items() if count >= FEWEST_OF_A_CLASS)
     rare = sorted(value for value, count in counts.items() if count < FEWEST_OF_A_CLASS)

@@ -1,1 +1,1 @@
-"""Users' own tables: their declaration, reading of files, conversion of values to numbers, preparation of rows."""
+"""Users' own tables: declarations, reading of files, conversion of values to numbers, preparation of rows."""

@@ -1,4 +1,4 @@
-"""The classes of a label column, their numbers of records, and which of them may reveal a record."""
+"""The classes of a label column, the number of records of each, and which classes may reveal a record."""
 
 import json
 import shlex
@@ -16,15 +16,15 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 FEWEST_OF_A_CLASS = 10
-"""A class taken from fewer records reveals each of them, because the list of classes stays when they leave."""
+"""A class with fewer records reveals each of them, because the list of classes stays when the records leave."""
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
 _FEW_NUMBERS = 10
-"""Numbers with more different values than this are hardly classes."""
+"""With more different values than this, numbers are hardly ever classes."""
 
 
 def count_classes(table: Table) -> dict[str, int]:
-    """Return the number of records of each value of the label; numbers by size before texts.
+    """Return the number of records of each value of the label: numbers in increasing order, then texts.
 
     Raises:
         DataError: The file cannot be read, or its label has fewer than 2 or more than 128 values.
@@ -57,12 +57,12 @@ def count_classes(table: Table) -> dict[str, int]:
 
 
 def are_numbers(classes: Collection[str]) -> bool:
-    """Return whether classes are so many numbers that they are hardly classes."""
+    """Return whether the classes are so many numbers that they are probably not classes."""
     return len(classes) > _FEW_NUMBERS and all(map(parses, classes))
 
 
 def in_place_of_classes(label: str) -> str:
-    """Return what to do if numbers are not classes."""
+    """Return advice for a label whose numbers are not classes."""
     quoted = shlex.quote(f"{label}=LOW:HIGH")
     return (
         f"if they are numbers to predict, and no classes: `unlearn init --regression --range {quoted}` (in a YAML "
@@ -109,7 +109,7 @@ def weights_of(table: Table) -> ClassWeights:
 
 
 def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return the ratio of the most frequent class to each class, rounded to one digit.
+    """Return, for each class, the size of the most frequent class divided by its own, rounded to one digit.
 
     Args:
         counts: Number of records of each class; classes without records get the weight of the most frequent one.
@@ -119,18 +119,18 @@ def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def flag_of_weights(weights: Mapping[str, float]) -> str:
-    """Return weights as an option of `unlearn init`."""
+    """Return weights in the form of an option of `unlearn init`."""
     if any(set(name) & set(",={") for name in weights):
         return f"--class-weight {shlex.quote(json.dumps(weights, ensure_ascii=False))}"
     return f"--class-weight {shlex.quote(','.join(f'{name}={weight:g}' for name, weight in weights.items()))}"
 
 
 def refuse_balanced(table: Table) -> NoReturn:
-    """Raise `ParameterError` for weights counted from a table's labels, and propose constants instead.
+    """Raise `ParameterError` for weights that depend on a table's labels, and propose constants instead.
 
     Raises:
         DataError: The labels cannot be read.
-        ParameterError: Otherwise.
+        ParameterError: In all other cases.
     """
     counts = count_classes(table)
     names = [*counts] if table.classes is None else [str(text_of(value)) for value in table.classes]

@@ -1,7 +1,7 @@
-"""A CSV file, read strictly: the rows that Python's `csv` finds, all of one length, or an error of one sentence.
+"""Strict reading of a CSV file: rows of equal length, as Python's `csv` finds them, or an error of one sentence.
 
-A reader that repairs what it cannot parse loses people: an unclosed quote swallows the rows below it. The module has no
-heavy imports, because requests read their files of identifiers with it, too.
+A reader that repairs what it cannot parse loses people's rows: an unclosed quote swallows the rows below it. The module
+has no heavy imports, because removal requests use it, too, to read files of identifiers.
 """
 
 import csv
@@ -18,20 +18,20 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.text import counted
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
-"""The result of ``surrogateescape`` for bytes that are not UTF-8."""
+"""The characters that ``surrogateescape`` gives for bytes that are not UTF-8."""
 _MAGIC = {b"PAR1": "Parquet", b"\x1f\x8b": "compressed (gzip)", b"PK": "a zip archive or an Excel workbook"}
-"""First bytes of files that are not text."""
+"""First bytes of common file types that are not text."""
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class Prose(NamedTuple):
     """Columns of text, whose values may run over several lines with any number of commas.
 
-    A line of such a value counts as a row swallowed by a stray quote only if it has a label in its place.
+    A line of such a value counts as a row swallowed by a stray quote only if it has a label at the label's place.
 
     Attributes:
         columns: Their names.
-        label: The column of labels; None: swallowed rows are not looked for.
+        label: The column of labels; None to skip the search for swallowed rows.
         is_label: Whether a value of that column can be a label.
     """
 
@@ -40,7 +40,7 @@ class Prose(NamedTuple):
     is_label: Callable[[str], bool] = bool
 
     def holds_rows(self, values: Sequence[str], names: Sequence[str], place: int) -> bool:
-        """Return whether the value at this place of a row contains whole rows, or the end of one and a beginning."""
+        """Return whether this value contains whole rows, or the end of one row and the beginning of another."""
         lines = [next(csv.reader([line]), []) for line in _LINE_BREAK.split(values[place])]
         if self.label not in names or len(lines) == 1:
             return False
@@ -66,7 +66,7 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
             closing quote, a row has another number of columns than the header, or a quoted value seems to hold whole
             rows. The message names the row, from 1 after the header, and its line.
     """
-    row, line = 0, 0  # Those of the last row that was read.
+    row, line = 0, 0  # The number and the line of the last row that was read.
     width: int | None = None
     names: list[str] = []
     block: list[list[str]] = []
@@ -114,7 +114,7 @@ def header(path: str | Path) -> list[str]:
     """Return the names of the columns of a CSV file.
 
     Raises:
-        DataError: The file is empty; or see `read`.
+        DataError: The file is empty, or one of the reasons of `read` applies.
     """
     first = next(read(path, 1), None)
     if first is None:
@@ -123,7 +123,7 @@ def header(path: str | Path) -> list[str]:
 
 
 def require_commas(path: str | Path) -> None:
-    """Raise `DataError` if the first line of a file has another separator and no comma; or see `read`."""
+    """Raise `DataError` if the first line has another separator and no comma, or for the reasons of `read`."""
     with _readable(path), _text(path, "strict") as text:
         first = text.readline()
     for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
@@ -150,8 +150,9 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
 def _holds_rows(values: list[str], names: list[str], prose: Prose) -> bool:
     """Return whether a quoted value may have swallowed rows, between two stray quotes.
 
-    Its first line then ends like a row, and a later line begins like one: both have enough commas. If there are quotes,
-    the row that begins may be broken into lines. In a table of one column every line break would look like this.
+    In that case, the value's first line ends like a row, and a later line begins like one: both have enough commas. If
+    there are quotes, the row that begins may be broken into several lines. Tables of one column are excluded, because
+    every line break would look like this.
     """
     for place, value in enumerate(values):
         if names[place] in prose.columns:
@@ -170,7 +171,7 @@ def _where(path: str | Path, row: int, line: int) -> str:
 
 
 def _explained(error: csv.Error) -> str:
-    """Return an error of Python's `csv` in words for a table's owner, without values."""
+    """Return an error of Python's `csv` in words that a table's owner understands, without values."""
     message = str(error)
     if "unexpected end of data" in message:
         return "a quote is opened and not closed before the end of the file"
@@ -214,14 +215,14 @@ def _readable(path: str | Path) -> Iterator[None]:
 def _kind_of(path: str | Path) -> str | None:
     """Return the kind of a file by its first bytes, if it is known not to be text."""
     if not Path(path).is_file():
-        return None  # A pipe cannot be read twice.
+        return None  # Pipes are left out, because a pipe cannot be read twice.
     with Path(path).open("rb") as file:
         start = file.read(4)
     return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def _place_of_bad_text(path: str | Path) -> str:
-    """Return the name in messages of the first row that is not UTF-8, because decoding is some lines ahead of rows."""
+    """Return the first row that is not UTF-8, as messages name it; decoding is some lines ahead of the rows."""
     if not Path(path).is_file():
         return str(path)
     with _text(path, "surrogateescape") as text:

@@ -12,15 +12,15 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
-"""Name in certificates of features made by a declaration, of a table or of a user's own data set."""
+"""Name in certificates of features that a declaration makes, of a table or of a user's own data set."""
 CLASSES_FROM_RECORDS = "declared, classes from the records"
-"""The same if the declaration leaves the list of classes to the records."""
+"""The same, if the list of classes is taken from the records."""
 
 Value = str | bool | int | float
 MOST_CLASSES = 128
-"""Labels are 8-bit whole numbers, from 0 on."""
+"""Most classes: labels are stored as 8-bit whole numbers from 0 on."""
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
-"""Class weights beyond these are mistakes."""
+"""The least and the largest class weight; values outside are mistakes."""
 _BARE = ("true", "false")
 RUN = " to "
 """Separates the first and the last column of a run: ``pixel_0 to pixel_767``."""
@@ -63,7 +63,7 @@ class Text(_Model):
 
 
 class Table(_Model):
-    """A CSV or Parquet file of labelled records, and how each row becomes features: by itself, never by other rows.
+    """A CSV or Parquet file of labelled records, and how each row becomes features, independently of other rows.
 
     In ``features``, and as a key of ``categories``, ``ranges`` and ``missing``, a run such as ``pixel_0 to pixel_767``
     represents many columns; `table.resolve` expands it.
@@ -154,8 +154,8 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
     Args:
         table: The declaration.
         where: Name of the declaration in error messages.
-        written_out: Whether runs of columns were expanded. Otherwise, conditions on runs that need the file's columns
-            are not checked.
+        written_out: Whether runs of columns were expanded. Otherwise, conditions on runs are not checked where they
+            need the file's columns.
 
     Raises:
         ParameterError: The parts do not fit together; the message names the key.
@@ -240,7 +240,7 @@ def _check_missing(table: Table, where: str) -> None:
 
 
 def weights_by_class(given: object) -> dict[str, float]:
-    """Return class weights, by the texts that identify the classes.
+    """Return class weights, with the texts that identify the classes as keys.
 
     Raises:
         PydanticCustomError: It is not a mapping, has no class or a duplicate class, or a weight is not a number above
@@ -281,11 +281,11 @@ def _no_weights(sentence: str, **named: str) -> PydanticCustomError:
 
 
 def check_weights(table: Table, where: str) -> None:
-    """Check that there is a weight for each class and no other, or that there are no weights.
+    """Check that each class has a weight and nothing else does, or that there are no weights.
 
     Args:
         table: The declaration, with its classes.
-        where: What an error message calls it.
+        where: Name of the declaration in error messages.
 
     Raises:
         ParameterError: A class is missing or unknown.
@@ -325,7 +325,7 @@ def parse(text: str, where: str) -> Table:
 def text_of(value: Value | None) -> str | None:
     """Return the text that identifies a value, whatever type it was stored as; None for a missing number.
 
-    Surrounding blanks are ignored, 7 is 7.0, and true is True.
+    Surrounding blanks are ignored; 7 and 7.0 give the same text, and so do true and True.
     """
     if value is None or value != value:  # Only NaN differs from itself.
         return None

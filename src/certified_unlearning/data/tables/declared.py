@@ -1,4 +1,4 @@
-"""A declared table as a prepared data set: split, and written to disk as it is read, so that it may exceed memory."""
+"""A declared table as a prepared data set: split and written to disk block by block, so that it may exceed memory."""
 
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -21,7 +21,7 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
     Args:
         name: Name of the data set.
         table: The declaration; it must have a split.
-        seed: Seed of the split, if one is drawn.
+        seed: Seed of the split, if the split is drawn at random.
         scratch: A directory with room for the training rows. Nothing is left in it.
 
     Raises:
@@ -57,7 +57,7 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
                 test_labels.append(block.labels[block.test])
             rows.flush()
             labels = np.concatenate(train_labels)
-            # They keep the file open, so it exists until they are gone.
+            # The rows keep the file open, so it exists as long as they do.
             train_features = StoredRows(rows.name, 0, (len(labels), d))
     except OSError as error:
         raise StorageError(f"cannot write to {scratch}: {error.strerror or error}") from error

@@ -19,9 +19,9 @@ from certified_unlearning.text import counted
 MARK = "check: from the data"
 """Mark at the end of a line whose value was taken from the data, until a person confirms that it is public."""
 ENOUGH_ALIKE = 4
-"""Number of successive columns from which on they become one run."""
+"""Least number of successive columns that become one run."""
 _LISTED_ALONE = 12
-"""Up to this number, each feature has a separate line."""
+"""Up to this number of features, each has a separate line."""
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
 _NEEDS = {
     "classes": "list the classes that there can be",
@@ -49,17 +49,17 @@ class Draft:
     Attributes:
         text: YAML, with comments.
         notes: What its author must check: a column, and a sentence.
-        features: The columns that it uses as features.
+        features: The columns that the draft uses as features.
         left_out: The other columns, and why.
         norm: The draft's statement on the norm of rows, if any.
-        least: Number of rows with a value that surely belong to enough people, however many rows one person has.
+        least: Number of rows with a value that are sure to belong to enough people, however many rows one person has.
         of_people: Whether a column identifies the person of each row.
         categories: The values of each feature that has some, None for a missing one.
-        prose: The features that are text.
+        prose: The text features.
         ranges: The lowest and the highest value of each feature of numbers.
         missing: The replacement of a missing number.
         target_range: The lowest and the highest label, if it is a number to predict; None for classes.
-        checked: What is marked: a key, and a column.
+        checked: What is marked: pairs of a key and a column.
     """
 
     text: str = ""
@@ -82,7 +82,7 @@ class Draft:
 
     @property
     def said(self) -> list[tuple[list[str], str]]:
-        """The notes, with equal ones on several features combined: the columns, and a sentence."""
+        """The notes as pairs of columns and a sentence; equal notes on several features are combined."""
         others = {*self.features, *self.left_out}
         alone = [([name], sentence) for name, sentence in self.notes if name not in others]
         return alone + grouped((name, sentence) for name, sentence in self.notes if name in others)
@@ -156,7 +156,7 @@ def lines(
 def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:
     """Yield the draft's lines for columns under a key.
 
-    For lists, each uncertain one is marked; for numbers, all at once, next to the key.
+    Of lists, each uncertain one is marked. Numbers are marked all at once, next to the key.
     """
     values: dict[str, Any] = getattr(made, key)
     if not values:
@@ -181,7 +181,7 @@ def _mark(key: str) -> str:
 
 
 def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
-    """Return the lines of the list of features: many as runs, but separately those with a comment."""
+    """Return the lines of the list of features: runs if there are many, but a separate line for each with a comment."""
     if len(made.features) <= _LISTED_ALONE:
         return made.features
     places = {name: place for place, name in enumerate(columns)}
@@ -193,7 +193,7 @@ def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
 
 
 def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str], object]) -> Iterator[list[str]]:
-    """Yield successive names: with adjacent places and equal kinds."""
+    """Yield groups of successive names, with adjacent places and equal kinds."""
     some: list[str] = []
     for name in names:
         if some and (places[name] != places[some[-1]] + 1 or kind(name) != kind(some[-1])):
@@ -205,7 +205,7 @@ def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str],
 
 
 def _as_run(names: Sequence[str], columns: Collection[str]) -> Sequence[str]:
-    """Return names as one run, if they are enough and the run is read as intended."""
+    """Return names as one run, if there are enough of them and the run would be read as intended."""
     run = f"{names[0]}{RUN}{names[-1]}"
     unclear = run in columns or RUN in names[0] or RUN in names[-1]
     return names if len(names) < ENOUGH_ALIKE or unclear else [run]

@@ -1,8 +1,8 @@
 """A draft of a table's declaration, made from its file's content, and everything that its author must check.
 
-A range or a constant that is taken from the records is not public: no guarantee covers it. So these are marked in the
-draft, with one mark for all ranges and one for all constants. A list of classes or categories is marked if it has a
-value that few people have, or if it is unclear which values are meant. Certain entries have no mark, so each mark is
+A range or a constant that is taken from the records is not public: no guarantee covers it. So the draft marks them,
+with one mark for all ranges and one for all constants. A list of classes or categories is marked if it has a value that
+few people have, or if it is unclear which values are meant. Entries that are certain have no mark, so each mark is
 worth checking.
 """
 
@@ -27,15 +27,15 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted, with_commas
 
 MOST_CATEGORIES = 50
-"""Columns with more different words are left out."""
+"""Columns of words with more different values are left out."""
 FEW_NUMBERS = 10
-"""Columns of whole numbers with this few different ones may hold codes."""
+"""Columns of whole numbers with at most this many different values may hold codes."""
 FEW_VALUES = 10
-"""With this few values, it means nothing that all differ."""
+"""With at most this many values, it means nothing that all of them differ."""
 LIKELY_CLASSES = 10
-"""A column with this few different values could be the label."""
+"""A column with at most this many different values could be the label."""
 _AS_WIDE = 2.5
-"""Columns share one range if it is at most this many times as wide as that of each."""
+"""Columns share one range if it is at most this many times as wide as each column's own range."""
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
 
 
@@ -52,14 +52,14 @@ def draft(
 
     Args:
         path: The file.
-        label: The column to predict. None: an error names the possible ones.
+        label: The column to predict. If None, an error names the possible ones.
         identifier: The column that identifies the person of a row, if there is one.
         beside: The future directory of the draft; the file's path is relative to it.
         regression: Whether the label is a number to predict, not a class.
-        texts: Columns that are text.
+        texts: Text columns.
 
     Raises:
-        ParameterError: There is no label, or it is the identifier, too.
+        ParameterError: There is no label, or the label is also the identifier.
         DataError: The file cannot be read or lacks one of the columns, the label is not a class (or not a number), or
             no column can be a feature.
     """
@@ -188,7 +188,7 @@ def _look_at_label(column: Column, made: Draft) -> None:
 def _look_at_identifiers(
     columns: dict[str, Column], label: str, identifier: str | None, made: Draft
 ) -> Collection[str]:
-    """Return the columns that could identify the person of a row, if none is named."""
+    """Return the columns that could identify the person of a row, if no identifier was given."""
     if identifier is None:
         likely = [
             name
@@ -232,7 +232,7 @@ def _look_at_identifiers(
 
 
 def _identifies(column: Column) -> bool:
-    """Return whether values are many, and not measurements: each is unique, or shared by few rows."""
+    """Return whether there are many values that are not measurements: each is unique, or shared by few rows."""
     if column.dates or not (column.words + column.codes > 0 or column.whole):
         return False
     several = column.words + column.codes > 0 and (column.distinct is None or 4 * column.distinct > column.rows)
@@ -257,7 +257,7 @@ def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
 
 
 def reason_against(column: Column) -> str | None:
-    """Return why a column cannot be a feature unchanged."""
+    """Return why a column cannot be a feature as it is."""
     texts, distinct = column.words + column.codes, column.distinct
     if column.unreadable is not None:
         return f"it holds {column.stored or 'what is neither text nor numbers'}"
@@ -339,7 +339,7 @@ def _take_numbers(column: Column, made: Draft) -> None:
 
 
 def _take_ranges(columns: Mapping[str, Column], made: Draft) -> None:
-    """Give each column of numbers a range, and successive ones with nearly equal ranges one range."""
+    """Give each column of numbers a range; successive columns with nearly equal ranges share one."""
     for some in _alike(columns, made):
         together = len(some) >= ENOUGH_ALIKE
         for column in some:
@@ -348,12 +348,12 @@ def _take_ranges(columns: Mapping[str, Column], made: Draft) -> None:
             made.ranges[column.name] = low, high
             if ("missing", column.name) in made.checked:
                 made.missing[column.name] = _short(low / 2 + high / 2)
-    # In the order of the features, with those of truth values.
+    # Put the ranges in the order of the features, including those of truth values.
     made.ranges = {name: made.ranges[name] for name in made.features if name in made.ranges}
 
 
 def _alike(columns: Mapping[str, Column], made: Draft) -> Iterator[list[Column]]:
-    """Yield the columns whose ranges are taken from the data, with similar successive ones together."""
+    """Yield the columns whose ranges are taken from the data; similar successive ones are grouped."""
     some: list[Column] = []
     low, high, narrowest = math.inf, -math.inf, math.inf
     for name in made.features:
@@ -377,11 +377,11 @@ def _width(low: float, high: float) -> float:
 
 
 def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
-    """Note which columns would drown the others without their range, and whether one still does with it."""
+    """Note which columns would drown the others without their range, and which one still does with its range."""
     squares = {
         name: columns[name].magnitudes.mean_square(*made.ranges[name], columns[name].rows)
         if ("ranges", name) in made.checked
-        else 1.0  # A one-hot row, or an end of the range of a boolean.
+        else 1.0  # The contribution of a one-hot row, or of an end of a boolean's range.
         for name in made.features
     }
     others = len(squares) - 1
@@ -410,9 +410,9 @@ def nice_range(low: float, high: float) -> tuple[float, float]:
     if not math.isfinite(width):
         return low, high
     if width == 0:
-        # A tenth of the smallest floats underflows.
+        # A tenth of one of the smallest floats underflows.
         width = abs(low) if abs(low) >= sys.float_info.min * 1e6 else 1.0
-    # By the written digits of a number: 0.3 is 3/10, not the stored float.
+    # Computed from the written digits of a number: 0.3 is 3/10, not the stored float.
     least, most, span = (decimal.Decimal(repr(value)) for value in (low, high, width))
     with decimal.localcontext(prec=400):
         step = decimal.Decimal(10) ** (span.adjusted() - 1)
@@ -429,5 +429,5 @@ def _short(value: float) -> float:
 
 
 def _rows(count: int) -> str:
-    """Return the subject of a sentence and its verb."""
+    """Return the columns as the subject of a sentence, with its verb."""
     return f"{count:,} {'row has' if count == 1 else 'rows have'}"

@@ -1,15 +1,15 @@
-"""Sentences about columns: those that are equal for many columns, except for numbers, are combined."""
+"""Sentences about columns: sentences that are equal except for numbers are combined."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 _NUMBER = re.compile(r"(?<![\w.,'\"])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'\"])")
 _NAMED = 4
-"""With more columns, only the first ones and the last are named."""
+"""If there are more columns, only the first ones and the last are named."""
 
 
 def which(columns: Sequence[str]) -> str:
-    """Return columns as the subject of a sentence: their number, and the first ones and the last."""
+    """Return columns as the subject of a sentence: their number, the first few names and the last."""
     if len(columns) == 1:
         return columns[0]
     named = columns if len(columns) <= _NAMED else [*columns[: _NAMED - 2], f"... {columns[-1]}"]
@@ -19,7 +19,7 @@ def which(columns: Sequence[str]) -> str:
 def grouped(notes: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
     """Return sentences with all columns that they apply to, in order of first occurrence.
 
-    Sentences that differ only in numbers are combined, with the least and the largest of each: 2 to 10.
+    Sentences that differ only in numbers are combined; each number becomes a range, such as 2 to 10.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for column, sentence in notes:

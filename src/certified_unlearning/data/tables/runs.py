@@ -38,8 +38,8 @@ def written_out(table: Table, columns: Sequence[str]) -> Table:
         columns: All columns of the file, in its order.
 
     Raises:
-        ParameterError: A run cannot be read, begins or ends at a column that is not a feature, covers a column of
-            categories where it gives numbers, or contradicts another key.
+        ParameterError: A run cannot be read, begins or ends at a column that is not a feature, gives numbers but covers
+            a column of categories, or contradicts another key.
         DataError: The file lacks an end of a run.
     """
     chosen = set(table.features or ())
@@ -58,7 +58,7 @@ def _each(
     features: Sequence[str],
     categories: Container[str],
 ) -> dict[str, Given]:
-    """Return the value of each column under a key of the declaration; runs do not cover ``categories``."""
+    """Return the value of each column under a key of the declaration; runs must not cover ``categories``."""
     found: dict[str, Given] = {}
     origin: dict[str, str] = {}
     for name, value in given.items():
@@ -82,14 +82,14 @@ def _shown(value: object) -> str:
 
 
 def _columns(name: str, columns: Sequence[str], among: Sequence[str], path: str, key: str) -> Sequence[str]:
-    """Return the columns that a name in a declaration means: itself, unless it is a run.
+    """Return the columns that a name in a declaration means: the column of that name, or those of a run.
 
     Args:
-        name: A column, or a run. A column with the name of a run takes precedence.
+        name: A column, or a run. If a column has the name of a run, the column takes precedence.
         columns: All columns of the file, in its order.
         among: The columns that a run may cover, in the same order.
         path: The file.
-        key: The key of the name.
+        key: The key under which the name stands.
     """
     if name in columns:
         return [name]

@@ -1,4 +1,4 @@
-"""Identifiers that a person would take for one: they differ only in blanks, case, or the encoding of a letter.
+"""Identifiers that a human reader would take for one: they differ only in blanks, case, or a letter's encoding.
 
 No rule decides whether two such spellings belong to one person, so they are reported for the owner of the table to
 decide. The module has no heavy imports.
@@ -49,7 +49,7 @@ _ABSENT = frozenset(
 )
 _PLACEHOLDER = re.compile(r"[#\-\u2013\u2014._?*]+|not available|not applicable")
 _PLAIN = re.compile(r"[A-Za-z1-9][A-Za-z0-9_-]*")
-"""Spellings that differ from their `folded` form in case alone."""
+"""Spellings that differ from their `folded` form only in case."""
 _INVISIBLE = re.compile(r"[\s\x00-\x1f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
 _MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d", "-")
@@ -122,11 +122,11 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 def folded(text: str) -> str:
-    """Return the common form of all spellings that a person would take for one."""
+    """Return the common form of all spellings that a human reader would take for one."""
     if _PLAIN.fullmatch(text):
         return text.lower()
     before = None
-    while text != before:  # One rule may enable another: a letter's lower case, a number within quotes.
+    while text != before:  # Repeated, because one rule may enable another, such as for a number within quotes.
         before = text
         for _, fold in _DIFFERENCES:
             text = fold(text)
@@ -134,7 +134,7 @@ def folded(text: str) -> str:
 
 
 def likely_spellings(text: str) -> Iterator[str]:
-    """Yield a few spellings of an identifier that somebody is likely to have meant: another case, other blanks."""
+    """Yield a few likely alternatives to an identifier, with another case or other blanks."""
     bare = _without_blanks(text)
     for plain in (text, folded(text), text.strip(), " ".join(text.split()), bare, _normalised(text)):
         for form in (plain, unicodedata.normalize("NFD", plain)):
@@ -142,7 +142,7 @@ def likely_spellings(text: str) -> Iterator[str]:
 
 
 class Group(NamedTuple):
-    """Spellings that a person would take for one.
+    """Spellings that a human reader would take for one.
 
     Attributes:
         folded: Their common form.
@@ -154,7 +154,7 @@ class Group(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """How they differ."""
+        """How the spellings differ."""
         for name, fold in _DIFFERENCES:
             if len({fold(each) for each in self.spellings}) == 1:
                 return name
@@ -162,7 +162,7 @@ class Group(NamedTuple):
 
     @property
     def people(self) -> tuple[str, ...]:
-        """The identifiers that the spellings become: one, if the rules of tables treat them as equal."""
+        """The identifiers that tables read from the spellings; only one if the rules treat the spellings as equal."""
         return tuple(dict.fromkeys(str(text_of(each)) for each in self.spellings))
 
 
@@ -192,7 +192,7 @@ class Spellings:
         self._connection.execute("COMMIT")
 
     def groups(self) -> Iterator[Group]:
-        """Yield every group of two or more spellings that a person would take for one."""
+        """Yield every group of two or more spellings that a human reader would take for one."""
         query = (
             "SELECT folded, spelling FROM spellings WHERE folded IN "
             "(SELECT folded FROM spellings GROUP BY folded HAVING count(*) > 1) ORDER BY folded, spelling"
@@ -216,7 +216,7 @@ def groups_of(spellings: Iterable[str]) -> list[Group]:
 
 
 def described(groups: Sequence[Group]) -> list[str]:
-    """Return sentences on the groups, by how they differ and what becomes of them."""
+    """Return sentences on the groups, arranged by how spellings differ and which identifiers they become."""
     by_kind: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
         by_kind.setdefault((group.difference, _becomes(group)), []).append(group)

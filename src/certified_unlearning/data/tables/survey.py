@@ -20,11 +20,11 @@ from certified_unlearning.data.tables.table_values import MISSING, NO_WORDS, Row
 from certified_unlearning.errors import DataError
 
 MOST_DISTINCT = 100_000
-"""Number of different values of a column that are kept; for the identifier, all are."""
+"""Number of different values of a column that are kept; of the identifier, all are kept."""
 _ROWS_AT_ONCE = 1 << 16
 _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50
-"""Up to this number, different sentences may be categories."""
+"""Up to this number of different sentences, they may be categories."""
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
@@ -45,7 +45,7 @@ class Column:
         booleans: Number of values that are true or false.
         dates: Number of values that look like dates or times.
         codes: Number of whole numbers with leading zeros.
-        odd: Number of numbers in a form that is not read, such as ``1,5`` or ``12 %``.
+        odd: Number of values that are numbers in an unsupported form, such as ``1,5`` or ``12 %``.
         words: Number of all other values.
         sentences: Number of these with too many words for a category.
         infinite: Number of numbers that are not finite.
@@ -53,14 +53,14 @@ class Column:
         low: The least number.
         high: The largest number.
         magnitudes: Magnitudes of its numbers.
-        first_word: The row of the first value that is not a number, from 1.
+        first_word: Number of the row with the first value that is not a number, counted from 1.
         counts: Number of occurrences of each value; None if there are more than `MOST_DISTINCT`.
         missing_words: The words for missing values.
         repeated: Whether a value was seen twice.
         stored: The type that Parquet stores; None for a CSV file.
-        unreadable: Why its values cannot be read, if they cannot.
-        groups: Identifiers that a person would take for one; for the identifier column only.
-        is_index: Whether it is the index of a data frame.
+        unreadable: Why its values cannot be read; None if they can.
+        groups: Identifiers that a human reader would take for one; for the identifier column only.
+        is_index: Whether the column is the index of a data frame.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Column:
 
     @property
     def distinct(self) -> int | None:
-        """Number of different values; None if more than `MOST_DISTINCT`."""
+        """Number of different values; None if there are more than `MOST_DISTINCT`."""
         return None if self.counts is None else len(self.counts)
 
     @property
@@ -167,7 +167,7 @@ class Column:
             self.magnitudes.add(finite)
 
     def _odd(self, text: str) -> str | None:
-        """Return the count that a text that is not a number belongs to; None for a number."""
+        """Return the name of the count to which a text belongs; None for a number."""
         if parses(text):
             return None
         if _DATE.fullmatch(text):
@@ -184,7 +184,7 @@ def survey(path: str, identifier: str | None = None, texts: Collection[str] = ()
         texts: Columns of text, whose values may run over several lines.
 
     Raises:
-        DataError: The file cannot be read, holds no records, or identifiers that were rounded.
+        DataError: The file cannot be read, has no records, or has rounded identifiers.
     """
     columns = {name: Column(name) for name in column_names(path)}
     for name in index_columns(path, list(columns)):

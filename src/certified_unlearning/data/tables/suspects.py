@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SURELY = 1e-9
-"""Share of a feature's variance that rounding leaves next to a copy of the target."""
+"""Share of a feature's variance that rounding may leave unexplained by the target in a copy of the target."""
 
 
 class Suspects:
@@ -22,7 +22,7 @@ class Suspects:
         self._copies = _CopiesOfClasses(len(names), classes) if classes else _CopiesOfTargets(len(names))
 
     def add(self, features: NDArray[np.float64], labels: NDArray[np.int64] | NDArray[np.float64]) -> None:
-        """Examine some rows: their unscaled features, and the number of each one's class, or its target."""
+        """Examine some rows, given their unscaled features and the number of each row's class, or its target."""
         if not self._names:
             return
         if self._rises.any():
@@ -32,7 +32,7 @@ class Suspects:
         self._copies.add(features, labels)
 
     def reason(self) -> str | None:
-        """Return what is wrong with the first feature that should not be one."""
+        """Return what is wrong with the first column that should not be a feature."""
         for names_which, what in (
             (self._rises, "numbers the rows: its whole numbers rise from row to row"),
             (self._copies.found(), self._copies.what),
@@ -57,8 +57,8 @@ class _CopiesOfClasses:
                 self._most[label] = np.maximum(self._most[label], some.max(axis=0))
 
     def found(self) -> NDArray[np.bool_]:
-        """Return the features that so far have one value for each class, different for each."""
-        values = np.sort(self._least, axis=0)  # Infinite if no row of a class was read yet.
+        """Return the features that so far have a single value in each class, and a different one in every class."""
+        values = np.sort(self._least, axis=0)  # The value is infinite if no row of a class has been read yet.
         apart = np.isinf(values[1:]) | (values[1:] > values[:-1])
         return np.asarray((self._least >= self._most).all(axis=0) & apart.all(axis=0))
 
@@ -74,7 +74,7 @@ class _CopiesOfTargets:
 
     def add(self, features: NDArray[np.float64], targets: NDArray[np.int64] | NDArray[np.float64]) -> None:
         if self._first is None:
-            # Relative to it, rounding affects the sums of squares less.
+            # The values are taken relative to it, so that rounding affects the sums of squares less.
             self._first = np.append(features[0], targets[0])
         x, y = features - self._first[:-1], (targets - self._first[-1])[:, None]
         with np.errstate(over="ignore"):

@@ -1,7 +1,8 @@
 """A user's own table, CSV or Parquet, read in blocks, so it may be larger than memory.
 
-Every row becomes features by itself: by one-hot of declared categories, by declared ranges and constants, and its own
-norm. Nothing is fitted to other rows, so preparation costs no privacy, and removing a record changes no other one.
+Every row becomes features on its own: by one-hot encoding of declared categories, declared ranges and constants, and
+its own norm. Nothing is fitted to other rows, so preparation costs no privacy, and removing a record does not change
+any other record.
 """
 
 import difflib
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Number of features that are held in memory together."""
+"""Number of feature values that are held in memory together."""
 _TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
-"""In fewer rows, whole numbers may increase, or match the label, by chance."""
+"""Least rows of the check: in fewer rows, whole numbers may increase or match the label by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
@@ -40,12 +41,12 @@ class Block(NamedTuple):
     """Some rows of a table, in its order.
 
     Attributes:
-        features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1. Of a table with text a sparse
+        features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1. If the table has text, a sparse
             matrix (CSR).
         labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...; for regression the targets in the
             file, float64.
         identifiers: The person of each row, as text (7.0 is 7); None if there is no identifier column.
-        test: Whether each is a test record, shape ``(rows,)``.
+        test: Whether each row is a test record, shape ``(rows,)``.
         spellings: The identifiers as spelled in the file; None if there is no identifier column.
     """
 
@@ -118,7 +119,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that nobody chose as features and whose names say that they are none, and why."""
+    """Return the columns that were not chosen explicitly and should not be features by their names, with the reason."""
     roles = {_plain_name(other): f"{role} {other!r}" for role, other in reversed(table.roles.items())}
     index = index_columns(table.path, columns)
     found: dict[str, str] = {}
@@ -140,7 +141,7 @@ def _plain_name(column: str) -> str:
 
 
 def feature_names(table: Table) -> list[str]:
-    """Return the name of each feature of a resolved table: ``age``, or ``colour=red``; last, ``comment#17`` of text."""
+    """Return the name of each feature of a resolved table: ``age``, ``colour=red``; then ``comment#17`` for text."""
     hashed = [
         f"{column}#{place}"
         for column in table.features or ()
@@ -156,7 +157,7 @@ def count_features(table: Table) -> int:
 
 
 def number_names(table: Table) -> list[str]:
-    """Return the name of each feature of a resolved table that is not from text."""
+    """Return the names of those features of a resolved table that do not come from text."""
     return [
         name
         for column in table.features or ()
@@ -176,10 +177,10 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
 
     Args:
         table: The declaration, resolved or not.
-        seed: Seed of the split, if one is drawn: each row is a test record with the declared probability, whatever the
-            other rows are.
-        all_columns: Whether features were not chosen explicitly: then a column that numbers the rows is refused, after
-            the last row.
+        seed: Seed of the split, if it is drawn at random: each row is a test record with the declared probability,
+            independently of the other rows.
+        all_columns: Whether all columns are features because none was chosen explicitly. In that case, a column that
+            numbers the rows is refused after the last row.
 
     Raises:
         ParameterError: The declaration contradicts itself.
@@ -219,7 +220,7 @@ def read_records(
 ) -> Iterator[Records]:
     """Read another table according to a resolved declaration, a few thousand rows at a time.
 
-    Its columns may be in any order, and there may be more; those of label and identifier may be absent.
+    Its columns may be in any order, and there may be additional ones; the label and the identifier may be absent.
 
     Args:
         table: The declaration, resolved; its ``path`` is not opened.
@@ -266,7 +267,7 @@ def require_columns(path: str, columns: Sequence[str], wanted: Sequence[str]) ->
 
 
 def require_known(table: Table, absent: Mapping[str, int]) -> None:
-    """Raise `DataError` if a word for a missing identifier is in several rows, whose person is then unknown.
+    """Raise `DataError` if a word for a missing identifier is in several rows, because their person is then unknown.
 
     Args:
         table: The declaration.
@@ -281,7 +282,7 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
 
 
 def preprocessing(table: Table) -> str:
-    """Return in words the preprocessing of the rows of a resolved table."""
+    """Return a description of the preprocessing of a resolved table's rows."""
     values = dict(zip(label_values(table), table.classes or (), strict=True))
     columns = table.features or ()
     numbers = len(columns) - len(table.categories) - len(table.ranges) - len(table.text)
@@ -345,7 +346,7 @@ def _numbers(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
         numbers = rows.numbers(column, table.missing.get(column))
         if column in table.ranges:
             low, high = table.ranges[column]
-            # Clipped before the subtraction, whose result is then finite for every range of finite width.
+            # Clip before subtracting, so that the result is finite for every range of finite width.
             numbers = (np.clip(numbers, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
         features[:, start] = numbers
         start += 1
@@ -356,7 +357,8 @@ def _scaled(rows: Rows, numbers: NDArray[np.float64], table: Table) -> Any:
     """Return the features of all columns, scaled as declared; sparse ones if there is text."""
     if not table.text:
         return _scaled_numbers(rows, numbers, table)
-    from certified_unlearning.data.tables.hashing.rows import norms, unit, with_text  # Not at the top: scikit-learn.
+    # Imported here, because it imports scikit-learn.
+    from certified_unlearning.data.tables.hashing.rows import norms, unit, with_text
 
     features = with_text(numbers, rows, table)
     if table.norm == "unit":
@@ -367,7 +369,7 @@ def _scaled(rows: Rows, numbers: NDArray[np.float64], table: Table) -> Any:
 
 def _scaled_numbers(rows: Rows, features: NDArray[np.float64], table: Table) -> NDArray[np.float32]:
     if table.norm == "unit":
-        # First by the largest value, because squares of very large and very small values overflow or vanish.
+        # Divide by the largest value first, because squares of very large and very small values overflow or vanish.
         features = _divided(features, np.abs(features).max(axis=1))
         features = _divided(features, np.linalg.norm(features, axis=1))
         return features.astype(np.float32)

@@ -24,7 +24,7 @@ _INDEX = re.compile(
 )
 """Names that pandas, R, SAS and databases give to an index."""
 _CSV_VALUES_AT_ONCE = 1 << 19
-"""Number of values per batch; each takes some sixty bytes in Python."""
+"""Number of values per batch. In Python, each takes about sixty bytes."""
 _PARQUET_ROWS_AT_ONCE = 1 << 16
 
 
@@ -49,7 +49,7 @@ def batches(
 def _csv_batches(
     path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None
 ) -> Iterator[pa.RecordBatch]:
-    # All as text: types guessed from the first rows would depend on these, and 007 would become 7.
+    # Read everything as text: types guessed from the first rows would depend on those rows, and 007 would become 7.
     names = csv_file.header(path)
     at_once = max(1, min(rows_at_once, _CSV_VALUES_AT_ONCE // max(1, len(names))))
     places = [names.index(column) for column in columns]
@@ -64,7 +64,7 @@ def column_names(path: str) -> list[str]:
     """Return the columns of a file.
 
     Raises:
-        DataError: The file is a pipe, cannot be read, has two columns of the same name, or another separator than
+        DataError: The file is a pipe, cannot be read, has two columns of the same name, or has a separator other than
             commas.
     """
     if Path(path).is_fifo():
@@ -82,7 +82,7 @@ def _csv_names(path: str) -> list[str]:
     try:
         names = csv_file.header(path)
     except DataError:
-        csv_file.require_commas(path)  # Its error is more helpful, if it applies.
+        csv_file.require_commas(path)  # Checked first, because its error is more helpful.
         raise
     if len(names) == 1:
         csv_file.require_commas(path)
@@ -90,7 +90,7 @@ def _csv_names(path: str) -> list[str]:
 
 
 def index_columns(path: str, columns: Sequence[str]) -> list[str]:
-    """Return the columns of a file that are an index: by name, or by pandas' metadata in the file."""
+    """Return the columns of a file that are an index, according to their names or to pandas' metadata in the file."""
     own: list[str] = []
     if not is_csv(path):
         with _readable(path):
@@ -103,7 +103,7 @@ def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
     """Return a table in memory as an Arrow table, without an index.
 
     Raises:
-        DataError: It is not a table, two columns have the same name, or one holds neither text nor numbers.
+        DataError: The object is not a table, two columns have the same name, or one holds neither text nor numbers.
     """
     if not isinstance(table, pa.Table):
         columns = getattr(table, "columns", None)
@@ -127,7 +127,7 @@ def _column(values: "pd.Series", name: str) -> pa.Array:
     except pa.ArrowNotImplementedError as error:
         raise DataError(f"the table: column {name} holds {kept}, expected text or numbers") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-        # A mixture, such as numbers and texts, or whole numbers above 64 bits.
+        # Raised for mixtures, such as numbers and texts, and for whole numbers above 64 bits.
         return _texts(values, name)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
@@ -144,7 +144,8 @@ def _texts(values: "pd.Series", name: str) -> pa.Array:
         try:
             texts.append(None if pd.isna(value) else text_of(value))
             pa.scalar(texts[-1], pa.string())
-        except (ValueError, ArithmeticError) as error:  # Surrogates, millions of digits, signalling NaNs.
+        # Raised for surrogates, millions of digits, and signalling NaNs.
+        except (ValueError, ArithmeticError) as error:
             raise DataError(f"the table, row {row}: {name} cannot be read as text: {error}") from error
     return pa.array(texts, pa.string())
 
@@ -156,7 +157,7 @@ def _require_distinct(names: Sequence[str], path: str) -> None:
 
 
 def is_csv(path: str) -> bool:
-    """Return whether a file is CSV by its name, and not Parquet.
+    """Return whether a file is CSV rather than Parquet, judged by its name.
 
     Raises:
         DataError: The name has neither ending.

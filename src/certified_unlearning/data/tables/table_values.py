@@ -15,9 +15,9 @@ from certified_unlearning.errors import DataError
 MISSING = ("", r"\n", "na", "n/a", "nan", "null", "none")
 """Words for missing values in text, in lower case. PostgreSQL and MySQL write a missing value as ``\\N``."""
 NO_WORDS = ("", r"\N")
-"""Those of them that mean a missing value, whatever the column holds."""
+"""The subset of these words that mean a missing value in every kind of column."""
 _MANY_LONG = 10
-"""This many long numbers do not end in a zero by chance."""
+"""This many long numbers would not all end in a zero by chance."""
 
 
 class Remedies(NamedTuple):
@@ -25,7 +25,7 @@ class Remedies(NamedTuple):
 
     Attributes:
         missing: Advice if the value is missing.
-        word: Advice if it is a word; ``{column}`` is replaced by the column.
+        word: Advice if the value is a word; ``{column}`` is replaced by the column.
         stored: Advice if the column stores something else.
     """
 
@@ -51,7 +51,7 @@ class UnfitError(DataError):
     """A row or a column holds something undeclared.
 
     Attributes:
-        fact: What it holds, without the advice for changing the declaration.
+        fact: What the row or the column holds, without advice on the declaration.
     """
 
     def __init__(self, fact: str, advice: str = "") -> None:
@@ -75,7 +75,7 @@ class Rows:
         self._columns = dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def where(self, index: int) -> str:
-        """Return the name of a row in error messages."""
+        """Return how error messages name a row."""
         return f"{self.path}, row {self.first_row + index}"
 
     def type_of(self, column: str) -> pa.DataType:
@@ -85,13 +85,15 @@ class Rows:
     def texts(self, column: str) -> pa.StringArray:
         """Return `declaration.text_of` of each value."""
         values = self._decoded(column)
-        if isinstance(values.type, pa.BaseExtensionType):  # Their storage is not their text: a UUID's is 16 bytes.
+        # What they store is not their text: a UUID is stored as 16 bytes.
+        if isinstance(values.type, pa.BaseExtensionType):
             raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers")
         if pa.types.is_floating(values.type):
             return pa.array([text_of(value) for value in values.to_pylist()], pa.string())
         try:
             texts = pc.utf8_trim(values.cast(pa.string()), characters=SPACES)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # The latter for bytes that are not text.
+        # The second error is raised for bytes that are not text.
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers") from error
         lower = pc.utf8_lower(texts)
         texts = pc.if_else(pc.is_in(lower, value_set=pa.array(["true", "false"])), lower, texts)
@@ -104,7 +106,7 @@ class Rows:
 
         Args:
             column: The column.
-            missing: Replacement of a missing number; None if none may be missing.
+            missing: Replacement of a missing number; None if no number may be missing.
             remedies: Advice in error messages.
         """
         values = self._decoded(column)
@@ -137,12 +139,12 @@ class Rows:
             numbers = pc.if_else(absent, pa.scalar(missing, pa.float64()), numbers)
         array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
         if (index := _first(~np.isfinite(array))) is not None:
-            found = values[index].as_py()  # As in the file: 1e400 is infinite in float64 only.
+            found = values[index].as_py()  # Shown as in the file, because 1e400 is infinite only in float64.
             raise UnfitError(f"{self.where(index)}: {column} is {found}, expected a finite number")
         return array
 
     def positions(self, column: str, declared: Sequence[str | None], kind: str, remedy: str) -> NDArray[np.int64]:
-        """Return the place of each value in a list of declared texts.
+        """Return the position of each value in a list of declared texts.
 
         Args:
             column: The column.
@@ -178,7 +180,7 @@ class Rows:
         """Return each value as text; none may be missing.
 
         Raises:
-            DataError: The column holds numbers that may have been rounded, so that two people would become one.
+            DataError: The column holds numbers that may have been rounded, which could merge two people into one.
         """
         self.require_exact(column)
         texts = self.texts(column)
@@ -186,9 +188,10 @@ class Rows:
         return [str(text) for text in texts.to_pylist()]
 
     def spellings(self, column: str) -> list[str]:
-        """Return each identifier as spelled in the file, without missing ones.
+        """Return the identifiers as spelled in the file, leaving out missing ones.
 
-        `identifiers` treats several spellings as equal: with surrounding blanks, or 7.0 and 7.
+        Several of these spellings may be equal for `identifiers`, such as 7.0 and 7, or with and without surrounding
+        blanks.
         """
         return [str(text) for text in self._decoded(column).cast(pa.string()).drop_null().to_pylist()]
 
@@ -246,7 +249,7 @@ class Rows:
 
 
 def listed(names: Sequence[str | None], most: int = 12) -> str:
-    """Return names for an error message, up to a number."""
+    """Return at most a given number of names for an error message."""
     shown = ", ".join(repr(name) if name is not None else "null" for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 

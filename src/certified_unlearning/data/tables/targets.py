@@ -1,4 +1,4 @@
-"""Numbers to predict: mapped to [-1, 1] by a public range only, and counted."""
+"""Numbers to predict, mapped to [-1, 1] by nothing but a public range, and counted."""
 
 import sys
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class TargetScale(NamedTuple):
             low, high = (float(end) for end in ends)  # type: ignore[union-attr]
         except (TypeError, ValueError) as error:
             raise _no_range(name, ends) from error
-        # Half of it is used as divisor.
+        # Checked because half the width is the divisor.
         if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
             raise _no_range(name, ends)
         return cls(low, high, *((low / 2 + high / 2, high / 2 - low / 2) if intercept else (0.0, max(-low, high))))
@@ -51,7 +51,7 @@ class TargetScale(NamedTuple):
     def scaled(self, targets: ArrayLike) -> Array:
         """Return targets, clipped to the range, as numbers from -1 to 1."""
         clipped = np.clip(np.asarray(targets, np.float64), self.low, self.high)
-        # Clipped again, because the division rounds.
+        # Clipped a second time, because the division rounds.
         return np.asarray(np.clip((clipped - self.middle) / self.half, -1, 1))
 
     def in_units(self, scores: ArrayLike) -> Array:
@@ -66,7 +66,7 @@ def _no_range(name: str, ends: object) -> ParameterError:
 
 
 class TargetCounts:
-    """Targets that are scaled block by block, with counts for the operator only.
+    """A scaler of targets, block by block, which keeps counts for the operator only.
 
     Attributes:
         scale: The map to numbers from -1 to 1.
@@ -98,10 +98,10 @@ class TargetCounts:
 
     @property
     def outside(self) -> int:
-        """Number of targets outside the range, which are clipped to its nearer end."""
+        """Number of targets outside the range, which were clipped to its nearer end."""
         return self.below + self.above
 
     @property
     def only_values(self) -> list[float]:
-        """All values, if there are only one or two; otherwise none."""
+        """All different targets, if there are only one or two; otherwise empty."""
         return sorted(self._values) if len(self._values) <= 2 else []

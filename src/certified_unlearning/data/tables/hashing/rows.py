@@ -1,7 +1,7 @@
 """Columns of text as sparse rows: scikit-learn's `HashingVectorizer` looks at one text at a time and learns nothing.
 
-A row has the numbers of all other columns first, then the hashed values of each text column: of norm 1, or empty if it
-has no words.
+A row has the numbers of all other columns first, then the hashed values of each text column. These have norm 1, or are
+all zero if the text has no words.
 """
 
 import os
@@ -19,16 +19,16 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted
 
 VECTORS = 12
-"""Approximate number of values that learning holds for each weight: steps, gradients, products."""
+"""Approximate number of values in memory per weight during learning: steps, gradients, products."""
 FITS = 0.25
-"""Share of the memory that a proposed width may take."""
+"""Share of the memory that a model of the proposed width may take."""
 
 
 def hashed(texts: Sequence[str], how: Text) -> csr_array:
-    """Return texts as rows of norm 1, shape ``(n, how.width)``; a text without words has no entry."""
+    """Return texts as rows of norm 1, shape ``(n, how.width)``; the row of a text without words has no entries."""
     vectorizer = HashingVectorizer(n_features=how.width, ngram_range=how.ngrams, analyzer=how.analyzer)
     rows = csr_array(vectorizer.transform(texts))
-    rows.eliminate_zeros()  # Words of one column may cancel each other.
+    rows.eliminate_zeros()  # Hashed words may cancel each other.
     return rows
 
 
@@ -36,7 +36,7 @@ def with_text(numbers: NDArray[np.float64], rows: Rows, table: Table) -> csr_arr
     """Return the numbers of rows, followed by the text columns.
 
     Raises:
-        DataError: A text column holds something else.
+        DataError: A text column holds something other than text.
     """
     parts = [hashed(rows.prose(column), table.text[column]) for column in columns_of_text(table)]
     return hstack([csr_array(numbers), *parts], format="csr")
@@ -48,8 +48,8 @@ def columns_of_text(table: Table) -> list[str]:
 
 
 def unit(rows: csr_array) -> csr_array:
-    """Return every row divided by its norm; a row of zeros stays."""
-    # First by the largest value, because squares of very large and very small values overflow or vanish.
+    """Return every row divided by its norm; rows of zeros stay unchanged."""
+    # Divide by the largest value first, because squares of very large and very small values overflow or vanish.
     return normalize(normalize(rows, norm="max"), norm="l2", copy=False)
 
 
@@ -59,7 +59,7 @@ def norms(rows: csr_array) -> NDArray[np.float64]:
 
 
 def require_memory(table: Table, features: int, scores: int) -> None:
-    """Raise `ParameterError` if a machine's memory cannot hold what learning needs besides the rows.
+    """Raise `ParameterError` if the machine has too little memory for what learning needs besides the rows.
 
     Args:
         table: The declaration.
