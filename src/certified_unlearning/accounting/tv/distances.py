@@ -1,4 +1,4 @@
-"""Total variation between Gaussians, from Rényi divergences, and of groups of edits."""
+"""Total variation between Gaussians."""
 
 import math
 
@@ -7,7 +7,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def gaussian_tv(gap: float) -> float:
-    """Return the total variation between two Gaussians of one covariance ``sigma^2 I``, exactly.
+    """Return the exact total variation between two Gaussians with the same covariance ``sigma^2 I``.
 
     Args:
         gap: Distance between the means in units of ``sigma``.
