@@ -368,7 +368,7 @@ class OutputPerturbation(Learner):
 
     @property
     def privacy_cost(self) -> float:
-        """Bound on the cost of strength and noise in regularised empirical risk: ``lambda D^2 / 2`` plus the noise's.
+        """Bound on the regularised empirical risk that strength and noise cost: ``lambda D^2 / 2`` plus the noise's.
 
         The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10), or ``sqrt(2 / pi) G X sigma`` (Theorem 12).
         """

@@ -43,7 +43,7 @@ meaningless epsilon."""
 MOST_NOISE = 1e12
 """Larger noise counts as this much, because the accountant's own numbers would overflow."""
 DRAWN = 2.0**-53
-"""A record is in a batch if a random multiple of this is below its share: shares count as rounded up to a multiple."""
+"""A record is in a batch if a random multiple of this is below its share; shares count as rounded up to a multiple."""
 ROUNDED = 2.0**-50
 """Subtracted from delta for each sum, to cover the rounding of dp-accounting's Fourier transforms: 2^-55 was the most
 measured on up to 10^6 Gaussian sums of all records, whose distribution is known."""

@@ -167,7 +167,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """Its first noise, its steps and the gradient's size, for losses that fall by their value at 0."""
+        """Its first noise, its steps and the gradient's size, if the loss can fall by at most its value at 0."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 

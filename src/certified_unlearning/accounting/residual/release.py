@@ -83,7 +83,7 @@ def together(bounds: Iterable[float]) -> float:
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return the equal share of each of a number of models, such that `together` they have the budget."""
+    """Return one model's equal share of the budget, such that all models `together` have the whole budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 

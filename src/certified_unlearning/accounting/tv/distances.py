@@ -22,9 +22,8 @@ def gaussian_tv(gap: float) -> float:
 def gap_of_tv(tv: float) -> float:
     """Return the gap at which `gaussian_tv` has a value strictly between 0 and 1."""
     require_probability(tv=tv)
-    from scipy.special import (
-        erfinv,
-    )  # Imported here and below, because not every importer needs SciPy, which takes a second.
+    # Imported here and below, because not every importer needs SciPy, which takes a second.
+    from scipy.special import erfinv
 
     return math.sqrt(8) * float(erfinv(tv))
 
