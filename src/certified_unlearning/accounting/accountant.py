@@ -46,14 +46,14 @@ class Accountant:
     bound: str = ""
 
     noise_in_every_step: ClassVar[bool] = False
-    """Whether it covers runs in which every step is noisy; others add noise on publication."""
+    """Whether it covers runs in which every step is noisy. Other runs add noise only on publication."""
 
 
 SEEDED_NOISE = (
     "it can be repeated from a seed: the noise can be subtracted by anybody who knows the seed, or who tries all seeds "
     "if they are numbers of 32 bits, and the noises of two models made with one seed cancel each other"
 )
-"""What hides noise that a seed can repeat: nothing."""
+"""What keeps noise secret that a seed can repeat: nothing."""
 PUBLIC_CLASS_WEIGHTS = Assumption(
     statement="class weights are constants that do not depend on the records",
     status="assumed",

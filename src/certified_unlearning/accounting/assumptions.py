@@ -27,7 +27,7 @@ def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
     if accountant == NO_ACCOUNTANT:
         return "exact"
     if smoothness == "spectral":
-        # This L depends on the data: without a margin for the removed records it certifies nothing.
+        # This L depends on the data. Without a margin for the removed records, it certifies nothing.
         return "heuristic"
     return "as published" if ACCOUNTANTS[accountant].as_published else "upper bound"
 
@@ -51,7 +51,7 @@ def assumptions(
     """Return the assumptions of a guarantee.
 
     ``preprocessing`` states the assumption on the features. ``classes`` is 1 for ridge regression. ``arithmetic`` is
-    None where rounding was not counted, and ``class_weights`` is None where all classes have equal weight.
+    None if rounding was not counted, and ``class_weights`` is None if all classes have equal weight.
     """
     squared = classes == 1
     return (

@@ -8,8 +8,8 @@ class Guaranteed(NamedTuple):
 
     Attributes:
         epsilon: Epsilon, including rounding.
-        mu: The same guarantee as Gaussian differential privacy, where the accountant gives one.
-        extra_delta: Addition to delta, for learning that stopped before stationarity, for rounding, and for noise.
+        mu: The same guarantee as Gaussian differential privacy, if the accountant gives it.
+        extra_delta: Addition to delta for stopping learning before stationarity, for rounding, and for noise.
         epsilon_in_exact_arithmetic: Epsilon by the papers' analysis.
         rounding_error: Largest distance of the end of a computed step from that of the exact one.
         noise_delta: The part of ``extra_delta`` for random norms larger than assumed.

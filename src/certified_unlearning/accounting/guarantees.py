@@ -20,7 +20,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import noun_of
 
 BETA_OF_BEFORE = 1e-12
-"""Probability that `learning_start` used before it was derived from epsilon and delta."""
+"""The fixed probability that `learning_start` used in the past; now it is derived from epsilon and delta."""
 
 
 def as_computed(
@@ -112,7 +112,7 @@ def langevin_guarantee(
     """Return what a certificate of Langevin unlearning states.
 
     Args:
-        problem: The constants. With exact arithmetic, the result is that of certificates made before rounding was
+        problem: The constants. With exact arithmetic, the result is that of certificates from before rounding was
             counted.
         schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
         delta: Strictly between 0 and 1.
@@ -174,7 +174,7 @@ def added_to_delta(
         accountant: Name of the accountant.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
-        exact_epsilon: The epsilon in exact arithmetic; no addition falls as it grows.
+        exact_epsilon: The epsilon in exact arithmetic; no addition decreases as it grows.
         epsilon: The epsilon with rounding.
 
     Raises:
@@ -299,7 +299,7 @@ def descent_guarantee(
         variant: ``secret-state`` or ``published-state``.
         dimension: ``d``.
     """
-    # `rounding` counts it in units of a step's noise.
+    # `rounding` gives it in units of a step's noise.
     noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
     if not schedule.steps:
         return _nothing(problem, noise_std, schedule.sigma)
@@ -321,7 +321,7 @@ def descent_guarantee(
 def epsilon_all_published(
     problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float, stream: Stream | None = None
 ) -> float | None:
-    """Return the epsilon if every published model was kept, including the learned one; 0 without requests.
+    """Return epsilon for an observer that kept every published model, including the learned one; 0 without requests.
 
     None if it is so large that the probabilities left out by `rounding` would use up all of delta. Arguments as for
     `guarantee_of`.
@@ -334,7 +334,7 @@ def epsilon_all_published(
         mu = cyclic.joint_curve(problem, schedule).mu
     else:
         mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
-    # A millionth of delta covers them, which changes epsilon by about as little.
+    # A millionth of delta covers them, and changes epsilon by about a millionth.
     share = 1e-6 if problem.rounding != EXACT else 0.0
     epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))
     steps = int(schedule.learning_steps) + sum(schedule.steps)

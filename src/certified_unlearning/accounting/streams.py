@@ -14,11 +14,11 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 
 
 class Stream:
-    """The requests to one model on cyclic mini-batches that keeps to a target, and their effect so far.
+    """The requests to one model on cyclic mini-batches with a target, and their effect so far.
 
     A stream is a value: `after` returns the stream with one more request. It carries over what was computed for this
     one, so the time of a request does not depend on the number of earlier ones. Results are cached in the stream;
-    threads that ask at the same time at worst compute the same twice.
+    in the worst case, threads that ask at the same time compute the same value twice.
 
     Attributes:
         schedule: Noise, cycle, learning steps, and the requests so far.
@@ -69,7 +69,7 @@ class Stream:
 
         Args:
             records: Number of records that it removes.
-            places: Places of the records; None for the worst places, then of all requests.
+            places: Places of the records; None for the worst places, which are then used for all requests.
 
         Raises:
             ParameterError: There are fewer records, or they cannot lie there.
@@ -101,7 +101,7 @@ class Stream:
         latest = self._next
         if latest is None or (latest.records, latest.places) != (records, places):
             schedule = self.schedule.followed_by(records=records, steps=0, places=places)
-            # If one request's places are not given, none are used.
+            # If the places of one request are not given, no places are used.
             goes_on = schedule.places is not None or not self.schedule.places
             if goes_on:
                 held = None if schedule.places is None else schedule.places[-1]
@@ -128,12 +128,12 @@ class _Largest(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """The request that a stream was asked about last.
+    """The last request about which a stream was asked.
 
     Attributes:
         records: Number of records that it removes.
         places: Places of the records; None for the worst places.
-        schedule: The schedule with an answer of no steps.
+        schedule: The schedule, with zero steps for this request's answer.
         requests: All requests, including this one.
         before: Their effect before the answer.
         goes_on: Whether earlier requests are counted at the same places as before.

@@ -1,4 +1,4 @@
-"""A cluster's queue, asked before a run begins: no file ever has two writers."""
+"""A cluster's queue, checked before a run begins, so that no file ever has two writers."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ class QueuedJob(NamedTuple):
 
     Attributes:
         number: SLURM's own.
-        about: What Snakemake says of it: its rule, and its wildcards.
+        about: Snakemake's comment on the job: its rule and its wildcards.
     """
 
     number: str
@@ -45,8 +45,8 @@ def queued(directory: Path) -> list[QueuedJob]:
 def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
     """Return those jobs of what `squeue` printed that Snakemake submitted from a directory.
 
-    A directory has several names where folders are mounted or linked: jobs of all of them count. What is no job of
-    Snakemake's, such as the one that runs Snakemake itself, does not.
+    A directory has several names where folders are mounted or linked: jobs of all of them count. Jobs that Snakemake
+    did not submit, such as the one that runs Snakemake itself, do not count.
     """
     wanted = {str(directory), str(directory.resolve())}
     found = []
@@ -62,8 +62,8 @@ def refuse_second_writers(directory: Path, *, required: bool) -> None:
 
     Args:
         directory: Where the run begins.
-        required: Whether the queue has to answer: where jobs shall be submitted. Otherwise a machine without SLURM, or
-            with a queue that does not answer, has no such jobs.
+        required: Whether the queue must answer because jobs will be submitted. Otherwise, no such jobs are assumed if
+            the machine has no SLURM or its queue does not answer.
 
     Raises:
         StorageError: There are such jobs; or the queue has to answer and does not.

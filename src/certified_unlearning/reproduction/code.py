@@ -1,4 +1,4 @@
-"""Which code a job depends on, derived: one digest of all modules that the named ones import, whatever comments say."""
+"""The code on which a job depends, as one digest of the named modules and everything they import, without comments."""
 
 import ast
 import hashlib
@@ -55,7 +55,7 @@ def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
 
 class _Module(NamedTuple):
     meaning: str
-    """A digest of its syntax tree without its docstrings, and of the files beside it that it names."""
+    """A digest of the module's syntax tree without docstrings, and of the files beside it that it names."""
     imports: tuple[str, ...]
     files: tuple[Path, ...]
 

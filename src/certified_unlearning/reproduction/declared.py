@@ -1,6 +1,6 @@
 """Look-up of declarations in modules (experiments, mechanisms, drawing functions) by ``module:name``.
 
-A job imports what it needs and no list: then a changed module reruns the jobs that use it, and no others.
+A job imports only what it needs, not a list of everything. So a changed module reruns only the jobs that use it.
 """
 
 from importlib import import_module
@@ -32,7 +32,7 @@ def mechanism(reference: str) -> Mechanism | Refit:
 
 
 def mechanism_reference(name: str) -> str:
-    """Return where a mechanism is declared: one of this package in the module of its name."""
+    """Return where a mechanism is declared; those of this package are in the module of their name."""
     return name if ":" in name else f"certified_unlearning.mechanisms.{name.replace('-', '_')}:{name}"
 
 

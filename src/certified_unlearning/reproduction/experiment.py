@@ -36,12 +36,12 @@ class Sweep(BaseModel):
         return None
 
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
-        """Return the sweep with counts of records that nobody chose made at most half of all records.
+        """Return the sweep with default counts of records reduced to at most half of all records.
 
-        Larger ones become the largest 1, 2 or 5 times a power of ten that is not above the half.
+        Larger counts become the largest number of the form 1, 2 or 5 times a power of ten that is at most half.
 
         Args:
-            defaults: The keys that nobody chose; others stay as they are.
+            defaults: The keys with default values; others stay unchanged.
             n: Number of training records.
         """
         most = _round_below(n // 2)
@@ -82,13 +82,13 @@ class Caption:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What an experiment's rows are made from.
+    """The inputs from which an experiment's rows are made.
 
     Attributes:
         preset: The preset's name.
         settings: What its experiments share.
         sweep: The experiment's section.
-        data: Summary of the prepared data set (`data.prepared.PreparedData.summary`); empty where none is needed.
+        data: Summary of the prepared data set (`data.prepared.PreparedData.summary`); empty if no data set is needed.
         plans: Those of the experiments that this one uses, by their names.
     """
 
@@ -110,7 +110,7 @@ class Inputs:
         )
 
     def fitted(self, defaults: Collection[str]) -> "Inputs":
-        """Return the inputs with what nobody chose made to fit the data's size (`Settings.fitted`, `Sweep.fitted`)."""
+        """Return the inputs with default values fitted to the data's size (`Settings.fitted`, `Sweep.fitted`)."""
         n, classes = int(self.data["n"]), len(self.data["classes"]["train"])
         settings = self.settings.fitted(defaults, n=n, classes=classes)
         return replace(self, settings=settings, sweep=self.sweep.fitted(defaults, n=n))
@@ -122,24 +122,24 @@ class Experiment:
 
     Attributes:
         name: Its key below the paper in `params.yaml`, its directory in the results.
-        source: Where the paper has it, such as ``Fig. 3a``; empty where it has not.
+        source: Where the paper has it, such as ``Fig. 3a``; empty if the paper does not have it.
         sweep: Its section of `params.yaml`.
         rows: The columns of its rows, with roles.
-        make: A plan, which mechanisms run; or a table of rows, and that is all (bounds, attacks, tables).
+        make: Makes a plan for mechanisms to run, or just a table of rows (bounds, attacks, tables).
         mechanisms: Those that run its plan, as `reproduction.declared` names them; empty where `make` gives a table.
-        draw: Draws its rows, as ``module:function``, imported when drawn; None where a table is all there is.
+        draw: Draws its rows, as ``module:function``, imported when drawn; None if there is only a table.
         page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are. With a
             figure, the report shows the table as well.
-        setting: Says in sentences of which data and sizes its rows are, as ``module:function``; the report adds them to
-            the caption. Empty for nothing.
+        setting: Describes the data and sizes of its rows in sentences, as ``module:function``; the report adds them to
+            the caption. Empty for no description.
         uses: Experiments of the same paper whose plans it reads.
         needs_data: Whether it depends on the preset's data set.
-        shown: Whether its rows are shown at all, not only judged.
+        shown: Whether its rows are shown, rather than only used for verdicts.
         tracked: Whether each row of a table is a run in MLflow; runs of mechanisms always are.
         x: The swept column, of plots that DVC draws.
         y: Columns that such plots show against it, each with a title.
-        sources: Where the paper has it on certain data sets, where that is another place.
-        caption: The one place for its words.
+        sources: Its place in the paper for certain data sets, if that differs from ``source``.
+        caption: Its title and text.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """What a table of it is headed by: where the paper has it, and what it shows."""
+        """The heading of its table: its place in the paper, and what it shows."""
         return f"{self.source}: {self.caption.title}" if self.source else self.caption.title
 
     @property

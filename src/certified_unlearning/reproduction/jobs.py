@@ -1,4 +1,4 @@
-"""The jobs that carry out a plan: learn, and answer the requests, by any mechanism."""
+"""The jobs that carry out a plan with any mechanism: learning, and answering the requests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def learn(
     If several processes share the job, the first one writes.
 
     Raises:
-        ParameterError: The mechanism has no such job, or several processes share what cannot be shared.
+        ParameterError: The mechanism has no such job, or several processes share a job that cannot be shared.
         DataError: ``data`` is not what the plan was made for.
         StorageError: The file cannot be written.
     """
@@ -182,7 +182,7 @@ def _curve_steps(runs: Sequence[Run]) -> list[int]:
 
 
 def _request_curve_steps(runs: Sequence[Run]) -> list[list[int]]:
-    """Return where to measure on the way: inside a single request; of a stream the requests' ends are enough."""
+    """Return the steps at which to measure: within a single request; for a stream, the requests' ends are enough."""
     if len(runs[0].requests) > 1:
         return [[] for _ in runs[0].requests]
     return [_spaced(max(run.requests[0].unlearning_steps for run in runs))]

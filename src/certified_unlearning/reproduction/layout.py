@@ -1,4 +1,4 @@
-"""Where the results of a preset lie: the one place that knows, beside the workflow's rules."""
+"""The paths of a preset's results. Only this module and the workflow's rules define them."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _IN_WORDS = {"K": "steps", "I": "steps", "S": "records-per-request", "b": "batch
 
 
 def certificate_file(run: Run) -> str:
-    """Return the name of the file that certifies a run: its point, which no other run of its experiment has, in words.
+    """Return the name of a run's certificate file: the run's point in words, which is unique within its experiment.
 
     ``Langevin (lsi), K = 1, epsilon = 0.5`` is certified by ``langevin-lsi_steps=1_epsilon=0.5.json``.
     """

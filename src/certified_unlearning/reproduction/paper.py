@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.experiment import Experiment
 
 @dataclass(frozen=True, eq=False)
 class Paper:
-    """A paper and what is reproduced of it.
+    """A paper, and the parts of it that are reproduced.
 
     Attributes:
         name: Its key in `params.yaml`, its directory in the results.

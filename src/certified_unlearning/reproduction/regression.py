@@ -1,10 +1,10 @@
-"""Regression: a preset's records against a committed baseline; whatever moved is shown.
+"""Regression: compare a preset's records with a committed baseline, and show every change.
 
-Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) hold no randomness either, but the
-minimisers and root finders behind them end in other last digits with other library versions: they must agree to
-`RELATIVE_TOLERANCE`. Accuracies are random: `chance` says how unlikely their change is, at each sweep point and at all
-points with noise together; all these tests raise a false alarm with probability `FALSE_ALARM_RATE` at most
-(Bonferroni's correction). A test record that every trial of a single point gains or loses is let pass (`ROUNDING`).
+Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either, but other
+library versions of minimisers and root finders change their last digits, so they must agree to `RELATIVE_TOLERANCE`.
+Accuracies are random: `chance` says how unlikely their change is, at each sweep point and at all points with noise
+together; all these tests raise a false alarm with probability `FALSE_ALARM_RATE` at most (Bonferroni's correction). One
+test record that every trial of a single point gains or loses is tolerated (`ROUNDING`).
 """
 
 import math
@@ -28,7 +28,7 @@ from certified_unlearning.reproduction.summaries import CONSTANTS, summarise
 from certified_unlearning.text import counted
 
 FALSE_ALARM_RATE = 1e-6
-"""Most probability of an alarm from the accuracies of all sweep points together when their laws did not change."""
+"""Largest probability of an alarm from the accuracies of all sweep points if their distributions did not change."""
 RELATIVE_TOLERANCE = 1e-6
 """Room for the last digits that another library version gives (about 1e-12); a changed formula moves far more."""
 ROUNDING = 1
@@ -88,13 +88,13 @@ class Baseline(BaseModel):
 
 @dataclass(frozen=True)
 class ChangedQuantity:
-    """A quantity that is not what it was.
+    """A quantity that changed.
 
     Attributes:
         point: The sweep point and request, or `TOGETHER`.
         quantity: A column of the records, ``trials``, or ``sweep point`` for one that is missing or new.
-        baseline: What it was; the mean over the trials where it is the accuracy.
-        now: What it is.
+        baseline: The old value; for accuracy, the mean over the trials.
+        now: The new value.
         chance: A bound on the probability of any such move of accuracy in the whole comparison; else None.
     """
 
@@ -139,7 +139,7 @@ def run(results: Path, preset: str, baseline: Path, accept: bool) -> str:
 
 
 def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
-    """Return what records of a preset say, as a baseline for others.
+    """Return the baseline that the records of a preset define.
 
     Args:
         records: Rows that follow `rows.RUN_ROWS`.
@@ -204,7 +204,7 @@ def compare(records: pd.DataFrame, baseline: Baseline) -> list[ChangedQuantity]:
 
 
 def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
-    """Return how unlikely the differences between two runs' trials are when nothing changed.
+    """Return how unlikely the differences between two runs' trials are if nothing changed.
 
     The exact paired sign-flip test (Fisher, The Design of Experiments, 1935, section 21), two-sided. When the law of
     the trials did not change, each difference is as likely as its negative, be it rounding (same random numbers,
@@ -325,10 +325,10 @@ def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iter
 def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[ChangedQuantity]:
     """Yield the accuracy of all points together if more than half of them go the same way, trial after trial.
 
-    A trial's difference is how many points gained less how many lost, whatever the size. Points that share random
-    numbers move together, but the test takes a trial as one: its difference, of all points at once, is as likely as
-    its negative. Points without noise are left out, because rounding moves all their trials alike; among those with
-    noise, rounding moves few points of a trial, and half of the points are taken off.
+    A trial's difference is the number of points that gained minus the number that lost, whatever the size. Points that
+    share random numbers move together, but the test takes a trial as one: its difference, of all points at once, is as
+    likely as its negative. Points without noise are left out, because rounding moves all their trials alike; among
+    those with noise, rounding moves few points of a trial, and half of the points are taken off.
     """
     noisy = {name: trials for name, trials in changes.items() if baseline.points[name].constants["sigma"] != 0}
     signs = pd.DataFrame({name: (trials["now"] - trials["before"]).clip(-1, 1) for name, trials in noisy.items()})

@@ -17,9 +17,9 @@ def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
     """Return the least epsilon, ``ln((rate - delta) / p)``; 0 if that is negative or ``rate`` is at most ``delta``.
 
     Args:
-        rate: Lower bound on the event's probability under the model. In an audit of one run it is the level ``alpha``:
-            if epsilon were smaller, a p-value this small would be rarer than that.
-        log_p: Natural logarithm of the event's probability under the comparator, or an upper bound on that.
+        rate: Lower bound on the event's probability under the model. In an audit of one run, this is the level
+            ``alpha``: if epsilon were smaller, so small a p-value would have a probability below ``alpha``.
+        log_p: Natural logarithm of the event's probability under the comparator, or an upper bound on this logarithm.
         delta: Delta of the statement, including everything added to it.
     """
     require_non_negative(delta=delta)
@@ -35,7 +35,7 @@ def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float
     Args:
         rate: As for `epsilon_at_least`.
         log_p: As for `epsilon_at_least`.
-        extra_delta: Added by the statement to its Gaussian curve.
+        extra_delta: What the statement adds to its Gaussian curve.
     """
     require_non_negative(extra_delta=extra_delta)
     if rate <= extra_delta or log_p >= 0:
@@ -51,14 +51,14 @@ def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float
 def log_most_probability(
     log_p: float, *, epsilon: float, delta: float, mu: float | None = None, extra_delta: float = 0.0
 ) -> float:
-    """Return the logarithm of the largest probability that a statement allows for an event, by `mu` if stated.
+    """Return the log of the largest probability that a statement allows for an event; computed from ``mu`` if given.
 
     Args:
         log_p: Natural logarithm of the event's probability under the comparator.
         epsilon: Epsilon of the statement.
         delta: Delta at which epsilon holds.
         mu: ``mu`` of the same statement, if stated.
-        extra_delta: Added to the Gaussian curve of ``mu``.
+        extra_delta: What is added to the Gaussian curve of ``mu``.
     """
     if log_p >= 0:
         return 0.0

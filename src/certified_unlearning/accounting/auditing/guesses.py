@@ -1,7 +1,7 @@
-"""How likely a number of right guesses of members is for a model that saw no canary, as natural logarithms.
+"""How likely a number of right guesses is if the model saw no canaries; probabilities are natural logarithms.
 
 Some of the canaries, a fixed number drawn at random, are members: they were learned and removed. A guesser names
-canaries. If the model's law does not depend on which canaries were drawn, the number of right guesses is
+canaries. If the model's distribution does not depend on which canaries were drawn, the number of right guesses is
 hypergeometric, whatever the guesser does.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from certified_unlearning.errors import ParameterError
 
 MOST_SPLITS = 20_000
-"""The largest number of ways to name canaries of several classes that is tried."""
+"""The largest number of ways to name canaries of several classes for which all ways are tried."""
 
 
 def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
-    """Return ``ln P(V >= right)`` for ``V`` of ``named`` canaries that are members.
+    """Return ``ln P(V >= right)``, where ``V`` is the number of members among ``named`` canaries.
 
     Args:
         canaries: Number of canaries, ``m``.
@@ -35,10 +35,11 @@ def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
 
 
 def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: int, right: int) -> float:
-    """Return the same where the guesser also names canaries as non-members.
+    """Return `log_tail` if the guesser also names canaries as non-members.
 
-    ``P(A + k' - B >= right)``: of ``k`` canaries that are named as members ``A`` are, and of ``k'`` that are named as
-    others ``B`` are members. This is not a hypergeometric law of ``k + k'`` guesses, whose tail would be too small.
+    The probability is ``P(A + k' - B >= right)``: ``A`` is the number of members among the ``k`` canaries that are
+    named as members, and ``B`` is the number of members among the ``k'`` that are named as non-members. A
+    hypergeometric distribution of ``k + k'`` guesses would be wrong, because its tail is too small.
 
     Args:
         canaries: ``m``.
@@ -56,15 +57,17 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
 
     marked = np.arange(max(0, named - (canaries - members)), min(named, members) + 1)
     first = hypergeom.logpmf(marked, canaries, members, named)
-    most = marked + named_others - right  # Members among the named others that leave this many right guesses.
+    # The largest number of members among the named non-members that leaves this many right guesses.
+    most = marked + named_others - right
     rest = hypergeom.logcdf(np.maximum(most, 0), canaries - named, members - marked, named_others)
     return min(0.0, float(logsumexp(np.where(most < 0, -np.inf, first + rest))))
 
 
 def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named: int, right: int) -> float:
-    """Return the same where a fixed number of members is drawn from each class of canaries.
+    """Return `log_tail` if a fixed number of members is drawn from each class of canaries.
 
-    It is the largest over all ways to name this many, because a guesser may know which is likeliest to succeed.
+    It is the largest value over all ways to name this many canaries, because a guesser may know which way is likeliest
+    to succeed.
 
     Args:
         canaries: Number of canaries of each class.

@@ -1,8 +1,7 @@
 """Receiver operating characteristics of scores, where the scores of one model depend on each other.
 
-Intervals count models, because models are independent of each other: for the area as in Obuchowski (1997), for rates as
-in Korn and Graubard (1998). Their coverage is approximate; where every model gives the same answer, only models are
-counted.
+Intervals treat models as the independent units: as in Obuchowski (1997) for the area, and as in Korn and Graubard
+(1998) for rates. Their coverage is approximate. If every model gives the same answer, only models are counted.
 """
 
 import math
@@ -22,7 +21,7 @@ LEAST_MODELS = 4
 
 
 class Measured(NamedTuple):
-    """A number, and the interval that it lies in with the stated confidence."""
+    """An estimate, and its interval at the stated confidence."""
 
     value: float
     low: float
@@ -56,10 +55,10 @@ class Roc:
         return _models_with_either(positive) >= LEAST_MODELS
 
     def area(self, miss: float = 0.05) -> Measured:
-        """Return the area under the curve: how often a positive has the larger score; ties count half.
+        """Return the area under the curve: how often a positive scores higher than a negative; ties count half.
 
-        The interval is symmetric in the logarithm of the odds. Where the area is 0 or 1, its end is a lower bound
-        (Clopper and Pearson) on the probability that the area of one model is.
+        The interval is symmetric in the logarithm of the odds. If the area is 0 or 1, the interval's other end comes
+        from a lower bound (Clopper and Pearson) on the probability that a single model has this area.
 
         Args:
             miss: Approximate probability that the interval misses the area.
@@ -79,7 +78,7 @@ class Roc:
         if value in (0.0, 1.0):
             least = least_rate(models, models, miss=miss / 2)
             return Measured(value, min(value, least), max(value, 1 - least))
-        # Each model's contribution to the area beyond its share: by its positives, and by its negatives.
+        # How far each model's contribution to the area exceeds its share, by its positives and by its negatives.
         excess = np.where(positive, above / negatives - value, 1 - above / positives - value)
         excess = np.where(positive, excess / positives, excess / negatives).sum(axis=1)
         deviation = math.sqrt(models / (models - 1) * float(excess @ excess))
@@ -88,11 +87,12 @@ class Roc:
         return Measured(value, *(1 / (1 + math.exp(min(700.0, -each))) for each in (odds - step, odds + step)))
 
     def rate(self, false_positives: float, miss: float = 0.05) -> Measured | None:
-        """Return the rate of true positives at a rate of false positives; None where there are too few negatives.
+        """Return the rate of true positives at a rate of false positives; None if there are too few negatives.
 
-        The interval covers both the uncertainty of the rate and that of the threshold. The threshold of its lower end
-        has more false positives than stated with probability at most ``miss / 4``, that of its upper end fewer. Each
-        rate of true positives is bounded (Clopper and Pearson) at ``miss / 4``.
+        The interval covers both the uncertainty of the rate and that of the threshold. With probability at most ``miss
+        / 4`` each, the threshold of its lower end has more false positives than stated, and that of its upper end has
+        fewer. The rate of true positives at each threshold is bounded (Clopper and Pearson), with error probability
+        ``miss / 4``.
 
         Args:
             false_positives: The rate, between 0 and 1.
@@ -103,7 +103,7 @@ class Roc:
             return None
         share = self._effective(~self.positive, self._negatives[count - 1], miss / 4) / negatives
         trials = negatives * share
-        # Bounds grow with the count; take the first counts whose bounds are on the other side of the rate.
+        # Bounds grow with the count, so use the first counts whose bounds are on the other side of the rate.
         strict = bisect_right(range(count + 1), false_positives, key=lambda k: _upper(k * share, trials, miss / 4)) - 1
         if strict < 0:
             return None
@@ -124,12 +124,12 @@ class Roc:
         return hits
 
     def _counted(self, threshold: float, miss: float) -> tuple[float, float]:
-        """Return how many positives reach a threshold, out of how many, as if they were independent."""
+        """Return how many positives reach a threshold, and out of how many, converted to independent observations."""
         effective = self._effective(self.positive, threshold, miss)
         return float(self._hits(threshold).mean()) * effective, effective
 
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
-        """Return the number of independent observations with the variance that this rate has between models."""
+        """Return the number of independent observations that would give the variance of this rate between models."""
         from scipy.special import stdtrit
 
         sizes = kind.sum(axis=1)

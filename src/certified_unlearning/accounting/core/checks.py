@@ -11,17 +11,17 @@ from certified_unlearning.vocabulary import Delta
 
 
 def require_positive(**values: float) -> None:
-    """Raise `ParameterError` unless every value is finite and above 0, and not a narrow NumPy integer."""
+    """Raise `ParameterError` unless every value is finite, above 0, and not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is float and 0 < value < math.inf:
-            continue  # Here and below: planners check often, and abstract types are slow.
+            continue  # The fast path comes first, here and below: planners check often, and abstract types are slow.
         _refuse_narrow(name, value)
         if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value > 0):
             raise ParameterError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def require_non_negative(**values: float) -> None:
-    """Raise `ParameterError` unless every value is finite and at least 0, and not a narrow NumPy integer."""
+    """Raise `ParameterError` unless every value is finite, at least 0, and not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is float and 0 <= value < math.inf:
             continue
@@ -33,7 +33,7 @@ def require_non_negative(**values: float) -> None:
 def _refuse_narrow(name: str, value: object) -> None:
     """Raise `ParameterError` for a NumPy integer that has fewer than 64 bits or no sign.
 
-    Arithmetic with it wraps around, and an epsilon may come out too small.
+    Arithmetic with such integers wraps around, and an epsilon may come out too small.
     """
     if isinstance(value, np.integer) and not (isinstance(value, np.signedinteger) and value.itemsize >= 8):
         raise ParameterError(
@@ -54,8 +54,8 @@ def require_probability(**values: float) -> None:
 def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
     """Return delta as a Python number, for ``n`` records: ``min(1e-6, 1 / (10 n))`` for "auto", or ``1 / n``.
 
-    With a delta of ``1 / n`` an algorithm may publish a random record and still keep the guarantee: "auto" stays ten
-    times below. "1/n" is the papers' choice.
+    With a delta of ``1 / n``, an algorithm may publish a random record and still keep the guarantee. Therefore "auto"
+    stays ten times below. "1/n" is the papers' choice.
 
     Raises:
         ParameterError: It is neither of these nor a number strictly between 0 and 1.
@@ -83,7 +83,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
     """Return whole numbers as Python integers.
 
     Raises:
-        ParameterError: There are none, or some are not whole numbers of at least ``least``, or are narrow NumPy
+        ParameterError: There are no values, or some are not whole numbers, are below ``least``, or are narrow NumPy
             integers.
     """
     if not values:
@@ -97,7 +97,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
 
 
 def make_plain(constants: object, *names: str) -> None:
-    """Replace checked numbers of a frozen data class by Python numbers where they are of other types.
+    """Replace checked numbers of other types in a frozen data class by Python numbers.
 
     NumPy's short floats would round the results.
     """
@@ -108,9 +108,9 @@ def make_plain(constants: object, *names: str) -> None:
 
 
 def require_class_weights(class_weights: Sequence[float] | None, *, classes: int) -> None:
-    """Raise `ParameterError` unless there are none, or one from 0 to 1 for each of two classes or more.
+    """Raise `ParameterError` unless there are no shares, or one from 0 to 1 for each of two or more classes.
 
-    Above 1 the bounds of a record's gradient and curvature would not hold.
+    With a share above 1, the bounds on a record's gradient and curvature would not hold.
     """
     if class_weights is None:
         return

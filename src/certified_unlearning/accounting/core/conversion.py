@@ -1,9 +1,9 @@
 """From privacy curves to (epsilon, delta) and back.
 
 Rényi curves: the conversion of Langevin unlearning (Prop. M.2), or the tight one of Canonne, Kamath and Steinke (2020,
-Prop. 12). Where a curve is known at all orders, the order is found by continuous minimisation, so no grid of orders can
-be too coarse. Gaussian curves: the exact conversion. The tests compare with dp-accounting, whose own root search stops
-at an absolute tolerance and fails for ``mu`` below 1e-14.
+Prop. 12). If a curve is known at all orders, the best order is found by continuous minimisation, so no grid of orders
+can be too coarse. Gaussian curves: the exact conversion. The tests compare with dp-accounting, whose own root search
+stops at an absolute tolerance and fails for ``mu`` below 1e-14.
 """
 
 import math
@@ -26,17 +26,17 @@ Conversion = Literal["paper", "tight"]
 # Orders searched: from the least double above 1 to 5e34.
 LEAST_LOG_EXCESS = math.log(sys.float_info.epsilon)
 LARGEST_LOG_EXCESS = 80.0
-# Relative error of an exact epsilon: results are moved to the safe side by it.
+# Relative error of an exact epsilon; results are moved to the safe side by this much.
 ROUNDING = 1e-14
-# Newton's method squares its error: a last step of this size leaves less error than rounding.
+# Newton's method squares its error, so a last step of this size leaves less error than rounding does.
 LAST_STEP = 1e-9
-# Below it exp(-a^2 / 2) is below the least double.
+# Below this ``a``, exp(-a^2 / 2) is below the least double.
 LEAST_A = -40
-# Above it the start of `mu_from_epsilon` is off by less than 1e-12, and rounding hides the root.
+# Above this ``mu``, the start of `mu_from_epsilon` is off by less than 1e-12, and rounding hides the root.
 LARGE_MU = 1e14
-# Numbers not much smaller already have fewer digits.
+# Least logarithm considered: doubles only slightly smaller already have fewer digits.
 LEAST_EPSILON = 1e-300
-# Below it delta is integrated, by Gauss's rule with this many points.
+# Below this ``mu``, delta is integrated by Gauss's rule, with this many points.
 SMALL_MU = 0.3
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -54,7 +54,8 @@ def epsilon_of(curve: PrivacyCurve, delta: float, *, conversion: Conversion = "t
     Args:
         curve: The privacy curve that an accountant returned.
         delta: Strictly between 0 and 1.
-        conversion: The conversion of Rényi curves, see `epsilon_from_renyi`; a Gaussian curve has only the exact one.
+        conversion: The conversion of Rényi curves, see `epsilon_from_renyi`; Gaussian curves have only the exact
+            conversion.
 
     Raises:
         ParameterError: ``delta`` is out of range, or the curve gives NaN.
@@ -68,8 +69,8 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float, *, conversion: Conversio
     """Return the least epsilon that a Rényi curve gives at ``delta``.
 
     ``min over alpha > 1 of curve(alpha) + overhead(alpha)`` with ``overhead`` as in `order_overhead`. Every order gives
-    a valid epsilon and the one returned is the value at the returned order, so it is an upper bound even if the search
-    stops short of the minimum.
+    a valid epsilon, and the returned epsilon is the value at the returned order. So it is an upper bound even if the
+    search stops short of the minimum.
 
     Args:
         curve: Upper bounds on Rényi divergences.
@@ -135,7 +136,7 @@ def least_over_orders(function: Callable[[Array], Array], curve: RenyiCurve) -> 
 
 
 def order_overhead(log_excess: Array, log_inverse_delta: float, conversion: Conversion) -> Array:
-    """Return the addition of the conversion to the Rényi divergence, at each order.
+    """Return what the conversion adds to the Rényi divergence, at each order.
 
     ``paper``: ``log(1/delta) / (alpha - 1)``; ``tight``:
     ``log(1 - 1/alpha) - (log(delta) + log(alpha)) / (alpha - 1)``.
@@ -158,8 +159,9 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     """Return the exact epsilon of ``mu``-Gaussian DP at ``delta``, rounded up by about 1e-14.
 
     Solves ``delta = Phi(a) - e^eps Phi(a - mu)`` for ``a = mu/2 - eps/mu`` (Balle and Wang 2018, Theorem 8) by Newton's
-    method. ``log(delta)`` is concave in ``a`` and ``Phi(a) = delta`` is a start below the root, so every step stays
-    below it: epsilon is approached from above. Within 1e-6 of 1, delta itself is too coarse for this accuracy.
+    method. ``log(delta)`` is concave in ``a``, and ``Phi(a) = delta`` is a start below the root, so every step stays
+    below the root and epsilon is approached from above. If delta is within 1e-6 of 1, it is itself too coarse for this
+    accuracy.
 
     Raises:
         ParameterError: ``mu`` is negative, or ``delta`` is not strictly between 0 and 1.
@@ -216,7 +218,7 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
     a = float(_special().ndtri(delta))
     root = math.hypot(a, math.sqrt(2) * math.sqrt(epsilon))
     mu, step = root + a if a > 0 else 2 * (epsilon / (root - a)), math.inf
-    # For large mu the start is the root, up to rounding.
+    # For large mu, the start is the root up to rounding.
     while step > LAST_STEP and mu < LARGE_MU:
         a = mu / 2 - epsilon / mu
         log_found = _log_delta(a, mu)
@@ -231,10 +233,11 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
 
 
 def _log_delta(a: float, mu: float) -> float:
-    """Return ``log(Phi(a) - phi(a) R(a - mu))`` with Mills' ratio ``R = Phi/phi``.
+    """Return ``log(Phi(a) - phi(a) R(a - mu))``, where ``R = Phi/phi`` is Mills' ratio.
 
-    Below 0 it is ``log(phi(a)) + log(R(a) - R(a - mu))``, which loses no digits to a small ``phi(a)``. For small ``mu``
-    the difference is integrated from ``R'(x) = 1 + x R(x)``, because subtraction would lose all digits.
+    For ``a`` below 0, it is computed as ``log(phi(a)) + log(R(a) - R(a - mu))``, which loses no digits to a small
+    ``phi(a)``. For small ``mu``, the difference is integrated from ``R'(x) = 1 + x R(x)``, because subtraction would
+    lose all digits.
     """
     if a < LEAST_A:
         return -math.inf
@@ -258,7 +261,7 @@ def _mills_ratios(x: "float | Array") -> "float | Array":
 
 @cache
 def _special() -> ModuleType:
-    """Return `scipy.special`, whose import is slow; even a repeated import takes longer than its work."""
+    """Return `scipy.special`, imported late because that is slow; even repeated imports take longer than its work."""
     return import_module("scipy.special")
 
 

@@ -15,17 +15,17 @@ from certified_unlearning.errors import ParameterError
 
 @dataclass(frozen=True)
 class RenyiCurve:
-    """Upper bounds on a two-sided Rényi divergence, order by order.
+    """Upper bounds on a two-sided Rényi divergence, one for each order.
 
     Attributes:
         log_divergence: Maps an array of orders above 1 to the logarithms of the bounds.
-        orders: The only orders at which the curve is known, increasing; None where it is known at all orders.
+        orders: The only orders at which the curve is known, increasing; None if it is known at all orders.
     """
 
     log_divergence: Callable[[Array], Array]
     orders: Array | None = None
     mu: ClassVar[None] = None
-    """The ``mu`` of Gaussian differential privacy, which a Rényi curve does not give."""
+    """The ``mu`` of Gaussian differential privacy; a Rényi curve gives none."""
 
     def __call__(self, alpha: Array) -> Array:
         """Return the bounds at an array of orders."""
@@ -36,7 +36,7 @@ class RenyiCurve:
 
 @dataclass(frozen=True)
 class GaussianCurve:
-    """``mu``-Gaussian differential privacy: no test tells the two laws apart better than ``N(0, 1)`` and ``N(mu, 1)``.
+    """``mu``-Gaussian differential privacy: telling the two apart is at least as hard as ``N(0, 1)`` from ``N(mu, 1)``.
 
     Attributes:
         mu: At least 0.
@@ -53,12 +53,12 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Places of one request's records in a cycle: batches, counted from 0, and the number of the records in each."""
+"""Places of one request's records in a cycle: their batches, counted from 0, and how many of them are in each."""
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """Mini-batches, one after another and over again: step ``t``, counted from 0, uses batch ``t mod l``.
+    """Mini-batches in a fixed cyclic order: step ``t``, counted from 0, uses batch ``t mod l``.
 
     Attributes:
         batches: Number of batches, ``l``.
@@ -75,7 +75,7 @@ class Cycle:
 
     @classmethod
     def of(cls, records: int, *, batch_size: int) -> "Cycle":
-        """Return the mini-batches that a number of records fills, the last one padded with rows of zeros."""
+        """Return the mini-batches for a number of records; the last one is padded with rows of zeros."""
         return cls(-(-records // batch_size), batch_size)
 
     @property
@@ -92,10 +92,10 @@ class Schedule:
         sigma: Noise scale; a step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
         records_per_request: Number of records that a request removes: one number for all, or one for each request. No
             two requests share a record.
-        steps: ``K_1, K_2, ...``, the steps of each request; none, with sizes ``()``, before the first request.
-        learning_steps: ``T``; infinite for learning to stationarity, which ``lsi`` and ``lsi-tight`` always assume.
-        cycle: The mini-batches of steps; None where every step uses all records.
-        places: Places of each request's records in the cycle; None where they may lie anywhere.
+        steps: ``K_1, K_2, ...``, the steps of each request; empty, with sizes ``()``, before the first request.
+        learning_steps: ``T``; infinite for learning to stationarity (``lsi`` and ``lsi-tight`` always assume this).
+        cycle: The mini-batches of steps; None if every step uses all records.
+        places: Places of each request's records in the cycle; None if they may be anywhere.
     """
 
     sigma: float
@@ -147,9 +147,9 @@ class Schedule:
         return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
 
     def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
-        """Return the schedule with one more request; give ``places`` if those of the other requests are known, too.
+        """Return the schedule with one more request; pass ``places`` only if those of the other requests are known.
 
-        Only that request is checked, so the time does not depend on the number of earlier requests.
+        Only the new request is checked, so the time does not depend on the number of earlier requests.
         """
         require_count(least=1, **{f"records_per_request[{len(self.steps)}]": records})
         if self.cycle is not None:
@@ -167,7 +167,7 @@ class Schedule:
         return self._with(steps=(*self.steps[:-1], _steps_of(len(self.steps) - 1, steps)))
 
     def _with(self, **changes: Any) -> "Schedule":
-        """Return the schedule with other values, which were already checked."""
+        """Return the schedule with some values replaced; the new ones must already be checked."""
         changed = object.__new__(Schedule)
         changed.__dict__.update(self.__dict__, **changes)
         return changed
@@ -185,7 +185,7 @@ def _require_so_many(records: int, cycle: Cycle) -> None:
 
 
 def plain_places(places: Places) -> Places:
-    """Return places as tuples of Python integers: the same object if they already are."""
+    """Return places as tuples of Python integers; if they already are, return the same object."""
     usual = type(places) is tuple and all(
         type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
     )
@@ -196,7 +196,7 @@ def _checked_places(places: Places, records: int, cycle: Cycle) -> Places:
     """Return `plain_places` of a request of this size.
 
     Raises:
-        ParameterError: The request cannot lie there.
+        ParameterError: The request's records cannot be at these places.
     """
     if sum(count for _, count in places) != records:
         raise ParameterError(f"places must hold the request's {records} records, got {places}")

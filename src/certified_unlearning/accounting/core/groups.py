@@ -1,4 +1,4 @@
-"""Group privacy: how indistinguishability under one edit weakens under several."""
+"""Group privacy: how indistinguishability under one edit weakens under several edits."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float, float]:
-    """Return the (epsilon, delta)-indistinguishability under several edits that follows from one edit.
+    """Return the (epsilon, delta) of indistinguishability under several edits, given those under one edit.
 
     It is ``(g epsilon, g e^((g - 1) epsilon) delta)`` for ``g`` edits.
 
@@ -30,11 +30,11 @@ def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float,
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBudget:
-    """How private a learner must be for its model to stay in use over several edits (Ullah, 2024, Algorithm 25).
+    """How private a learner must be if its model stays in use over several edits (Ullah, 2024, Algorithm 25).
 
     Attributes:
-        rho: Share of edits after which the model is computed anew: after every ``floor(1 / rho)``-th. Above 0, at most
-            1.
+        rho: Share of edits after which the model is recomputed: after every ``floor(1 / rho)``-th edit. Above 0, at
+            most 1.
         epsilon: Target epsilon of approximate unlearning, after any number of edits.
         delta: Target delta of approximate unlearning, between 0 and 1.
     """
@@ -51,7 +51,7 @@ class GroupBudget:
 
     @property
     def edits(self) -> int:
-        """Number ``g`` of edits after which the model is computed anew: exactly ``floor(1 / rho)``."""
+        """Number ``g`` of edits after which the model is recomputed: exactly ``floor(1 / rho)``."""
         return int(1 / Fraction(self.rho))
 
     @property

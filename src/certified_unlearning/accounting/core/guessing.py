@@ -1,8 +1,8 @@
 """What a guarantee means for a guesser: how often a guess about removed records can be right.
 
-The guesser knows everything except one thing: whether the records were unlearned from the model, or the model was made
-without them. Both are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the
-total variation distance of the two distributions, and every guarantee bounds ``TV``.
+The guesser knows everything except whether the records were unlearned from the model or the model was made without
+them. Both are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the total
+variation distance of the two distributions, and every guarantee bounds ``TV``.
 """
 
 import math
@@ -11,14 +11,14 @@ from certified_unlearning.accounting.core.checks import require_non_negative
 from certified_unlearning.errors import ParameterError
 
 ROUNDING = 1e-12
-"""Relative margin, far above the error of the functions below: a share is never below the exact one."""
+"""Relative margin, far above the numerical error of the functions below, so that results are never below exact ones."""
 
 
 def right_guesses(*, epsilon: float, delta: float) -> float:
     """Return the largest probability of a right guess that an (epsilon, delta) guarantee leaves, rounded up.
 
-    It is ``1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))``, and some pair of distributions attains it (Kairouz,
-    Oh, Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
+    The probability is ``1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))``, and some pair of distributions attains
+    it (Kairouz, Oh, Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
 
     Args:
         epsilon: At least 0.
@@ -33,8 +33,8 @@ def right_guesses(*, epsilon: float, delta: float) -> float:
 def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
     """Return the largest probability of a right guess that Gaussian differential privacy leaves, rounded up.
 
-    It is ``Phi(mu / 2)``: the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian Differential Privacy", 2022,
-    Definition 2.6). An addition to every delta adds half of itself.
+    The probability is ``Phi(mu / 2)``, from the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian
+    Differential Privacy", 2022, Definition 2.6). An addition to every delta adds half of itself to the probability.
 
     Args:
         mu: At least 0.

@@ -28,12 +28,12 @@ class LossConstants:
 class ClassWeights(NamedTuple):
     """Class weights: ``C sum_i w_i loss_i`` written as ``C largest sum_i s_i loss_i`` with shares ``s_i`` of at most 1.
 
-    All bounds of a record's loss hold for its share of the loss. The effect of larger weights is in ``C``, and so in
-    ``m``.
+    All bounds on a record's loss also hold for its share of the loss. The effect of larger weights is in ``C``, and
+    therefore in ``m``.
 
     Attributes:
-        largest: The largest weight, a factor of ``C``.
-        shares: Each class' weight divided by it, in the order of the classes; None where no weights are given.
+        largest: The largest weight, which multiplies ``C``.
+        shares: Each class' weight divided by the largest, in the order of the classes; None if no weights are given.
     """
 
     largest: float = 1.0
@@ -41,7 +41,7 @@ class ClassWeights(NamedTuple):
 
     @classmethod
     def divided(cls, weights: Sequence[float]) -> "ClassWeights":
-        """Return weights, all at least 0 and one above 0, as shares of the largest."""
+        """Return weights as shares of the largest; all must be at least 0, and one above 0."""
         largest = max(weights)
         return cls(largest, tuple(weight / largest for weight in weights))
 
@@ -59,8 +59,8 @@ def logistic_constants(
     The objective is ``mean_i log(1 + exp(-y_i w'x_i)) + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``.
     Source: Langevin unlearning, Table 1 (``bound``: ``L = 1/4 + lambda``). ``spectral`` multiplies the 1/4 by the
     largest eigenvalue of ``X'X / n``; it depends on the data and gives no guarantee without a margin. Every replaced
-    record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to the eigenvalue:
-    then ``L`` holds before and after the removals (and is never above that of ``bound``).
+    record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to the eigenvalue.
+    Then ``L`` holds before and after the removals, and never exceeds that of ``bound``.
 
     Args:
         n: Number of training records.
@@ -89,13 +89,13 @@ def softmax_constants(
     """Return the constants of l2-regularised softmax regression on rows of norm at most 1.
 
     The objective is ``mean_i CE(W x_i, y_i) + (lambda / 2) ||W||^2`` with ``lambda = regularisation * n``. One record's
-    curvature is that of ``diag(p) - p p'`` times ``||x||^2``, at most 1/2, and its gradient has norm
-    ``||softmax - onehot|| ||x|| <= sqrt(2)``.
+    curvature is that of ``diag(p) - p p'`` times ``||x||^2``, at most 1/2. Its gradient has norm ``||softmax - onehot||
+    ||x|| <= sqrt(2)``.
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``: the spectral ones multiply the 1 or 1/2 as in `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the 1 or 1/2 as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used for ``spectral-with-margin`` only.
         bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
@@ -121,13 +121,13 @@ def ridge_constants(
     """Return the constants of ridge regression on rows of norm at most 1 and targets from -1 to 1, in a ball.
 
     The objective is ``mean_i (1/2) (x_i'w - y_i)^2 + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``. One
-    record's curvature is ``||x||^2``, at most 1. Its gradient, ``(x'w - y) x``, has no bound on the whole space; where
-    every step projects onto the ball of radius ``R``, `ridge_radius`, it is at most ``M = R + 1``.
+    record's curvature is ``||x||^2``, at most 1. Its gradient, ``(x'w - y) x``, has no bound on the whole space. If
+    every step projects onto the ball of radius ``R`` (`ridge_radius`), its norm is at most ``M = R + 1``.
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``: the spectral ones multiply the 1 as in `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the 1 as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used for ``spectral-with-margin`` only.
 
@@ -142,14 +142,14 @@ def ridge_constants(
 
 
 def ridge_radius(strong_convexity: float) -> float:
-    """Return the radius ``R`` of a ball about 0 that holds the minimiser of ridge regression, whatever the records are.
+    """Return the radius ``R`` of a ball around 0 that contains the minimiser of ridge regression for all records.
 
     The minimiser is ``(A'A + m)^-1 A'b`` with rows ``A = X / sqrt(n)`` of norm at most ``1 / sqrt(n)`` and targets
     ``b = y / sqrt(n)``, so the singular values ``s`` of ``A`` are at most 1, and so is ``||b||``. The minimiser's norm
-    is at most the largest ``s / (s^2 + m)`` over these ``s``: ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``, or
-    ``1 / (1 + m)``, at 1, where ``m`` is above 1. One record ``x``, ``y = 1`` of norm ``sqrt(m)`` or 1 attains it. The
-    bound is no larger than those from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad F(0)|| <= 1``. It also
-    holds where records are removed, become zeros or are replaced, because ``n`` is at least their number.
+    is at most the largest ``s / (s^2 + m)`` over these ``s``: ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``, or ``1 / (1 +
+    m)``, at ``s = 1``, if ``m`` is above 1. A single record attains it, with ``x`` of norm ``sqrt(m)`` or 1 and ``y =
+    1``. The bound is no larger than those from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad F(0)|| <= 1``.
+    It also holds if records are removed, become zeros or are replaced, because ``n`` is at least their number.
 
     Args:
         strong_convexity: Strong convexity ``m``, above 0.
@@ -184,7 +184,7 @@ def loss_constants(
 
 
 def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
-    """Return ``lambda / n`` of the rows for scikit-learn's ``C``; here the regulariser includes the intercept.
+    """Return ``lambda / n`` for scikit-learn's ``C``; here the regulariser includes the intercept.
 
     The weights of rows ``(x, 1) / sqrt(2)`` are scikit-learn's times ``sqrt(2)``, so its regulariser is halved.
     """
@@ -192,7 +192,7 @@ def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
 
 
 def scores_per_record(classes: int) -> int:
-    """Return the number of scores that a model gives a record; each score has one weight per feature.
+    """Return the number of scores that a model computes for a record; each score has one weight per feature.
 
     One class means ridge regression, which gives one score.
     """

@@ -1,9 +1,9 @@
-"""How long shards last: the number of uniform requests until all shards, or the first one, got a number of hits.
+"""How long shards last: the number of uniform requests until all shards, or the first one, have a number of hits.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, section 4.4,
-has an order of growth for all shards. The numbers here are the expected times of a Poisson stream, in which each
-shard's hits are independent; they equal those of single requests. A shard that can lose k records is used up after k +
-1 hits.
+gives the order of growth of the time for all shards. The numbers here are the expected times of a Poisson stream, in
+which each shard's hits are independent; they equal those of single requests. A shard that can lose k records is used up
+after k + 1 hits.
 """
 
 import math
@@ -33,9 +33,9 @@ def requests_until_first(shards: int, hits: int) -> float:
 
 
 def _expected(shards: int, hits: int, waiting: Callable[[float], float]) -> float:
-    """Integrate the probability of still waiting, a function of the probability that a shard has too few hits."""
+    """Integrate the probability of still waiting; it is a function of the probability that a shard has too few hits."""
     require_count(least=1, shards=shards, hits=hits)
-    # Beyond this mean number of hits the probability of still waiting is 0, to double precision.
+    # Beyond this mean number of hits, the probability of still waiting is 0 in double precision.
     end = hits + 12 * math.sqrt(hits * (1 + math.log(shards))) + 50 + 2 * math.log(shards)
     value, _ = quad(lambda mean: waiting(float(gammaincc(hits, mean))), 0, end, epsabs=0, epsrel=_PRECISION, limit=400)
     return shards * float(value)

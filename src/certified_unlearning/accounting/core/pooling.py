@@ -1,13 +1,13 @@
 """Shifted interpolation (Bok, Su, Altschuler, ICML 2024): Gaussian DP of noisy gradient steps, exact on quadratics.
 
-Two runs take the same noisy gradient steps, with equal number, size, noise and ball; only their data differ. With
+Two runs make noisy gradient steps with the same number, size, noise and ball; only their data differ. With
 weights ``w_t = prod_{u > t} c_u``, the signal and the noise of step ``t`` that remain at the end are ``p_t = w_t s_t``
-and ``q_t = w_t^2 tau_t^2``; the first ``p`` is enlarged by ``w_0 z_0`` where the runs start ``z_0`` apart
+and ``q_t = w_t^2 tau_t^2``; the first ``p`` is enlarged by ``w_0 z_0`` if the runs start ``z_0`` apart
 (``W_infinity``). Noise hides signal of its own step and of earlier ones, so the least cost is a shortest path: merge
 neighbours whenever the earlier one's ratio ``p/q`` is at least the later one's. Then ``mu^2`` is the sum of the blocks'
-``p^2/q``: the *pooled* value. For smooth, strongly convex or convex losses the final laws are ``mu``-Gaussian DP,
-two-sided. Where all steps end in one block it is the closed form ``mu = sum p / sqrt(sum q)``, which is too small
-otherwise. No smaller value holds for maps of which only ``c_t``-Lipschitz continuity is known.
+``p^2/q``: the *pooled* value. For smooth, strongly convex or convex losses, the final distributions are ``mu``-Gaussian
+DP in both directions. If all steps end in one block, ``mu`` has the closed form ``sum p / sqrt(sum q)``; otherwise that
+form is too small. If only ``c_t``-Lipschitz continuity of the maps is known, no smaller value holds.
 
 A guarantee compares with a run of the same algorithm, and covers requests that were fixed in advance.
 """
@@ -25,15 +25,15 @@ from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 MANY = 16
-"""From this number of phases on, arrays are faster than a loop."""
+"""Least number of phases for which arrays are faster than a loop."""
 RANGE = 280.0
-"""Decimal digits between a double's largest and least numbers that scaled ratios may take."""
+"""Range of scaled ratios in decimal digits, within that between a double's least and largest numbers."""
 FAINTEST = -300.0
 """Logarithm of the smallest decay whose square a double can represent."""
 UNSEEN = 1e-18
-"""Relative error of a sum."""
+"""Allowed relative error of a sum."""
 FAINTEST_OF_SCALED = -100.0
-"""The same for a decay whose square times a scaled ratio a double can represent."""
+"""The same for the smallest decay whose square, times a scaled ratio, a double can represent."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class NoisyPhase:
 
     Attributes:
         steps: Number of steps; infinite for a run to stationarity.
-        contraction_gap: ``1 - c``, where a step shrinks the distance of two points by the factor ``c``.
+        contraction_gap: ``1 - c``, where ``c`` is the factor by which a step shrinks the distance of two points.
         sensitivity: ``s``, the largest distance between the two updates of one point.
         noise_std: ``tau``, standard deviation of a step's noise in every coordinate; 0 for noiseless steps.
 
     Raises:
-        AssumptionError: Infinitely many steps that do not contract.
+        AssumptionError: There are infinitely many steps, and they do not contract.
     """
 
     steps: float
@@ -83,17 +83,18 @@ class NoisyPhase:
 
 
 def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> float:
-    """Return the least ``mu`` of Gaussian DP that holds after phases of noisy steps.
+    """Return the smallest ``mu`` of Gaussian DP that holds after phases of noisy steps.
 
-    The pooled value of the module's docstring. Within a phase ``p_t/q_t = s / (w_t tau^2)`` never increases, so a phase
-    is one block and its sums are geometric: the cost is linear in the number of phases, whatever their steps.
+    It is the pooled value of the module's docstring. Within a phase, ``p_t/q_t = s / (w_t tau^2)`` never increases, so
+    a phase is one block and its sums are geometric. The time is therefore linear in the number of phases, whatever
+    their numbers of steps.
 
     Args:
         phases: The phases, in order.
         starting_distance: ``z_0``, how far apart the runs start (``W_infinity``).
 
     Returns:
-        ``mu``, to about 1e-13 relative; infinite if some signal meets no noise. A positive value that would underflow
+        ``mu``, to about 1e-13 relative; infinite if no noise hides some signal. A positive value that would underflow
         is rounded up, to the least normal double or a few orders above it.
 
     Raises:
@@ -104,7 +105,7 @@ def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -
 
 @dataclass(frozen=True)
 class Pool:
-    """Phases merged into blocks, to which more can be added, because planners try many ends of one run.
+    """Phases merged into blocks. More phases can be added, because planners try many ends of one run.
 
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
@@ -135,7 +136,7 @@ class Pool:
         noise_std: float,
         starting_distance: float = 0.0,
     ) -> "Pool":
-        """Return the blocks of many phases with equal contraction and noise: `of`, without a loop.
+        """Return the blocks of many phases with equal contraction and noise: the same as `of`, but without a loop.
 
         The blocks are those of an isotonic regression of the ratios ``p/q`` with weights ``q``.
 
@@ -175,11 +176,11 @@ class Pool:
             signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
             noise_std = phase.noise_std / self.noise_unit
             signal, noise = phase.sensitivity / self.signal_unit * signals, noise_std * noise_std * noises
-            # Pure decay waits for the next block, which includes it: at the end of the run it changes no ratio.
+            # Pure decay is kept for the next block, which includes it; at the end of the run, it changes no ratio.
             while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
                 earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
                 decay = math.exp(log_decay)
-                # The earlier ratio is the smaller one, seen from the end of the later block.
+                # Seen from the end of the later block, the earlier ratio is the smaller one.
                 if earlier_signal * noise < signal * earlier_noise * decay:
                     break
                 blocks.pop()
@@ -206,7 +207,7 @@ def mu_of_all(
     noise_std: float,
     starting_distances: Array,
 ) -> float:
-    """Return ``mu`` of successive runs, each counted on its own: the root of the sum of squares.
+    """Return ``mu`` of successive runs, each counted on its own: the root of the sum of their squared ``mu``.
 
     Args:
         steps: Shape ``(phases,)``, for all runs in order; each at least 1.
@@ -224,12 +225,12 @@ def mu_of_all(
     if contraction_gap > 0 and totals.min() >= FAINTEST_OF_SCALED:
         unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
         lengths = lasts + 1 - firsts
-        ends = steps.cumsum()  # Whole numbers, so no digit is lost, however many steps came before.
+        ends = steps.cumsum()  # These are whole numbers, so no digit is lost, however many steps came before.
         left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
         signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
         signals[firsts] += starting_distances / unit * np.exp(totals)
-        # Ratios are scaled so that each run's lie above those of the previous run: then one regression never merges two
-        # runs.
+        # Ratios are scaled so that each run's ratios are above those of the previous run. Then one regression never
+        # merges two runs.
         ratios = signals / noises
         if not signals.all():
             # A zero signal is replaced by one too small to change a digit of any sum.
@@ -265,12 +266,13 @@ def mu_of_all(
 
 
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
-    """Return what remains at the end of the signals and noises of phases, given their decays and remaining factors.
+    """Return how much of each phase's signal and noise remains at the end, given its decay and remaining factor.
 
     The noise is in units of its variance.
     """
     lost = -np.expm1(decays)  # 1 - c^k, and 1 - c^(2k) = lost (2 - lost)
-    left_of_steps = lost / gap * left  # The quotient first: a product with a tiny gap would lose digits.
+    # The quotient is computed first, because a product with a tiny gap would lose digits.
+    left_of_steps = lost / gap * left
     return sensitivities * left_of_steps, (2 - lost) / (2 - gap) * left_of_steps * left
 
 

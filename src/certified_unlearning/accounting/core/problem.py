@@ -18,22 +18,22 @@ from certified_unlearning.vocabulary import Adjacency
 class Problem:
     """The mean of ``n`` losses with a regulariser, ``f(x) = (1/n) sum_i l(x; d_i) + (m/2) ||x||^2``, and the step size.
 
-    These are constants of the *algorithm*: the same in learning, unlearning and the retraining that a guarantee
-    compares with, and never recomputed from the remaining data. Each theorem's condition on ``step_size`` is checked
-    where the theorem is used.
+    These are constants of the *algorithm*. They are the same in learning, unlearning and the retraining that a
+    guarantee compares with, and they are never recomputed from the remaining data. Code that applies a theorem checks
+    its condition on ``step_size``.
 
     Attributes:
         n: Number of training records, the normaliser of the mean.
-        strong_convexity: Strong convexity ``m`` of each record's loss with the regulariser; 0 where the losses are
-            merely convex.
+        strong_convexity: Strong convexity ``m`` of each record's loss with the regulariser; 0 if the losses are only
+            convex.
         smoothness: Smoothness ``L`` of each record's loss with the regulariser.
         lipschitz: Bound ``M`` on the norm of each record's *data-loss* gradient (the regulariser cancels in every
             difference of two data sets).
         step_size: Step size ``eta``.
         adjacency: What erasing a record means in the comparator's data set. ``replace``: another admissible record
             takes its place. ``zero-out``: its data loss becomes 0, while ``n``, the regulariser, the step size and the
-            noise stay. ``remove``: the mean is over the others, with their number as normaliser, while the regulariser,
-            the step size and the noise stay.
+            noise stay. ``remove``: the mean is over the remaining records, with their number as normaliser, while the
+            regulariser, the step size and the noise stay.
         rounding: The rounding errors of a step; by default arithmetic is exact, as the papers assume.
 
     Raises:
@@ -67,12 +67,12 @@ class Problem:
             )
 
     def sensitivity(self, records: int, *, removed_before: int = 0) -> float:
-        """Return the largest distance between the gradients of ``f_D`` and ``f_D'`` that differ in ``records``.
+        """Return the largest distance between the gradients of ``f_D`` and ``f_D'``, if the data differ in ``records``.
 
         ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds are for ``replace``;
-        adjacency enters them only through this distance). ``2 M S / n_t`` for ``remove``, where ``n_t`` records remain
-        in the larger of the two sets: half comes from the records, half from the normaliser. Where rounding is counted,
-        the possible excess of a row's norm over 1 is counted, too.
+        adjacency enters them only through this distance). ``2 M S / n_t`` for ``remove``, where ``n_t`` is the number
+        of records in the larger of the two sets; half of it comes from the records and half from the normaliser. If
+        rounding is counted, the possible excess of a row's norm over 1 is counted, too.
 
         Args:
             records: Number of records ``S``.

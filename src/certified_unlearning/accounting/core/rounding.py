@@ -1,34 +1,36 @@
 """How floating-point arithmetic and a discrete noise sampler weaken a guarantee.
 
-A computed step ends near the exact one. Compared with exact runs, the updates of one point in two computed runs of
-noisy steps differ by up to *two* more step errors, in every step, also where the data agree. Shifted interpolation
-(`pooling`) takes this sum as sensitivity. Derivation.
+A computed step ends near the exact one. In two computed runs of noisy steps, the updates of one point differ by up to
+*two* step errors more than in exact runs. This holds in every step, even if the data agree. Shifted interpolation
+(`pooling`) uses this sum as its sensitivity. Derivation.
 
-Let ``A_t`` be what a step computes before its noise, a function of the weights it starts from, and ``V_t = A_t + tau
-Z_t`` with exact Gaussian noise. The computed weights are the rounding of ``A_t + tau z_t``, where ``z_t`` is what the
-sampler made of the same uniform numbers, so that ``|z_t - Z_t| <= kappa``: *rounding* of a sum, and a projection, are
-functions of the sum, so they reveal nothing that the sum does not, and come back as a displacement of at most ``u |V|``
-where the next step starts; so does ``tau kappa``. Hence ``V_(t+1) = phi(V_t) + e_t + tau Z_(t+1)``, where ``phi`` is
-the exact update and ``|e_t|``, a function of the past, is at most the *step error* ``rho``: all that the interpolation
-asks for (its shifts may depend on the past, but not on the noise to come; a pair of Box and Muller's numbers is
-used within one step). It speaks of ``V_T``; what is published is its rounding, with noise that is off by up to
-``tau kappa``, the *resolution*: questions about smaller differences, such as attacks on the last bits of floating-point
-noise (Mironov, CCS 2012), are outside the guarantee.
+Let ``A_t`` be what a step computes before adding noise, a function of the weights from which the step starts. Let ``V_t
+= A_t + tau Z_t`` with exact Gaussian noise ``Z_t``. The computed weights are the rounding of ``A_t + tau z_t``, where
+the sampler computes ``z_t`` from the same uniform numbers, so that ``|z_t - Z_t| <= kappa``. *Rounding* of a sum and a
+projection are functions of the sum, so they reveal nothing that the sum does not reveal. They displace the start of the
+next step by at most ``u |V|``; the sampler's error displaces it by ``tau kappa``. Hence ``V_(t+1) = phi(V_t) + e_t +
+tau Z_(t+1)``, where ``phi`` is the exact update and ``|e_t|``, a function of the past, is at most the *step error*
+``rho``. This is all that the interpolation requires: its shifts may depend on the past, but not on future noise, and
+both numbers of a Box and Muller pair are used within one step. The interpolation is about ``V_T``, but the published
+numbers are its rounding, with noise that is off by up to ``tau kappa``, the *resolution*. Questions about smaller
+differences, such as attacks on the last bits of floating-point noise (Mironov, CCS 2012), are outside the guarantee.
 
-The step error, for losses of linear scores of rows of norm at most 1 as `objectives` and compiled steps compute them,
-with unit roundoff ``u`` and ``gamma_k = k u / (1 - k u)`` (Higham, Accuracy and Stability of Numerical Algorithms,
-section 3.1; every order of summation of ``k`` terms): a score is off by ``gamma_f |w|``, a coefficient by ``q`` times
-that (``q`` bounds its derivative) and by the rounding of sigmoid or softmax, of which twice as much is counted (that
-leaves room for a product with a class' weight, at most 1), the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is
-how many numbers are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most
-``|w_0| + M/m`` and the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
+The step error is for losses of linear scores of rows of norm at most 1, as `objectives` and compiled steps compute
+them. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of ``k`` terms
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient
+is off by ``q`` times that (``q`` bounds its derivative), and by the rounding of sigmoid or softmax; twice that rounding
+is counted, which leaves room for a product with a class' weight, at most 1. The sum of ``n`` gradients is off by
+``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of the update is five
+roundings. ``|w|`` is at most ``|w_0| + M/m`` and the norm of the accumulated noise, which is Gaussian because the
+regulariser is linear.
 
-The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as coefficient, which grows with ``w``:
-every step projects on a ball of radius ``R``, and ``M = R + 1`` bounds it. A score is off by ``gamma_f |w|``, the
-difference from ``y`` by ``u M`` more, the sum of ``n`` gradients by ``gamma_D M n``. Weights are projected before they
-are stored, so ``|w|`` is at most ``R`` and what the projection rounds, ``(d + 6) u R``; no noise accumulates in it. The
-noise of the step itself lengthens the sum before it is projected, whose rounding is ``u`` of that. A row that is longer
-than 1 by a factor ``1 + e`` has a gradient of at most ``(1 + e)^2 M``.
+The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as its coefficient, which grows with
+``w``. Every step projects on a ball of radius ``R``, so ``M = R + 1`` bounds the residual. A score is off by ``gamma_f
+|w|``, the difference from ``y`` is off by ``u M`` more, and the sum of ``n`` gradients is off by ``gamma_D M n``.
+Weights are projected before they are stored, so ``|w|`` is at most ``R`` plus the projection's rounding, ``(d + 6) u
+R``, and no noise accumulates in it. The noise of the step itself lengthens the sum before the projection, and the
+rounding of that sum is ``u`` times its length. A row that is longer than 1 by a factor ``1 + e`` has a gradient of at
+most ``(1 + e)^2 M``.
 """
 
 import math
@@ -45,15 +47,15 @@ SMALLEST_NORMAL = {"float32": 2.0**-126, "float64": 2.0**-1022}
 RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
 """Absolute error of a radius of `randomness`, besides relative errors."""
 NORM_EXCESS = 1.1e-6
-"""Excess of a row's norm over 1: every row is checked to 1e-6, before it may become float32."""
+"""Excess of a row's norm over 1: every row is checked to 1e-6, possibly before it is stored as float32."""
 FAILURE = 2.0**-512
-"""Probability that one random norm exceeds its bound, and below which the sampler's tail is cut."""
+"""Probability that one random norm exceeds its bound, and at which the sampler's tail is cut."""
 ROWS_IN_A_ROW = 65_536
 """Largest number of rows whose gradients are added one after another: the largest block of `objectives`."""
 LEAST_BLOCK = 1024
 """Number of rows of its smallest block."""
 LARGEST_SIGMA = 1e15
-"""With more noise, weights may exceed the largest float32."""
+"""Largest noise scale: with more noise, weights may exceed the largest float32."""
 SHARE = 0.1
 """Largest share of a guarantee that a plan spends on rounding."""
 
@@ -68,7 +70,7 @@ class Rounding:
 
     Attributes:
         fixed: The part of the step error that does not depend on the noise.
-        per_noise: The part that does, as a factor of the standard deviation ``tau`` of a step's noise.
+        per_noise: The part that depends on the noise, divided by the standard deviation ``tau`` of a step's noise.
         resolution: Distance ``kappa`` of the sampler's noise from exact noise, in standard deviations.
         failure: Probability, per step, that weights or noise have a larger norm than assumed.
         norm_excess: Largest excess of a row's norm over 1.
@@ -85,7 +87,7 @@ class Rounding:
         return self.fixed + self.per_noise * noise_std
 
     def failure_of(self, steps: float) -> float:
-        """Return the probability that a guarantee does not cover a run of this many steps."""
+        """Return the probability that the error bounds fail in a run of this many steps."""
         return self.failure * steps
 
 
@@ -133,14 +135,14 @@ def rounding(
         projects: Whether every step projects onto a ball; for ridge regression it does.
 
     Returns:
-        The step error (see the module's docstring); infinite where weights may grow by rounding alone.
+        The step error (see the module's docstring); infinite if weights may grow by rounding alone.
     """
     require_count(least=1, n=n, features=features, classes=classes)
     require_positive(strong_convexity=strong_convexity, lipschitz=lipschitz, step_size=step_size)
     unit = UNIT_ROUNDOFF[dtype]
     dimension = features if classes == 2 else features * classes
     if classes == 1:
-        # The difference alone would lose a small radius.
+        # Computed this way because the difference alone would lose a small radius.
         radius = max(lipschitz - 1, ridge_radius(strong_convexity)) * (1 + (dimension + 6) * unit)
         lipschitz = radius + 1
     slope, coefficient_error, sums = _of_loss(classes, lipschitz)
@@ -163,7 +165,8 @@ def rounding(
     growth = per_norm / rate
     if growth >= 0.5:
         return Rounding(math.inf, math.inf, resolution(dimension, dtype), 0.0, NORM_EXCESS)
-    # The weights' norm: the start and M / m, the noise so far, and the effect of earlier step errors on both.
+    # The weights' norm consists of the start and M / m, the noise so far, and the effect of earlier step errors on
+    # both.
     norm = (start_norm + lipschitz / strong_convexity + at_origin / rate) / (1 - growth)
     kappa = resolution(dimension, dtype)
     longest = longest_noise(dimension)
@@ -202,11 +205,11 @@ def resolution(dimension: int, dtype: str) -> float:
     """Return ``kappa``: the largest distance of a step's noise from exact noise, in standard deviations.
 
     A pair of Box and Muller's numbers, as `randomness` draws them, has radius ``r = sqrt(-2 log U)``, off by at most
-    `RADIUS_ERROR` and ``4 u r``: an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float to ``u``, so
-    ``r^2`` is off by ``2^-w / U + 2 u`` and by what logarithm and root round; where that is much, for the smallest and
-    the largest ``U``, they are drawn with 1024 more bits. The angle is off by ``18 u``. With the scaling by the noise's
-    standard deviation that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs. The compiled noise
-    (`engine.compiled`) takes the same steps, with the C library's logarithm, cosine and sine.
+    `RADIUS_ERROR` and ``4 u r``: an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float gives it to
+    ``u``, so ``r^2`` is off by ``2^-w / U + 2 u`` plus the rounding of logarithm and root. For the smallest and the
+    largest ``U`` this would be large, so these are drawn with 1024 more bits. The angle is off by ``18 u``. Together
+    with the scaling by the noise's standard deviation, each of ``ceil(d / 2)`` pairs is off by `RADIUS_ERROR` plus ``24
+    u r``. The compiled noise (`engine.compiled`) takes the same steps, with the C library's logarithm, cosine and sine.
     """
     pairs = -(-dimension // 2)
     return RADIUS_ERROR[dtype] * math.sqrt(pairs) + 24 * UNIT_ROUNDOFF[dtype] * longest_noise(2 * pairs)

@@ -5,15 +5,15 @@ import math
 from certified_unlearning.accounting.core.problem import Problem
 
 QUICK_CONDITION = 100
-"""``C n`` of a model that learns and unlearns in few steps."""
+"""``C n`` of a model that needs few steps to learn and unlearn."""
 
 
 def weights_bound(*, strong_convexity: float, classes: int) -> float:
     """Return a bound on the norm of the weights that minimise logistic or softmax regression on rows of norm at most 1.
 
-    Two bounds hold, and the smaller one is returned. With ``F`` the objective, ``||w|| <= ||grad F(0)|| / m``, where
-    the gradient of a record at 0 has norm at most 1/2 (two classes) or ``sqrt(1 - 1/k)``; and
-    ``m ||w||^2 / 2 <= F(0)``, which is ``log k``.
+    Two bounds hold, and the smaller one is returned. With the objective ``F``, the first is ``||w|| <= ||grad F(0)|| /
+    m``, where the gradient of a record at 0 has norm at most 1/2 (two classes) or ``sqrt(1 - 1/k)``. The second is ``m
+    ||w||^2 / 2 <= F(0)``, where ``F(0)`` is ``log k``.
     """
     gradient = 0.5 if classes == 2 else math.sqrt(1 - 1 / classes)
     return min(gradient / strong_convexity, math.sqrt(2 * math.log(classes) / strong_convexity))
@@ -22,8 +22,9 @@ def weights_bound(*, strong_convexity: float, classes: int) -> float:
 def score_noise(problem: Problem, *, sigma: float) -> float:
     """Return a bound on the noise's standard deviation in any direction of the weights, for any number of steps.
 
-    A step contracts by ``1 - step_size m`` and adds variance ``2 step_size sigma^2``; the Poincaré constant of the law
-    of the weights follows the same recursion. It also bounds the noise in the score of a row of norm 1.
+    A step contracts by ``1 - step_size m`` and adds variance ``2 step_size sigma^2``; the Poincaré constant of the
+    weights' distribution follows the same recursion. The bound also holds for the noise in the score of a row of norm
+    1.
     """
     contraction = 1 - problem.step_size * problem.strong_convexity
     return sigma * math.sqrt(2 * problem.step_size / (1 - contraction**2))

@@ -10,17 +10,17 @@ Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 """The largest whole number tried."""
 
-# No run takes more steps than this.
+# No run needs more steps than this.
 MOST_STEPS = 10**12
 
 GRID_SPACING = 1.0
-# New points in a bracket: at these fractions of it, and at these of the way from the vertex to either end.
+# New points in a bracket are at these fractions of it, and at these fractions of the way from the vertex to either end.
 EVENLY = np.linspace(0, 1, 17)
 CROWD = 8.0 ** -np.arange(1, 9)
-# The value's error is half the curvature times the square of the distance to the minimum. Curvatures reach thousands
-# where many steps meet little noise; then 1e-8 here is 1e-13 there.
+# The value's error is half the curvature times the square of the distance to the minimum. Curvatures reach thousands if
+# there are many steps with little noise; then 1e-8 in the point is 1e-13 in the value.
 LOCATION_TOLERANCE = 1e-8
-# With points nearer to each other, rounding could hide on which side the minimum lies.
+# If points were nearer to each other, rounding could hide on which side the minimum lies.
 LEAST_SPACING = LOCATION_TOLERANCE / (2 * len(EVENLY))
 # In a bracket as flat as this, only rounding is left.
 FLAT = 4e-15
@@ -30,8 +30,9 @@ def minimise(function: Callable[[Array], Array], low: float, high: float) -> tup
     """Return the minimiser of a function on ``[low, high]``, and its value there.
 
     A grid of spacing 1 brackets the minimum. Then, round by round, the bracket shrinks to the neighbours of the best of
-    new points: at least to an eighth by evenly spaced ones, to next to nothing by those that crowd around the vertex of
-    a parabola through the last bracket. The function must have one valley only, or valleys wider than the grid.
+    the new points. Evenly spaced points shrink it to an eighth at least. Points crowded around the vertex of a parabola
+    through the last bracket shrink it to almost nothing. The function must have only one valley, or valleys wider than
+    the grid.
 
     Args:
         function: Maps an array of points to an array of values; infinite where it is not defined.
@@ -50,7 +51,7 @@ def minimise(function: Callable[[Array], Array], low: float, high: float) -> tup
         centre = _vertex(left, middle, right, at_left, at_middle, at_right)
         evenly = left + (right - left) * EVENLY
         to_left, to_right = centre + (left - centre) * CROWD, centre + (right - centre) * CROWD
-        # The first point serves only for the differences.
+        # The first point is needed only for the differences.
         points = np.concatenate(((-math.inf,), evenly, (centre,), to_left, to_right))
         points.sort()
         points = points[1:][points[1:] - points[:-1] > LEAST_SPACING]
@@ -68,11 +69,12 @@ def _vertex(left: float, middle: float, right: float, at_left: float, at_middle:
 def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: int) -> int:
     """Return the least sufficient whole number from ``minimum`` on.
 
-    It gallops away from the estimate, then bisects: an estimate that is right up to rounding costs two or three tries.
+    The search gallops away from the estimate, then bisects. If the estimate is right up to rounding, two or three tries
+    suffice.
 
     Args:
-        estimate: A guess of the real number from which on whole numbers are sufficient.
-        is_enough: Whether a number is sufficient; false below some number, true from it on.
+        estimate: A guess of the real number above which whole numbers are sufficient.
+        is_enough: Whether a number is sufficient: false below some number, true from that number on.
         minimum: The smallest number considered.
     """
     number = math.ceil(max(estimate, minimum))
@@ -94,7 +96,7 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
 
 
 def bisect(too_few: int, enough: int, is_enough: Callable[[int], bool]) -> int:
-    """Return the least sufficient whole number above ``too_few``; neither end is tried."""
+    """Return the least sufficient whole number above ``too_few``; neither of the two ends is tried."""
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         if is_enough(middle):

@@ -1,6 +1,6 @@
-"""Pooling of single steps in compiled code: for few steps, overhead would dominate a request's time.
+"""Pooling of single steps in compiled code, because for few steps overhead would dominate a request's time.
 
-It returns the results of `pooling`, up to some units in the last place. Without a compiler, `pooling` is used.
+Results equal those of `pooling`, up to a few units in the last place. Without a compiler, `pooling` is used.
 """
 
 import ctypes
@@ -26,10 +26,11 @@ def takes(steps: int) -> bool:
 
 
 def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
-    """Return, for each of a number of steps on cyclic mini-batches, how many records of that step's batch differ.
+    """Return, for each step on cyclic mini-batches, how many records of its batch differ.
 
     Args:
-        pairs: Shape ``(3, pairs)``: a batch, the number of its records that differ, and the step before which they do.
+        pairs: Shape ``(3, pairs)``: a batch, the number of its records that differ, and the number of the step from
+            which on they no longer do.
         batches: Number of batches, ``l``.
         start: The first step's number; its batch is that number modulo ``l``.
         steps: Number of steps, which `takes` must accept.
@@ -56,7 +57,7 @@ class Decays:
         self.log_of_one = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
 
     def __reduce__(self) -> tuple[type["Decays"], tuple[float]]:
-        """Leave the table out of files and copies: it is long, and quickly computed."""
+        """Leave the table out of files and copies, because it is long and quickly computed."""
         return Decays, (self.contraction_gap,)
 
     @functools.cached_property
@@ -83,7 +84,7 @@ def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_dis
     number = _library().single_steps(
         len(scaled), scaled.ctypes.data, starting_distance / unit, decays.table.ctypes.data, found.ctypes.data
     )
-    # Every block has a step, so none decays by 0 times infinity.
+    # Every block has a step, so no block decays by 0 times infinity.
     blocks = [(signal, noise, steps * decays.log_of_one) for signal, noise, steps in found[:number].tolist()]
     return Pool(unit, noise_std, tuple(blocks))
 
@@ -100,7 +101,7 @@ def mu_of_all(
 ) -> float:
     """Return ``mu`` of successive runs, each counted on its own; see `pooling.mu_of_all`.
 
-    For a run longer than twice the window, only its last steps are counted, from a starting distance.
+    Of a run longer than twice the window, only the last steps are counted, from a starting distance.
 
     Args:
         sensitivities: Shape ``(steps,)``, for the steps from ``first`` to the end of all runs; `takes` must accept
@@ -111,7 +112,7 @@ def mu_of_all(
         window: Number of steps of a long run that are counted.
         decays: The factors by which steps shrink a distance.
         noise_std: As for `pooling.NoisyPhase`, above 0.
-        distance: Starting distance ``z_0`` of a run that is cut, at least that of any other.
+        distance: Starting distance ``z_0`` of a run that is cut; at least as large as that of any other run.
     """
     largest = max(float(distance), float(sensitivities.max()))
     if largest == 0:
@@ -131,7 +132,7 @@ def _doubles(values: Array, unit: float) -> Array:
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled source, built now if it never was on this machine; None where that cannot be."""
+    """Return the compiled source; build it if this machine has no build yet; None if it cannot be built."""
     found = compiled.library(SOURCE, instead="guarantees of mini-batches are pooled by SciPy")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""The least steps and the least noise with which mini-batch Langevin unlearning meets a target."""
+"""The fewest steps and the least noise with which mini-batch Langevin unlearning meets a target."""
 
 import math
 from dataclasses import replace
@@ -15,11 +15,11 @@ from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
 MOST_ROUNDS = 1000
-"""Iterations of a search for noise that converges geometrically, or not at all."""
+"""Most iterations of a search for noise, which converges geometrically or not at all."""
 
 
 def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0, places: Places | None = None) -> int:
-    """Return the least steps of one more request that meet the target of a stream.
+    """Return the fewest steps of one more request that meet the target of a stream.
 
     Args:
         requests: The earlier requests and the target.
@@ -62,7 +62,7 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
 
     Args:
         problem: The constants of a batch, as `stream.curve` takes them.
-        schedule: Cycle, learning steps and requests; its own ``sigma`` does not matter.
+        schedule: Cycle, learning steps and requests; its ``sigma`` is not used.
         epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
 

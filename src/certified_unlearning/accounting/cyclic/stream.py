@@ -1,15 +1,15 @@
 """Streams of removal requests to noisy gradient descent on cyclic mini-batches.
 
-Records are dealt once, without looking at them, into ``l`` batches of ``b``; step ``t`` uses batch ``(t - 1) mod l``.
-Learning takes ``T`` steps, request ``j`` zeroes or replaces its records in their places, and ``K_j`` more steps
+Records are split once, independently of their values, into ``l`` batches of ``b``; step ``t`` uses batch ``(t - 1) mod
+l``. Learning takes ``T`` steps, request ``j`` zeroes or replaces its records in their places, and ``K_j`` more steps
 continue the cycle. The model is compared with a run of the same steps in the same order whose data lacked all removed
-records from the start: a step differs between the two in as many records of its batch as are removed *later*. That
+records from the start: in a step, the two runs differ in those records of its batch that are removed *later*. That
 number goes up and down from step to step, so nothing simpler than `pooling` is correct.
 
-Where the places of records are unknown, the records of each request are assumed to fill the batches visited last before
-the request, backwards. This is the worst case: a difference of the same size in a later step is contracted no more
-often and meets less noise, and no batch is visited more often. (Each request is placed independently of the others, so
-a batch may count more than ``b`` records of several requests: an upper bound.)
+If the places of records are unknown, the records of each request are assumed to fill the batches visited just before
+the request, the last one first. This is the worst case: a difference of the same size in a later step is never
+contracted more often and meets less noise, and no batch is visited more often. (Each request is placed independently of
+the others, so a batch may count more than ``b`` records of several requests: an upper bound.)
 """
 
 import math
@@ -31,9 +31,9 @@ FORGOTTEN = 30.0
 MOST_COUNTED = 2 * 10**7
 """Number of steps counted in one array; each temporarily takes up to 230 bytes of memory."""
 MOST_IN_ALL = 10**18
-"""More steps do not fit in the integers that count them; what takes longer to fade never does."""
+"""Most steps that fit in the integers that count them; differences that need longer to fade never do."""
 STEPS_OF_PIECE = 10**6
-"""The joint curve of all models is computed in pieces of this many steps, or of one request's steps."""
+"""The joint curve of all models is computed in pieces of this many steps, or of the steps of one request."""
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -50,7 +50,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     Raises:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, under which removed records
-            have no place.
+            have no place in a batch.
         InfeasibleError: More than `MOST_COUNTED` steps have not faded, or there are more than `MOST_IN_ALL`.
     """
     check(problem, schedule)
@@ -59,7 +59,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return the largest `curve` after any request of a schedule: no model was easier to distinguish."""
+    """Return the largest `curve` after any request of a schedule: that of the model that is easiest to distinguish."""
     check(problem, schedule)
     steps, requests, largest = Steps(problem, schedule.sigma), Requests.before(schedule), 0.0
     places = schedule.places or repeat(None)
@@ -72,8 +72,8 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the curve for an observer that keeps every published model, including the learned one.
 
-    Given what was published so far, both runs continue from one point: each block counts on its own, and their ``mu^2``
-    add up (adaptive composition of Gaussian DP).
+    Given everything published so far, both runs continue from the same point. So each block counts on its own, and
+    their ``mu^2`` add up (adaptive composition of Gaussian DP).
 
     Args:
         problem: As for `curve`.
@@ -96,7 +96,7 @@ def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> G
     last = int(ends[-1])
     if last == 0:
         return GaussianCurve(0.0)
-    # The same window as for the last model's steps, which are then already counted.
+    # The window is the same as for the last model's steps, because these are then already counted.
     first = learning_steps - step.window if learning_steps > 2 * step.window else 0
     if not single_steps.takes(last - first):
         return GaussianCurve(_joint_mu_of_runs(requests, step, ends))
@@ -119,7 +119,7 @@ def _joint_mu_of_runs(requests: "Requests", step: "Steps", ends: Whole) -> float
     starts: Whole = np.where(ends - begins > 2 * step.window, ends - step.window, begins)
     some = ends > starts
     begins, starts, ends = begins[some], starts[some], ends[some]
-    # Steps that do not contract are never cut, and have no such distance.
+    # Runs of steps that do not contract are never cut, and have no such distance.
     cut = starts > begins
     distances = np.zeros(len(cut))
     if cut.any():
@@ -150,14 +150,14 @@ def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
-    """Return the places of records that fill the batches of the last of some steps, and of those before, backwards."""
+    """Return the places of records that fill the batches of some steps, from the last step backwards."""
     full, rest = divmod(records, cycle.batch_size)
     counts = [cycle.batch_size] * full + [rest] * (rest > 0)
     return tuple(((steps - 1 - back) % cycle.batches, count) for back, count in enumerate(counts))
 
 
 class Requests:
-    """The requests of a schedule, whatever the arithmetic: the number of records in which each step differs.
+    """The requests of a schedule, which determine in how many records each step differs, whatever the arithmetic.
 
     Attributes:
         cycle: The mini-batches.
@@ -190,7 +190,7 @@ class Requests:
         return none._with(columns, sum(schedule.records), ends[-1])
 
     def after(self, records: int, answer: tuple[int, ...], places: Places | None) -> "Requests":
-        """Return the requests with one more, after these steps of the last one's answer; 0 before the first one."""
+        """Return the requests with one more, after this many steps of the last answer; 0 before the first request."""
         steps = self.steps + sum(answer)
         held = last_visited(self.cycle, records, steps=steps) if places is None else places
         return self._with([(batch, count, steps) for batch, count in held], self.records + records, steps)
@@ -208,7 +208,7 @@ class Requests:
             InfeasibleError: There are too many steps to count.
         """
         latest = self._differing
-        # For one request this is called in exact arithmetic and as computed.
+        # For each request, this is called twice: for exact and for computed arithmetic.
         if latest is None or latest[:2] != (start, end):
             latest = self._differing = (start, end, self._counted(start, end))
         return latest[2]
@@ -251,8 +251,8 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
     Args:
         differing: Number of records in which each step differs; later steps differ in none.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
-        ends: The step after its last one; each is at most the next stretch's start, and the last one is past all steps
-            that differ.
+        ends: The step after the last one of each stretch. Each is at most the next stretch's start, and the last is
+            after all steps that differ.
 
     Returns:
         The number of steps and the number of differing records, shape ``(runs,)``; and the index of each stretch's
@@ -273,12 +273,12 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
 
 
 class Steps:
-    """Steps on mini-batches.
+    """Noisy steps on mini-batches, with constants computed once.
 
     Attributes:
         problem: The constants.
-        agreeing: A step whose batch agrees.
-        of_a_record: Increase of the sensitivity by each differing record. More may differ than a batch holds.
+        agreeing: A step whose batch is the same in both runs.
+        of_a_record: Increase of the sensitivity by each differing record. More records may differ than a batch holds.
         window: Number of steps after which a difference has faded.
         decays: The factors by which steps shrink a distance.
     """
@@ -297,14 +297,14 @@ class Steps:
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the largest distance between two runs: every step differs in all records, for ever."""
+        """Return the largest possible distance between two runs: endless steps that all differ in all records."""
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 
     def before_answer(self, requests: Requests) -> Pool:
-        """Return the pooled effect of requests before the last one is answered."""
+        """Return the pooled effect of the requests before the last one is answered."""
         steps = requests.steps
-        # Steps slightly older than the window make no difference; keeping them avoids finding the visits again.
+        # Steps slightly older than the window make no difference, and keeping them saves a new search for the visits.
         start = steps - self.window if steps > 2 * self.window else 0
         distance = self.largest_distance(requests) if start else 0.0
         if steps > start and single_steps.takes(steps - start):

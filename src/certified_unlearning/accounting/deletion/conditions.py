@@ -1,7 +1,8 @@
 """Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
 
-Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here: Lemmas F.3
-and F.4, by which all would, are wrong (clipped gradients of a convex loss need be neither monotone nor a gradient).
+Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here. By Lemmas
+    F.3 and F.4 all of them would, but these lemmas are wrong (clipped gradients of a convex loss need be neither
+    monotone nor a gradient).
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,10 @@ from typing import Literal, get_args
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# `lipschitz`: the gradients of a loss that is L-Lipschitz by itself. The others are clipped to length L, each record's:
-# `clipped-convex`, and are the gradient of a convex function (losses phi(<theta, x>) with convex phi);
-# `clipped-bounded`, and are the gradient of a function within the range that Theorem 5.2 needs, checked directly;
-# `clipped`, nothing more is known.
+# `lipschitz`: the gradients of a loss that is L-Lipschitz by itself. In all other cases, each record's gradient is
+# clipped to length L: `clipped-convex`, and are the gradient of a convex function (losses phi(<theta, x>) with convex
+# phi); `clipped-bounded`, and are the gradient of a function within the range that Theorem 5.2 needs, checked directly;
+# `clipped`: nothing more is known.
 GradientField = Literal["lipschitz", "clipped-convex", "clipped-bounded", "clipped"]
 
 _COVERED: dict[str, tuple[GradientField, ...]] = {
@@ -30,7 +31,7 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
     """Return the theorems that hold for steps along such gradients, if their other conditions hold.
 
-    Of their statements on risk, only those about the function whose gradients are followed hold.
+    Their statements on risk hold only for the function whose gradients are followed.
 
     Raises:
         ParameterError: ``gradient_field`` is unknown.

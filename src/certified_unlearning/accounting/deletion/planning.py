@@ -1,17 +1,18 @@
-"""Data deletion by noisy gradient descent on convex losses: what is certified, and how many steps it takes.
+"""Data deletion by noisy gradient descent on convex losses: what is certified, and how many steps are needed.
 
 Source: Chourasia and Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023). A model is
 learned by ``K_A`` steps ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)`` from a Gaussian start;
 every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the published
-model. Only the model is carried on. There are two guarantees, Rényi divergences of one order ``alpha`` (the paper's
-``q``): ``epsilon_dp``, between two data sets that differ in one *present* record; ``epsilon_dd``, of the model from one
-that never saw a *deleted* record. The reference of every bound here is the same run on the data with that record
-replaced at the start, not retraining.
+model. Only the model is kept between requests. There are two guarantees, both Rényi divergences of one order ``alpha``
+(the paper's ``q``). ``epsilon_dp`` is between models on two data sets that differ in one *present* record.
+``epsilon_dd`` is between the model and one that never saw a *deleted* record. The reference of every bound here is not
+retraining, but the same run on the data with that record replaced at the start.
 
 In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser, ``smoothness`` is the paper's
 ``lambda + beta``, ``lipschitz`` its ``L`` (without the regulariser), and ``sensitivity(records)`` its ``2 L m / n``:
-bounds are about ``records`` records jointly, 1 for the paper's. `dynamics.corollary_1` is Theorem G.9, the divergence
-after any chain of calls for a remaining record; `dynamics.composition` is Theorem G.7, which needs no convexity.
+bounds protect ``records`` records jointly; in the paper's bounds, that is 1. `dynamics.corollary_1` is Theorem G.9, the
+divergence after any chain of calls for a remaining record; `dynamics.composition` is Theorem G.7, which needs no
+convexity.
 """
 
 import math
@@ -48,13 +49,13 @@ from certified_unlearning.accounting.shifted.arithmetic import computed, langevi
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 # `simplified`: Theorem G.15 as stated. `tight`: the last line of its proof. The others are not claims of the paper.
-# `doubled`: while both runs see the same data their drifts coincide, and the divergence falls twice as fast. `shifted`:
-# the same two phases by shifted interpolation; no bound for all these losses and starts can be smaller.
+# `doubled`: while both runs see the same data, their drifts coincide and the divergence falls twice as fast. `shifted`:
+# the same two phases by shifted interpolation; no bound that covers all these losses and starts can be smaller.
 DeletionForm = Literal["simplified", "tight", "doubled", "shifted"]
 
 
 def start_variance(problem: Problem, sigma: float) -> float:
-    """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``: noise alone keeps it.
+    """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``: noise alone preserves it.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -76,9 +77,9 @@ def deletion_curve(
 
     ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with ``s`` the sensitivity and
     ``c = c' = lambda / 2`` (`simplified`), ``c = c' = lambda (1 - eta lambda / 2)`` (`tight`) or the latter with
-    ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that depends on no data, and
-    after any number of earlier requests of any sizes, fixed in advance. It is symmetric in the two laws. Where the
-    problem counts rounding, no form is below `shifted` with rounding, which holds for the computed runs.
+    ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that does not depend on data,
+    and after any number of earlier requests of any sizes, fixed in advance. It is symmetric in the two distributions.
+    If the problem counts rounding, every form is at least `shifted` with rounding, which holds for the computed runs.
 
     Args:
         problem: The constants.
@@ -107,16 +108,17 @@ def adaptive_deletion_curve(
 ) -> RenyiCurve:
     """Return a corrected Theorem 4.3 for convex losses: requests may depend on observed models.
 
-    Between observed models requests are fixed, so `deletion_curve` (Theorem G.9 where no step was taken since) holds
-    from *every* observed model on; the divergences add up. They are at most the printed ``epsilon_dd + p epsilon_dp``,
-    and bound the observed models and the released one jointly, so all later releases too: Theorem 4.1 does not. For
-    `shifted` more is true: no test has an advantage above its `soundness.gaussian_advantage`.
+    Between observed models, requests are fixed, so `deletion_curve` (Theorem G.9 if no step was made since) holds from
+    *every* observed model on, and the divergences add up. Their sum is at most the printed ``epsilon_dd + p
+    epsilon_dp``. It bounds the observed models and the released one jointly, and therefore also all later releases;
+    Theorem 4.1 does not. For `shifted`, a stronger statement holds: no test has an advantage above its
+    `soundness.gaussian_advantage`.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        learning_steps: Number of learning steps, ``K_A``; for records that came with a request, the steps of that
-            request, from which counting starts.
+        learning_steps: Number of learning steps, ``K_A``; for records that were added by a request, the steps of that
+            request, where counting starts.
         request_steps: Numbers of steps of every request up to the last one, which deletes the records.
         observed: The models that requests may depend on, increasing: 0 is the learned one, ``j`` the one after request
             ``j``.
@@ -154,7 +156,7 @@ class DeletionPlan:
         deletion_steps: Number of steps of every request, ``K``.
         epsilon_dp: Bounds the divergence for a present record, after any number of requests.
         epsilon_dd: Bounds the divergence for a deleted record, under requests fixed in advance.
-        risk_bound: Upper bound on the excess risk of every published model; None where steps were planned for privacy
+        risk_bound: Upper bound on the excess risk of every published model; None if steps were planned for privacy
             alone.
         gradient_field: The gradients that the steps follow.
     """
@@ -177,7 +179,7 @@ class DeletionPlan:
 
     @property
     def gradients_saved(self) -> int:
-        """``n (K_A - K)``, gradients of single records at every request; negative where retraining is cheaper."""
+        """``n (K_A - K)``: per-record gradients saved by every request; negative if retraining is cheaper."""
         return self.problem.n * (self.learning_steps - self.deletion_steps)
 
 
@@ -197,7 +199,7 @@ def plan_deletion(
     form: DeletionForm = "simplified",
     dtype: str | None = None,
 ) -> DeletionPlan:
-    """Return Theorem 5.1's plan: the least steps that certify deletion and, if requested, the excess risk.
+    """Return Theorem 5.1's plan: the fewest steps that certify deletion and, if requested, the excess risk.
 
     ``eta = 1 / (2 smoothness)``, ``sigma^2 = 4 alpha L^2 / (lambda epsilon_dp n^2)``,
     ``K_A = 4 kappa log(epsilon_dp n^2 / (4 alpha d))`` and, in the form `simplified`,
@@ -216,9 +218,9 @@ def plan_deletion(
         records: Largest number of records of one request, ``r``; the deletion steps of a privacy-only plan do not
             depend on it.
         certify_risk: Whether steps must suffice for the risk bound, too.
-        gradient_field: The gradients that the steps follow. Of clipped gradients only ``clipped-convex`` ones are
-            covered; the risk is then that of the convex function with these gradients, not of the loss.
-        form: The bound that the deletion steps are planned with.
+        gradient_field: The gradients that the steps follow. Of clipped gradients, only ``clipped-convex`` ones are
+            covered. Their risk is that of the convex function with these gradients, not of the loss.
+        form: The bound by which the deletion steps are planned.
         dtype: ``float32`` or ``float64`` counts the rounding of logistic regression, on rows of norm ``lipschitz``, in
             that type; the guarantees then hold except for a total variation of ``problem.rounding.failure`` per step.
             None: exact arithmetic, as in the theorem.
@@ -270,7 +272,7 @@ def plan_deletion(
 
 
 def _rate(problem: Problem, form: DeletionForm) -> float:
-    """Return ``c``, a rate at which the divergence falls while drifts may differ."""
+    """Return ``c``, the rate at which the divergence falls while drifts may differ."""
     if form not in get_args(DeletionForm):
         raise ParameterError(f"form must be one of {', '.join(get_args(DeletionForm))}, got {form!r}")
     return lemma_5_rate(problem) / 2 if form == "simplified" else sharp_rate(problem) / 2
@@ -282,7 +284,7 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
     check_steps(steps_before)
     rate = _rate(problem, form)
     if form == "shifted":
-        # The factor is the same for every number of records and every noise: both cancel here.
+        # The factor is the same for every number of records and every noise, because both cancel here.
         exact = replace(problem, rounding=EXACT)
         return _mu(exact, problem.sensitivity(1), 1, steps, steps_before) ** 2 / 2
     since = 2 * rate if form == "doubled" else rate
@@ -291,10 +293,10 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
 
 
 def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
-    """Return the problem as it is computed for logistic regression on rows of norm ``L``.
+    """Return the problem, with rounding, as logistic regression on rows of norm ``L`` computes it.
 
-    It is the problem on rows of norm 1 with all weights ``L`` times as large; step size, regulariser and noise change
-    accordingly.
+    The rounding is that of the problem on rows of norm 1, with all weights ``L`` times as large. Step size, regulariser
+    and noise change accordingly.
     """
     norm = problem.lipschitz
     unit = Problem(
@@ -315,7 +317,7 @@ def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before
 
 
 def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:
-    """Return the bound for computed runs: the larger of a bound on exact runs and `shifted` with rounding."""
+    """Return the bound for computed runs: the larger of the bound on exact runs and `shifted` with rounding."""
     if problem.rounding == EXACT:
         return exact
     log_slope = 2 * math.log(math.hypot(*mus)) - math.log(2)

@@ -2,7 +2,7 @@
 
 Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and noisy gradient descent (NeurIPS
 2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``; every bound is linear in the
-order, ``alpha (S_g / (n sigma))^2 factor``, where the factor is a time. ``S_g / n`` is
+order: ``alpha (S_g / (n sigma))^2 factor``, where ``factor`` is a time. ``S_g / n`` is
 ``problem.sensitivity(records)``, ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``.
 """
 
@@ -17,7 +17,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 def lemma_5_rate(problem: Problem) -> float:
-    """Return the damping rate of Lemma 5, ``lambda``: the laws are ``lambda / (2 sigma^2)``-LSI at all times.
+    """Return the damping rate of Lemma 5, ``lambda``: the distributions are always ``lambda / (2 sigma^2)``-LSI.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -32,7 +32,7 @@ def lemma_5_rate(problem: Problem) -> float:
 
 
 def sharp_rate(problem: Problem) -> float:
-    """Return the damping rate ``lambda (2 - eta lambda)`` of a point start, from the fixed point of Lemmas 8 and 9.
+    """Return the damping rate for a point start, ``lambda (2 - eta lambda)``: the fixed point of Lemmas 8 and 9.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -62,7 +62,7 @@ def least_sigma(problem: Problem, *, alpha: float, epsilon: float) -> float:
         return float(linear_curve(problem.sensitivity(1), sigma, factor)(np.array([alpha]))[0])
 
     sigma = math.sqrt(divergence(1.0) / epsilon)
-    # Rounding must not leave the result above its target.
+    # Rounding must not push the result above its target.
     nudge = 1e-16
     while divergence(sigma) > epsilon:
         nudge *= 2

@@ -1,7 +1,7 @@
 """The attack advantage that a bound on deletion allows.
 
 Source: Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), with its corrections. The advantage of a test
-is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are one-sided: the model first, its
+is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are one-sided, with the model first and its
 reference second.
 """
 
@@ -12,11 +12,12 @@ from certified_unlearning.accounting.deletion.rates import check_order
 
 
 def largest_advantage(epsilon: float, *, alpha: float) -> float:
-    """Return Theorem 4.1 (Eq. 10): no test of the model released at the deletion has a larger advantage.
+    """Return Theorem 4.1 (Eq. 10): the largest advantage of any test of the model that is released at the deletion.
 
     ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a = alpha``. This
-    holds for the *first* release after the deletion only, unless requests were fixed in advance, or ``epsilon`` jointly
-    bounds the release and what requests depended on, as `planning.adaptive_deletion_curve` does.
+    holds only for the *first* release after the deletion, with two exceptions: requests were fixed in advance, or
+    ``epsilon`` jointly bounds the release and everything that requests depended on, as
+    `planning.adaptive_deletion_curve` does.
 
     Args:
         epsilon: The deletion bound; 0 for perfect deletion.

@@ -42,14 +42,14 @@ def certified_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: f
 
 
 class StepsForRisk(NamedTuple):
-    """Real numbers of steps, at least 0, that Theorem 5.1's risk bound requires of learning and of every request."""
+    """Real numbers of steps, at least 0, that Theorem 5.1's risk bound requires for learning and for every request."""
 
     learning: float
     deletion: float
 
 
 def steps_for_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: float, records: int) -> StepsForRisk:
-    """Return the steps that keep the excess risk below `certified_risk`, with ``eta = 1 / (2 smoothness)``.
+    """Return the numbers of steps that keep the excess risk below `certified_risk`, with ``eta = 1 / (2 smoothness)``.
 
     ``4 kappa log(epsilon n^2 / (4 alpha d))`` and ``4 kappa log(max(5 kappa, 8 epsilon r^2 / (alpha d)))``.
 

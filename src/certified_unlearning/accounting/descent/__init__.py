@@ -1,1 +1,1 @@
-"""Descent-to-Delete: as published, tighter, and against retraining that is noised once."""
+"""Descent-to-Delete: as published, with a tighter analysis, and compared with retraining that is noised once."""

@@ -1,4 +1,4 @@
-"""The accountants of Descent-to-Delete: as published, tighter, and against retraining noised once."""
+"""The accountants of Descent-to-Delete: as published, tighter, and compared with retraining that is noised once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

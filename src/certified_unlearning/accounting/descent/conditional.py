@@ -1,10 +1,10 @@
 """Descent-to-Delete with a published state, compared with real retraining, whose noise is added once.
 
-The algorithm is `descent.shifted.published_state_curve`'s: every request continues, without noise, from the last
+The algorithm is that of `descent.shifted.published_state_curve`: every request continues, without noise, from the last
 published model ``w_(j-1)``, and publishes ``w_j = phi_j(w_(j-1)) + sigma Z_j``; learning publishes ``w_0``. That curve
-compares with a retrained model that was published, noised and continued at the same times. Here the retrained model is
-trained once and noised once, as is natural. Then the noise that is fed back distinguishes the two models, and more so
-with more parameters.
+compares with a retrained model that was published, noised and continued at the same times. Here, as in real retraining,
+the retrained model is trained once and noised once. Then the noise that is fed back distinguishes the two models, and
+it does so more strongly with more parameters.
 
 Derivation. The ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the optimum ``w*_j``, with projection on a
 ball or without, and removing ``b_j`` records moves it by at most ``Delta_j = sensitivity(b_j) / m``. So the distance
@@ -12,17 +12,17 @@ ball or without, and removing ``b_j`` records moves it by at most ``Delta_j = se
 Delta_j)``, and
 
 * its root mean square is at most ``r_j = gamma^(I_j) (sqrt(r_(j-1)^2 + sigma^2 d) + Delta_j)``, ``r_0 = gamma^T D``,
-  as the noise is independent of what came before (Minkowski);
+  because the noise is independent of what came before (Minkowski);
 * as a function of ``Z_0, ..., Z_(j-1)`` it is Lipschitz, of constant ``l_j = gamma^(I_j) sqrt(l_(j-1)^2 + sigma^2)``,
   ``l_0 = 0``;
-* hence, by the concentration of Gaussian measure, ``N_j <= r_j + l_j sqrt(2 log(1/beta))`` but for a probability
-  ``beta``, one for all requests together.
+* hence, by the concentration of Gaussian measure, ``N_j <= r_j + l_j sqrt(2 log(1/beta))`` except with probability
+``beta``, which is counted once for all requests together.
 
-Given the past, the last model's law is ``N(phi_j(w_(j-1)), sigma^2 I)``, that of the retrained one is ``N(w*_j + v,
-sigma^2 I)`` with ``||v|| <= gamma^T D`` from learning of its own. Where ``N_j`` keeps its bound the two are
+Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)`` and the retrained one as ``N(w*_j + v,
+sigma^2 I)``, with ``||v|| <= gamma^T D`` from its own learning. If ``N_j`` keeps its bound, the two are
 ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick divergence is
-jointly convex and at most 1, and the retrained law is a mixture over the same pasts, too, of equal laws: so in *both*
-directions
+jointly convex and at most 1, and the retrained distribution is also a mixture over the same pasts, of equal
+distributions. So in *both* directions
 
     ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
 
@@ -30,7 +30,7 @@ without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...`` a past that 
 with its own weight.
 
 The bound covers the last model, and requests that were fixed in advance. Computed phases may end up to
-``rounding_distance``, ``rho``, from exact ones: with the same noise the computed run is within
+``rounding_distance``, ``rho``, from exact ones: With the same noise, the computed run is within
 ``e_j = gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact one, and retraining within ``rho``; that makes ``mu``
 larger by ``(e_j + rho) / sigma``.
 """
@@ -57,7 +57,7 @@ BETA_SHARE = 0.01
 
 
 class Conditions(TypedDict):
-    """Arguments of this module's functions except requests and target, by name."""
+    """Keyword arguments that this module's functions share: all except requests and target."""
 
     dimension: int
     learning_steps: float
@@ -66,7 +66,7 @@ class Conditions(TypedDict):
 
 
 def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
-    """Return this module's arguments for learning from the origin, as it is computed.
+    """Return this module's arguments for computed learning from the origin.
 
     Args:
         problem: The constants.
@@ -84,7 +84,7 @@ def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_st
 
 
 def fed_back_noise(dimension: int, delta: float) -> float:
-    """Return the norm, in standard deviations, of the noise that must fade below ``mu`` in a first request."""
+    """Return the norm of the noise, in standard deviations, that must fade below ``mu`` during a first request."""
     return math.sqrt(dimension) + _deviation(_shares(delta)[0])
 
 
@@ -100,7 +100,7 @@ def conditional_mu(
     beta: float,
     rounding_distance: float = 0.0,
 ) -> float:
-    """Return the ``mu`` of Gaussian DP that holds, given the past, for all pasts except a share ``beta``.
+    """Return the ``mu`` of Gaussian DP that holds given the past, except with probability ``beta`` over the past.
 
     ``(r_j + l_j sqrt(2 log(1/beta)) + e_j + gamma^T D + rho) / sigma``, see the module's docstring; its delta must be
     enlarged by ``beta``.
@@ -114,9 +114,9 @@ def conditional_mu(
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
             ``2 R`` in a ball of radius ``R``, ``M / m`` from 0.
-        beta: The share of pasts that may have a larger ``mu``.
+        beta: The probability of pasts that may have a larger ``mu``.
         rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one,
-            from any start. Of ``problem.rounding`` only ``norm_excess`` is counted in addition.
+            from any start. Besides this distance, only ``norm_excess`` of ``problem.rounding`` is counted.
 
     Raises:
         ParameterError: More records are removed than there are.
@@ -143,7 +143,7 @@ def conditional_epsilon(
 ) -> float:
     """Return the epsilon at ``delta`` between the last published model and one that was retrained and noised once.
 
-    The bound is two-sided. A hundredth of ``delta`` is spent on ``beta``, the rest on the Gaussian.
+    The bound is two-sided. A hundredth of ``delta`` is spent on ``beta``, and the rest on the Gaussian.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -189,7 +189,7 @@ def least_conditional_steps(
     delta: float,
     rounding_distance: float = 0.0,
 ) -> int:
-    """Return the least steps of one more request after which `conditional_epsilon` is at most ``epsilon``.
+    """Return the fewest steps of one more request after which `conditional_epsilon` is at most ``epsilon``.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -261,9 +261,9 @@ def least_conditional_sigma(
 ) -> float:
     """Return the least published noise with which a first request meets ``epsilon`` by `conditional_epsilon`.
 
-    ``mu`` falls with ``sigma`` towards ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, the cost of feeding the noise back:
-    no amount of noise makes up for too few steps. Otherwise the result is the root of a quadratic equation; the
-    returned value meets the target.
+    As ``sigma`` grows, ``mu`` falls to ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, the cost of feeding the noise back.
+    So no amount of noise makes up for too few steps. With enough steps, the result is the root of a quadratic equation,
+    and the returned value meets the target.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -319,7 +319,7 @@ def least_conditional_sigma(
 
 
 class _Distance(NamedTuple):
-    """Distance of noiseless parameters from the optimum.
+    """Bounds on the distance of noiseless parameters from the optimum.
 
     Attributes:
         root_mean_square: Root mean square ``r_j``.
@@ -360,7 +360,7 @@ def _last_distance(problem: Problem, schedule: Schedule, dimension: int, learned
 def _answered(
     before: _Distance, decay: float, moved: float, sigma: float, dimension: int, rounding_distance: float
 ) -> _Distance:
-    """Return the distance after a model was published and a request was answered from it, before its noise."""
+    """Return the distance after a model was published and a request was answered from it, before noise is added."""
     return _Distance(
         decay * (math.hypot(before.root_mean_square, sigma * math.sqrt(dimension)) + moved),
         decay * math.hypot(before.lipschitz, sigma),
@@ -369,7 +369,7 @@ def _answered(
 
 
 def _moved(problem: Problem, records: int, removed_before: int) -> float:
-    """Return ``Delta``, the largest move of the optimum by removing records."""
+    """Return ``Delta``, the largest distance that removing records moves the optimum."""
     gradients = problem.sensitivity(records, removed_before=removed_before)
     return gradients / problem.strong_convexity
 
@@ -380,17 +380,17 @@ def _decay(problem: Problem, steps: float) -> float:
 
 
 def _deviation(beta: float) -> float:
-    """Return the excess over its mean of a Gaussian's Lipschitz function, except with probability ``beta`` at most."""
+    """Return how far a Lipschitz function of a Gaussian exceeds its mean, except with probability at most ``beta``."""
     return math.sqrt(-2 * math.log(beta))
 
 
 def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> float:
-    """Return the sum of both models' distances over the noise; never rounded down to 0."""
+    """Return the sum of both models' distances, divided by the noise; never rounded down to 0."""
     return max((distance.bound(beta) + learned.bound(beta)) / sigma, sys.float_info.min)
 
 
 def _shares(delta: float) -> tuple[float, float]:
-    """Return ``beta``, and the rest of ``delta`` for the Gaussian."""
+    """Return ``beta``, and the rest of ``delta``, which is for the Gaussian."""
     require_probability(delta=delta)
     beta = BETA_SHARE * delta
     return beta, delta - beta

@@ -4,7 +4,8 @@ Plain gradient descent with ``eta = 2 / (L + m)``, projected onto a ball, contra
 Gaussian noise of standard deviation ``sigma`` per coordinate is added on publication only.
 
 Both theorems are stated for adding or removing one record per request. Langevin unlearning applies them unchanged to
-replacement, and so does this module, to either adjacency: the values are *as published*, not derived here.
+replacement, and this module applies them unchanged to either adjacency. So the values are *as published*, not derived
+here.
 """
 
 import math
@@ -26,7 +27,7 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 from certified_unlearning.text import counted
 
-# Relative deviation by rounding of a step size or a number of steps from its formula.
+# Allowed relative deviation of a step size or a number of steps from its formula, due to rounding.
 ROUNDING = 1e-12
 
 
@@ -35,7 +36,7 @@ class PublishedStatePlan(NamedTuple):
 
     Attributes:
         bound_on_steps: The theorem's lower bound on ``I``, a real number; ``I`` is the next whole one.
-        steps_per_request: Steps of each request: ``I`` and the extra ones, rounded up separately.
+        steps_per_request: Steps of each request: ``I`` plus the extra ones, each rounded up.
         sigma: Standard deviation of the published noise.
     """
 
@@ -50,7 +51,7 @@ def descent_step_size(*, strong_convexity: float, smoothness: float) -> float:
 
 
 def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps: int) -> float:
-    """Return the published noise of Theorem N.1 (their Theorem 9): noiseless weights are kept secret.
+    """Return the published noise of Theorem N.1 (their Theorem 9), whose noiseless weights are kept secret.
 
     ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. It needs
     `least_learning_steps`. It assumes ``epsilon = O(log(1/delta))`` without naming the constant; this is not checked.
@@ -74,7 +75,8 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
 def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps: int) -> float:
     """Return the epsilon for which Theorem N.1 requires ``sigma``: the inverse of `secret_state_sigma`.
 
-    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged. Errors as there.
+    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged. Errors are the same as
+    there.
     """
     require_positive(sigma=sigma)
     require_probability(delta=delta)
@@ -86,14 +88,14 @@ def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps:
 def published_state_plan(
     problem: Problem, *, epsilon: float, delta: float, dimension: int, request_count: int
 ) -> PublishedStatePlan:
-    """Return steps and published noise of Theorem N.2 (their Theorem 28): the only state is the published one.
+    """Return steps and noise of Theorem N.2 (their Theorem 28), where the published model is the only state.
 
     With ``l = 2 log(2/delta)``, request ``i`` runs ``I + log(log(4 d i / delta)) / log(1/gamma)`` steps,
 
         ``I >= log(sqrt(2 d) / ((1 - gamma) (sqrt(l + epsilon) - sqrt(l)))) / log(1/gamma)`` and
         ``sigma = 8 M gamma^I / (m n (1 - gamma^I) (sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon)))``.
 
-    ``I`` is the least whole number that the bound allows, in the steps as well as in sigma (MNIST 3 vs 8, spectral
+    Both the steps and sigma use the least whole ``I`` that the bound allows (MNIST 3 vs 8, spectral
     ``L``, epsilon = 1: ``I = 66``, sigma = 1.56e-4). The published code puts all steps of the request into sigma
     (8.09e-6), which the theorem does not allow. It needs `least_learning_steps`.
 
@@ -118,11 +120,11 @@ def published_state_plan(
             price = published_state_price(problem, sigma=plan.sigma, epsilon=inner, delta=delta).epsilon
             if inner + price <= epsilon:
                 return plan
-            # A smaller epsilon may take more steps and less noise, so this may take several iterations.
+            # A smaller epsilon may need more steps and less noise, so this may take several iterations.
             inner, share = min(epsilon - price, inner * (1 - share)), 2 * share
         raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
-    # At least 1: sigma is infinite at I = 0.
+    # At least 1, because sigma is infinite at I = 0.
     steps = max(1, math.ceil(bound))
     offset = 2 * math.log(2 / delta) + 2 * epsilon
     sigma = 8 * _residual_distance(problem, steps) / _root_difference(offset, epsilon)
@@ -192,7 +194,7 @@ def published_state_epsilon(
 
 
 def published_state_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
-    """Return what computed runs add to Theorem N.2, which covers exact runs only."""
+    """Return what computed runs add to the guarantee of Theorem N.2, which covers only exact runs."""
     if problem.rounding == EXACT:
         return FREE
     return triangle_price(descent_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
@@ -226,14 +228,14 @@ def _bound_on_steps(problem: Problem, epsilon: float, delta: float, dimension: i
 
 
 def _residual_distance(problem: Problem, steps: int) -> float:
-    """Return ``M gamma^I / (m n (1 - gamma^I))``, or the least double, which is larger, where it underflows."""
+    """Return ``M gamma^I / (m n (1 - gamma^I))``; if it underflows, return the least double, which is larger."""
     exponent = steps * _log_inverse_contraction(problem)
     share = math.exp(-exponent) / -math.expm1(-exponent)
     return max(problem.lipschitz / (problem.strong_convexity * problem.n) * share, sys.float_info.min)
 
 
 def _rounded_distance(problem: Problem, steps: int) -> float:
-    """Return `_residual_distance` plus the rounding of computed steps; the noise of Theorem N.1 hides 8 times that.
+    """Return `_residual_distance` plus the rounding of computed steps; Theorem N.1's noise hides 8 times that.
 
     Two computed runs end within ``2 rho / (1 - gamma)`` of the points that exact runs would reach.
     """

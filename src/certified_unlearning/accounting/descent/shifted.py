@@ -1,8 +1,8 @@
 """Descent-to-Delete with the least noise that its distances need, by shifted interpolation; see `interpolation`.
 
 The algorithm is `published`'s: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
-``gamma = (L - m) / (L + m)``, and noise on publication. Its theorems allow more than four times the distance that an
-endless stream can have.
+``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems allow for more than four times the
+distance that an endless stream can reach.
 """
 
 import math
@@ -46,10 +46,10 @@ def secret_state_mu(
         request: Number of the request ``i``, counted from 1; infinite for a value that holds after every request of an
             endless stream.
         learning_steps: Number of learning steps, ``T``; infinite for converged learning.
-        radius: None compares with retraining from the same start for the same total number of steps, ``T + i I``. A
-            radius ``R``, of a ball that every step projects onto and that contains the start, compares with a separate
-            retraining of ``T`` steps. Both models are then only near the optimum, which adds
-            ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
+        radius: If None, the comparison is with retraining from the same start for the same total number of steps, ``T +
+            i I``. If it is the radius ``R`` of a ball that contains the start and onto which every step projects, the
+            comparison is with a separate retraining of ``T`` steps. Both models are then only near the optimum, which
+            adds ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
         AssumptionError: The step size is not `descent_step_size`, ``m = 0``, or an endless stream of removals.
@@ -73,7 +73,7 @@ def secret_state_mu(
         return mu
     require_positive(radius=radius)
     learning = NoisyPhase(learning_steps, contraction_gap(problem), 0.0, 0.0)
-    # The earliest request is the worst of an endless stream.
+    # In an endless stream, the earliest request is the worst.
     unlearning = replace(learning, steps=steps * (1 if request == math.inf else request))
     return mu + 2 * radius / sigma * math.exp(learning.log_decay) * (1 + math.exp(unlearning.log_decay))
 
@@ -88,8 +88,8 @@ def secret_state_history_mu(
 ) -> float:
     """Return `secret_state_mu` after requests of unequal sizes and numbers of steps.
 
-    ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))``, ``Delta_b = 2 M b / (m n)``, after converged learning; compared with
-    retraining from the same start for the same total number of steps.
+    ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))``, ``Delta_b = 2 M b / (m n)``, after converged learning; the comparison
+    is with retraining from the same start for the same total number of steps.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -141,12 +141,12 @@ def published_state_curve(
     records_per_request: int | Sequence[int] = 1,
     learning_steps: float = math.inf,
 ) -> GaussianCurve:
-    """Return the curve of the last published model, where each request continues from the published model.
+    """Return the curve of the last published model, if each request continues from the published model.
 
-    The noise is fed back: a request is one macro-step, of contraction ``gamma^I`` and sensitivity
-    ``(1 - gamma^I) Delta``, then noise. So the bound compares *only* with a retrained model that is published, noised
-    and continued at the same times. A retrained model that is noised once has another covariance, and epsilon can be
-    ten times as large: see `conditional`, or Theorem N.2 (`published.published_state_epsilon`).
+    The noise is fed back: a request is one macro-step with contraction ``gamma^I`` and sensitivity ``(1 - gamma^I)
+    Delta``, followed by noise. So the bound compares *only* with a retrained model that is published, noised and
+    continued at the same times. A retrained model that is noised once has another covariance, and epsilon can be ten
+    times as large: see `conditional`, or Theorem N.2 (`published.published_state_epsilon`).
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.

@@ -8,7 +8,7 @@
 
 Both ``lsi`` accountants assume learning to stationarity (see `stationarity` for what a finite run adds to delta) and
 compare with a retrained model at stationarity. ``shifted`` compares with the same learning run for the same total
-number of steps, whatever it is.
+number of steps, whatever that number is.
 """
 
 import math
@@ -32,17 +32,18 @@ AccountantName = str
 
 @dataclass(frozen=True)
 class LangevinAccountant(Accountant):
-    """How a schedule of noisy steps becomes a privacy curve, and the curve an epsilon.
+    """How a schedule of noisy steps becomes a privacy curve, and how the curve becomes an epsilon.
 
     Attributes:
-        unlearning_curve: Curve of the unlearned model, after the last request of a schedule, against the retrained one.
-        curve_by_answer: The same for each number of steps of that request; None where each is computed anew.
+        unlearning_curve: Curve of the unlearned model after the last request of a schedule, compared with the retrained
+            model.
+        curve_by_answer: The same for each number of steps of that request; None if each curve is computed separately.
         initial_curve: Curve of learning alone, on data sets that differ in some records.
-        contraction_gap: ``1 - c``, where a step multiplies ``mu`` by ``c`` and a Rényi divergence of order ``alpha`` by
+        contraction_gap: ``1 - c``: a step multiplies ``mu`` by ``c``, and a Rényi divergence of order ``alpha`` by
             about ``c^(1 / alpha)``.
         conversion: How a Rényi curve is converted.
-        stationary: Whether it assumes learning to stationarity, so that stopping earlier adds to delta.
-        counts_rounding: Whether its curve counts rounding; otherwise the triangle inequality does.
+        stationary: Whether the accountant assumes learning to stationarity, so that stopping earlier adds to delta.
+        counts_rounding: Whether its curve includes rounding; otherwise rounding is added by the triangle inequality.
     """
 
     noise_in_every_step = True
@@ -64,7 +65,7 @@ class LangevinAccountant(Accountant):
         return lambda steps: self.unlearning_curve(problem, schedule.answered_by(steps))
 
     def certified(self, problem: Problem, curve: PrivacyCurve, *, sigma: float, delta: float) -> "CertifiedRequest":
-        """Return the guarantee for computed steps from a curve of exact ones, or one that counts rounding itself."""
+        """Return the guarantee for computed steps, given a curve of exact steps or one that includes rounding."""
         epsilon = epsilon_of(curve, delta, conversion=self.conversion)
         if not self.counts_rounding:
             epsilon += rounding_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
@@ -149,9 +150,9 @@ def accountant_called(name: str) -> LangevinAccountant:
 def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: AccountantName = "lsi") -> PrivacyCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    It covers that model only, not all published models jointly (see `interpolation.joint_curve`), and requests fixed in
-    advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, whatever the schedule's learning steps;
-    `stationarity.extra_delta` is the addition to delta for stopping earlier.
+    It covers only that model, not all published models jointly (see `interpolation.joint_curve`), and only requests
+    that were fixed in advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, whatever the schedule's
+    learning steps; `stationarity.extra_delta` is the addition to delta for stopping earlier.
 
     Args:
         problem: The constants.
@@ -175,7 +176,7 @@ def unlearning_epsilon(
 
 
 class CertifiedRequest(NamedTuple):
-    """Guarantee after a request: epsilon, and ``mu`` of Gaussian DP where the accountant gives one."""
+    """Guarantee after a request: epsilon, and ``mu`` of Gaussian DP if the accountant gives one."""
 
     epsilon: float
     mu: float | None
@@ -184,8 +185,8 @@ class CertifiedRequest(NamedTuple):
 def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName) -> CertifiedRequest:
     """Return the guarantee after the last request of a schedule, with the rounding of the problem's arithmetic.
 
-    `shifted` counts rounding as sensitivity, the others by `arithmetic.triangle_price`. Arguments and errors are those
-    of `unlearning_curve`.
+    `shifted` counts rounding as sensitivity; the others count it by `arithmetic.triangle_price`. Arguments and errors
+    are those of `unlearning_curve`.
     """
     method = accountant_called(accountant)
     return method.certified(problem, method.unlearning_curve(problem, schedule), sigma=schedule.sigma, delta=delta)
@@ -195,14 +196,14 @@ def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: flo
     """Return what computed runs add to an analysis of exact ones, ``lsi`` or ``lsi-tight``."""
     if problem.rounding == EXACT:
         return FREE
-    # Each run is one step error per step away from the exact one: half the distance of two computed runs.
+    # Each run is one step error per step away from the exact one, which is half the distance of two computed runs.
     return triangle_price(langevin_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
     """Return the guarantee after every request: the largest epsilon, and the largest ``mu`` if all have one.
 
-    The two maxima are taken separately: epsilons may be equal, in particular 0, where the ``mu`` differ.
+    The two maxima are taken separately, because epsilons may be equal, for example 0, even if the ``mu`` differ.
     """
     mus = [each.mu for each in guarantees if each.mu is not None]
     return CertifiedRequest(max(each.epsilon for each in guarantees), max(mus) if len(mus) == len(guarantees) else None)

@@ -1,4 +1,4 @@
-"""Calibration of a removal by an accountant: records, sigma, steps or epsilon, each from the other three."""
+"""Calibration of a removal by an accountant: of records, sigma, steps and epsilon, one from the other three."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from certified_unlearning.accounting.langevin.accountants import AccountantName,
 from certified_unlearning.errors import ParameterError
 
 MOST_REQUESTS = 1_000_000
-"""The largest number of requests of a planned stream: every request is a step of the accounting."""
+"""The largest number of requests of a planned stream, because the accounting handles requests one by one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Calibration:
     Attributes:
         accountant: Name of the accountant.
         records: Number of records removed by each request.
-        steps: Number of unlearning steps; for a stream a list with one number for each request.
+        steps: Number of unlearning steps; for a stream, a list with one number for each request.
         sigma: Noise scale.
         epsilon: Certified epsilon, an upper bound after every request.
         delta: The delta at which it holds.
-        mu: The same guarantee as Gaussian differential privacy, which holds at every delta; None where the accountant
+        mu: The same guarantee as Gaussian differential privacy, which holds at every delta; None if the accountant
             gives none.
     """
 
@@ -91,7 +91,7 @@ def calibrate(
     """Calibrate a removal with one accountant, after learning to stationarity.
 
     Give all but one of ``records``, ``sigma``, ``steps`` and ``epsilon``. The omitted one is planned: the most records,
-    the least noise, the least steps, or the certified epsilon. A ``stream`` replaces ``records``; then ``steps`` or
+    the least noise, the fewest steps, or the certified epsilon. A ``stream`` replaces ``records``; then ``steps`` or
     ``epsilon`` is omitted (``steps`` are those of every request).
 
     Raises:
@@ -146,7 +146,7 @@ def recuperation(
     delta: float,
     steps: Sequence[int],
 ) -> list[dict[str, Any]]:
-    """Return certified epsilon after each number of unlearning steps, by every accountant, and the exact one.
+    """Return the certified epsilon after each number of unlearning steps by every accountant, and the exact epsilon.
 
     The exact value is that of quadratic losses of curvature ``m`` whose gradients differ as much as allowed: no smaller
     value holds under the same assumptions.
@@ -182,7 +182,7 @@ def recuperation(
 
 
 def steps_up_to(most: float, *, points: int) -> list[int]:
-    """Return 0 and numbers of steps from 1 to ``most``, logarithmically spaced, at most ``points`` of them."""
+    """Return 0 and up to ``points`` logarithmically spaced numbers of steps from 1 to ``most``."""
     return sorted({0, *(round(float(step)) for step in np.geomspace(1, most, points))})
 
 
@@ -198,10 +198,10 @@ def _row(bound: str, guarantee: str, source: str, steps: int, epsilon: float, mu
 
 
 def _exact_mu(problem: accounting.Problem, *, sigma: float, records: int, steps: int) -> float:
-    """Return the distance of the two Gaussian laws in standard deviations, step by step from stationarity.
+    """Return the distance of the two Gaussians in standard deviations, step by step from stationarity.
 
-    Means ``gap`` apart get nearer by the factor ``|1 - eta m|`` per step; their variance,
-    ``2 eta sigma^2 / (1 - (1 - eta m)^2)``, stays.
+    The means start ``gap`` apart and get nearer by the factor ``|1 - eta m|`` per step. Their variance,
+    ``2 eta sigma^2 / (1 - (1 - eta m)^2)``, stays the same.
     """
     contraction = abs(1 - problem.step_size * problem.strong_convexity)
     gap = problem.sensitivity(records) / problem.strong_convexity

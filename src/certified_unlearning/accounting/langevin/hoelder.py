@@ -6,7 +6,7 @@ divergence separately. Derivation:
 
 Let ``P`` be the model before the request, ``Q`` and ``R`` the stationary laws on the old and the new data,
 ``D_a(Q||R) <= A a`` both ways, and ``F(a)``, ``B(a)`` bounds on ``D_a(P||Q)`` and ``D_a(Q||P)``. Choose the exponents
-such that these bounds are needed at order ``b > a``. Then Prop. I.2 reads
+such that these bounds are needed at order ``b > a``. Then Prop. I.2 says
 
     ``D_a(P||R) <= a (b - 1) / (b (a - 1)) F(b) + A a (b - 1) / (b - a)``      (``p = b / a``),
     ``D_a(R||P) <= A a b / (b - a) + B(b)``      (``q (a - 1/p) = b``, so ``p = (b - 1) / (b - a)``).
@@ -16,14 +16,16 @@ With ``x = 1 / (a - 1)`` and ``U = F (a - 1) / a`` forward, with ``x = 1 / a`` a
     ``U_start(x) = min over y < x of U(y) + A / (x - y)``,
 
 and the request's ``K`` steps multiply ``U_start(x)`` by ``exp(-eta m K / a)``. The minimum is taken over *lines* below
-``1 / U``, that is over bounds ``U(y) <= V / (y - o)`` for all ``y > o``; the first request has ``o = 0, V = A``:
+``1 / U``, that is, over bounds ``U(y) <= V / (y - o)`` for all ``y > o``. The first request has ``o = 0`` and ``V =
+A``:
 
-- ``K`` steps: ``exp(eta m K / a) (y - o) / V`` is convex in ``y``, hence above its tangent at any point: a new line.
+- ``K`` steps: ``exp(eta m K / a) (y - o) / V`` is convex in ``y``, hence it is above its tangent at any point, which is
+a new line.
 - A request: ``min over y of V / (y - o) + A / (x - y) = (sqrt(V) + sqrt(A))^2 / (x - o)``: again a line, which is best
   at the ``x`` whose best ``y`` is the point of the tangent.
 
-Every line is a valid bound at all orders. The tangent points form a fixed ladder, so fine that refining it changes
-epsilon by about 1e-5 relative; nothing is interpolated.
+Every line is a valid bound at all orders. The tangent points form a fixed ladder, which is so fine that refining it
+changes epsilon by about 1e-5 relative. Nothing is interpolated.
 """
 
 import math
@@ -40,13 +42,13 @@ from certified_unlearning.accounting.langevin import lsi
 
 IndexArray = npt.NDArray[np.intp]
 
-# The ladder's rungs: from x = 0, where steps do nothing, over orders of 1e9 (before their steps have done anything)
-# to those within 1e-3 of 1, geometrically.
+# The ladder's rungs: x = 0, where steps do nothing, and then geometrically from orders of 1e9 (where steps have hardly
+# any effect yet) to orders within 1e-3 of 1.
 LEAST_X = 1e-9
 LARGEST_FORWARD_X = 1e3
 LARGEST_BACKWARD_X = 1.0
 SPACING = 0.01
-# Number of recent results that are kept, of about 120 kB each.
+# Number of recent results that are kept; each has about 120 kB.
 CACHED = 32
 
 
@@ -78,7 +80,7 @@ class _Lines(NamedTuple):
     scale: Array
 
 
-# The arguments of the lines: the problem, the records of the requests so far and of the next one, the steps so far.
+# The arguments of the lines: the problem, the records of the requests so far and of the next one, and the steps so far.
 _Key = tuple[Problem, tuple[int, ...], tuple[int, ...]]
 _CACHE: OrderedDict[_Key, tuple[_Lines, _Lines]] = OrderedDict()
 
@@ -95,7 +97,7 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
         schedule: Noise, records and steps of the requests.
 
     Raises:
-        ParameterError: The requests remove more records than there are, or than adjacency ``remove`` leaves.
+        ParameterError: The requests remove more records than the problem has, or than adjacency ``remove`` allows.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
     """
     lsi.check_assumptions(problem, schedule.sigma)
@@ -108,7 +110,7 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
     def log_divergence(alpha: Array) -> Array:
         inverse_order, excess = 1 / alpha, alpha - 1
-        # U is F (a - 1) / a forward and B backward, and lies below the inverse height of any line.
+        # U is F (a - 1) / a forward and B backward, and is below the inverse height of any line.
         forward_height = _beside(forward, 1 / excess).height.max(axis=0) * excess * inverse_order
         backward_height = _beside(backward, inverse_order).height.max(axis=0)
         logs: Array = log_unit - exponent * inverse_order - np.log(np.minimum(forward_height, backward_height))
@@ -118,7 +120,7 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
 
 def _lines_before(problem: Problem, records: tuple[int, ...], earlier: tuple[int, ...]) -> tuple[_Lines, _Lines]:
-    """Return the forward and the backward lines for ``U_start`` of the request after ``earlier``.
+    """Return the forward and the backward lines for ``U_start`` of the request that follows the ``earlier`` ones.
 
     Args:
         problem: The constants.
@@ -169,7 +171,7 @@ def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Line
 
 
 class _Beside(NamedTuple):
-    """The lines that touch left and right of points, arrays of the shape ``(2, points)``."""
+    """The lines that touch to the left and to the right of points, arrays of the shape ``(2, points)``."""
 
     line: IndexArray
     height: Array

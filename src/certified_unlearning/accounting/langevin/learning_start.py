@@ -9,7 +9,7 @@ import numpy as np
 from certified_unlearning import accounting
 
 DELTA_SHARE = 0.01
-"""Share of delta reserved for learning that stops before stationarity, where its steps are planned."""
+"""Share of delta reserved for learning that stops before stationarity, if its steps are planned."""
 
 
 def starting_std(*, sigma: float, strong_convexity: float) -> float:
@@ -20,7 +20,7 @@ def starting_std(*, sigma: float, strong_convexity: float) -> float:
 def learned_steps(
     problem: accounting.Problem, *, sigma: float, dimension: int, start: float, epsilon: float, delta: float
 ) -> int:
-    """Return the least learning steps after which stopping adds no more than `DELTA_SHARE` of delta to it.
+    """Return the fewest learning steps after which stopping adds at most `DELTA_SHARE` of delta to delta.
 
     Args:
         problem: The constants.
@@ -31,7 +31,7 @@ def learned_steps(
         delta: Delta of the guarantee.
     """
     beta = _beta(epsilon, delta)
-    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi); the two betas take as much total variation again.
+    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi); the two betas use as much total variation again.
     return accounting.learned_steps(
         problem, mu_tolerance=math.sqrt(2 * math.pi) * 2 * beta, **_start(problem, sigma, dimension, start, beta)
     )
@@ -48,7 +48,7 @@ def extra_delta(
     delta: float,
     beta: float | None = None,
 ) -> float:
-    """Return the addition to delta for learning for ``learning_steps`` only, not to stationarity.
+    """Return the addition to delta for stopping after ``learning_steps``, before stationarity.
 
     Args:
         problem: The constants.
@@ -58,7 +58,7 @@ def extra_delta(
         learning_steps: ``T``.
         epsilon: The epsilon of the guarantee.
         delta: Delta of the guarantee at stationarity.
-        beta: Probability that each of the two random distances is exceeded; None: a share of delta.
+        beta: Probability that each of the two random distances is exceeded; None for a share of delta.
     """
     beta = _beta(epsilon, delta) if beta is None else beta
     distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start, beta))
@@ -77,7 +77,7 @@ class _Start(TypedDict):
 def _beta(epsilon: float, delta: float) -> float:
     """Return the allowed probability that each of the two random distances to stationarity is exceeded.
 
-    Both together take half of `DELTA_SHARE` of delta, as `accounting.extra_delta` counts them.
+    Both together use half of `DELTA_SHARE` of delta, in the way that `accounting.extra_delta` counts them.
     """
     return max(DELTA_SHARE * delta / 4 * math.exp(-float(np.logaddexp(0.0, epsilon))), sys.float_info.min)
 

@@ -22,7 +22,8 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError
 
-# A request this many requests ago acts at orders above 2^56: neither its steps nor its Hölder factor change a double.
+# A request this many requests ago acts at orders above 2^56, where neither its steps nor its Hölder factor change a
+# double.
 RECENT_REQUESTS = 56
 # Terms smaller than another by this factor, in logarithms, do not change a double either, even 56 of them together.
 LOG_NEGLIGIBLE = 42.0
@@ -32,9 +33,9 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
     """Return bounds on the Rényi divergence between the unlearned and the retrained model after the last request.
 
     The first request needs no triangle inequality: ``exp(-eta m K / alpha) eps0(alpha)`` (Theorem 3.2, case 3) with
-    ``eps0`` as in `initial_curve`; then Corollary 3.4 (Hölder exponent 2). Both models are taken at stationarity:
-    ``schedule.learning_steps`` is not used. It covers the model after the last request only, not all published models
-    jointly.
+    ``eps0`` as in `initial_curve`; then Corollary 3.4 (Hölder exponent 2). Both models are at stationarity, so
+    ``schedule.learning_steps`` is not used. The bounds cover only the model after the last request, not all published
+    models jointly.
 
     Args:
         problem: The constants.
@@ -56,8 +57,8 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> RenyiCurve:
     """Return bounds on the Rényi divergence between models learned on data that differ in ``records``.
 
-    Theorem 3.3, strongly convex: ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta T))``; for other
-    adjacencies than ``replace``, with their sensitivity instead of ``2 M S / n``.
+    Theorem 3.3, strongly convex: ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta T))``; for
+    adjacencies other than ``replace``, their sensitivity takes the place of ``2 M S / n``.
 
     Args:
         problem: The constants.
@@ -86,11 +87,12 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
 
     ``eps^(s)(alpha) = exp(-E_s / alpha) (alpha - 1/2) / (alpha - 1) (eps0_s(2 alpha) + eps^(s-1)(2 alpha))``,
 
-    the first request without the triangle inequality: ``exp(-E_1 / alpha) eps0_1(alpha)``. For ``(alpha - 1) eps^(s)``
-    the factors ``(2^i alpha - 1/2) / (2^i alpha - 1)`` along the recursion cancel except for the last numerator: what
-    enters ``j`` requests before the last adds ``alpha A (2^(j+1) alpha - 1) exp(-C_j / alpha)``, where ``C_j`` is the
-    sum of ``E / 2^i`` over the requests it has passed, the one at ``i`` acting at the order ``2^i alpha``; the very
-    first request has ``2^j`` in place of ``2^(j+1)``. Logarithms are used because ``2^j`` overflows a double.
+    and the first request needs no triangle inequality: ``exp(-E_1 / alpha) eps0_1(alpha)``. For ``(alpha - 1) eps^(s)``
+    the factors ``(2^i alpha - 1/2) / (2^i alpha - 1)`` along the recursion cancel, except for the last numerator. The
+    request that is ``j`` requests before the last adds ``alpha A (2^(j+1) alpha - 1) exp(-C_j / alpha)``. Here ``C_j``
+    is the sum of ``E / 2^i`` over the requests from there to the last; the request at ``i`` acts at the order ``2^i
+    alpha``. The very first request has ``2^j`` in place of ``2^(j+1)``. Logarithms are used because ``2^j`` overflows a
+    double.
 
     Args:
         log_initial_per_order: ``log A_s``, shape ``(requests,)``.
@@ -107,7 +109,7 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
         log_weights = np.append(log_weights[:RECENT_REQUESTS], older)
         passed = np.append(passed, passed[-1])
         subtracted = np.append(subtracted, 0.0)
-        # What this term outweighs beyond rounding at alpha = 1, it outweighs at every order.
+        # Terms that are negligible beside this one at alpha = 1 are negligible at every order.
         matters = log_weights - passed >= older - passed[-1] - LOG_NEGLIGIBLE
         log_weights, passed, subtracted = log_weights[matters], passed[matters], subtracted[matters]
     numerators = np.stack([np.ones_like(subtracted), -subtracted])
@@ -127,7 +129,8 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
 def stream_sensitivities(problem: Problem, records_per_request: int | Sequence[int], requests: int) -> Array:
     """Return `Problem.sensitivity` of each request of a stream, shape ``(requests,)``.
 
-    With adjacency ``remove`` every request meets fewer records than the previous one, so each record counts for more.
+    With adjacency ``remove``, every request acts on fewer records than the previous one, so each record counts for
+    more.
 
     Raises:
         ParameterError: The requests remove more records than there are, or than adjacency ``remove`` leaves.

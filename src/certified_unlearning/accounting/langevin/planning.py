@@ -1,7 +1,7 @@
-"""The least unlearning steps, the least noise, and the most records that meet a target, for every accountant.
+"""The fewest unlearning steps, the least noise, and the most records that meet a target, for every accountant.
 
-Except in `least_steps_after`, plans are made for learning to stationarity. For ``shifted`` they then hold after any
-number of learning steps: with fewer there is less to unlearn, and retraining stops as early.
+Except in `least_steps_after`, plans are made for learning to stationarity. For ``shifted``, such plans hold after any
+number of learning steps: with fewer steps, there is less to unlearn, and retraining stops just as early.
 """
 
 import math
@@ -36,7 +36,7 @@ MOST_DOUBLINGS = 2200
 
 
 class PlannedRequest(NamedTuple):
-    """The steps of one request and the epsilon that is certified after them."""
+    """The steps of one request, and the epsilon that is certified after them."""
 
     steps: int
     epsilon: float
@@ -93,7 +93,7 @@ def least_stream_steps(
     minimum_steps: int = 0,
     accountant: AccountantName = "lsi",
 ) -> list[PlannedRequest]:
-    """Return for each request in turn the least steps that meet the target, given those of earlier requests.
+    """Return, for each request in turn, the fewest steps that meet the target, given those of earlier requests.
 
     Langevin unlearning, Algorithms 6 to 8.
 
@@ -114,7 +114,7 @@ def least_stream_steps(
     target = _Target(problem, accountant, epsilon, delta)
     require_count(least=0, minimum_steps=minimum_steps)
     require_count(least=1, requests=requests, records_per_request=records_per_request)
-    problem.sensitivity(records_per_request * requests)  # refuses more records than there are
+    problem.sensitivity(records_per_request * requests)  # refuses more records than the problem has
     schedule = Schedule(sigma=sigma, records_per_request=(), steps=())
     planned = []
     for _ in range(requests):
@@ -134,10 +134,10 @@ def least_steps_after(
     minimum_steps: int = 0,
     accountant: AccountantName = "lsi",
 ) -> PlannedRequest:
-    """Return the least steps of one more request that meet the target, given the earlier requests.
+    """Return the fewest steps of one more request that meet the target, given the earlier requests.
 
-    The certified epsilon is `unlearning_epsilon` of the schedule with that request: for ``shifted`` after the
-    schedule's own number of learning steps, for the others always after learning to stationarity.
+    The certified epsilon is `unlearning_epsilon` of the schedule with that request. ``shifted`` assumes the schedule's
+    own number of learning steps; the others always assume learning to stationarity.
 
     Args:
         problem: The constants.
@@ -299,10 +299,10 @@ class _Target:
         return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
 
     def steps_needed(self, curve: PrivacyCurve, schedule: Schedule) -> float:
-        """Return how many steps after those of a curve meet the target: a real number, exact up to rounding."""
+        """Return how many more steps than those of a curve meet the target: a real number, exact up to rounding."""
         gap = accountant_called(self.accountant).contraction_gap(self.problem)
         if isinstance(curve, RenyiCurve):
-            # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
+            # At each order, K steps multiply the bound by exp(-gap K / alpha). The least K makes it equal to the room.
             return self._least_over_orders(curve, schedule, lambda alpha, log_ratio: alpha / gap * log_ratio)
         floor = self._floor(schedule.sigma)
         if curve.mu <= self._mu:
@@ -310,7 +310,7 @@ class _Target:
         ratio = (curve.mu - floor) / (self._mu - floor)
         if gap == 1:  # One step forgets everything.
             return 1.0
-        # After N steps K more multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), c = 1 - gap.
+        # After N steps, K more multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), c = 1 - gap.
         taken = schedule.learning_steps + sum(schedule.steps)
         if gap == 0:
             return taken * (ratio * ratio - 1)
@@ -321,10 +321,10 @@ class _Target:
     def noise_factor_needed(self, schedule: Schedule) -> float:
         """Return the factor on all noise at which the target is just met, exact up to rounding."""
         curve = accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
-        # mu is proportional to 1 / sigma, a Rényi divergence to 1 / sigma^2 at every order.
+        # mu is proportional to 1 / sigma, and a Rényi divergence is proportional to 1 / sigma^2 at every order.
         if isinstance(curve, RenyiCurve):
             return math.exp(self._least_over_orders(curve, schedule, lambda _, log_ratio: log_ratio) / 2)
-        # Except for the rounding of the noise itself, which grows with the noise.
+        # This is exact except for the rounding of the noise itself, which grows with the noise.
         relative = 0.0 if self.problem.rounding == EXACT else langevin_floor(self.problem).relative
         self._require_room(relative, schedule.sigma)
         return (curve.mu - relative) / (self._mu - relative)
@@ -356,12 +356,13 @@ class _Target:
     def _least_over_orders(
         self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
     ) -> float:
-        """Return the least requirement over the orders that leave room for a Rényi divergence below the target.
+        """Return the least requirement among those orders that leave room for a Rényi divergence below the target.
 
         Args:
             curve: Upper bounds on Rényi divergences.
             schedule: The schedule of the bounds.
-            requirement: Maps orders, and the logarithm of divergence over room there, to the quantity to minimise.
+            requirement: Maps orders, and the logarithm of the divergence divided by the room at each, to the quantity
+                to minimise.
         """
         log_inverse_delta = -math.log(self.delta)
         if log_inverse_delta / self.epsilon > LARGEST_EXCESS:

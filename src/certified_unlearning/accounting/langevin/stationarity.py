@@ -1,9 +1,9 @@
 """The distance of a finite learning run from stationarity, and what it adds to delta.
 
-The unlearning bounds of `lsi` assume that learned and retrained model have reached their stationary laws. Two runs of
-the same noisy gradient steps from starts ``Delta`` apart are ``mu``-Gaussian-DP (shifted interpolation: Bok, Su,
-Altschuler, ICML 2024), with ``mu`` falling by at least the factor ``c = 1 - eta m`` per step; one of the two may start
-at stationarity.
+The unlearning bounds of `lsi` assume that the learned and the retrained model have reached their stationary
+distributions. Two runs of the same noisy gradient steps from starts ``Delta`` apart are ``mu``-Gaussian-DP (shifted
+interpolation: Bok, Su, Altschuler, ICML 2024), with ``mu`` falling by at least the factor ``c = 1 - eta m`` per step;
+one of the two may start at stationarity.
 """
 
 import math
@@ -122,16 +122,16 @@ def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) 
 
 
 def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
-    """Return the addition to a delta derived for stationary laws, because learning was finite.
+    """Return the addition, because learning was finite, to a delta that was derived for stationary distributions.
 
-    ``(epsilon, delta)`` for stationary laws is ``(epsilon, delta + tv (1 + e^epsilon))`` for those after ``T`` steps,
-    ``tv = 2 Phi(mu/2) - 1 + betas``. Derivation:
+    ``(epsilon, delta)`` for stationary distributions becomes ``(epsilon, delta + tv (1 + e^epsilon))`` after ``T``
+    steps, ``tv = 2 Phi(mu/2) - 1 + betas``. Derivation:
 
-    Let ``nu_T``, ``nu'_T`` be the laws of the learned and of the retrained model, after at least ``T`` steps each, and
-    ``nu``, ``nu'`` the stationary ones. Where start and stationary draw lie within `starting_distance` (all but a
-    probability ``betas``) the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity, ``TV(nu_T, nu) <= tv``, and
-    likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a Markov kernel ``U``, which
-    enlarges no total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``
+    Let ``nu_T``, ``nu'_T`` be the distributions of the learned and of the retrained model, after at least ``T`` steps
+    each, and ``nu``, ``nu'`` the stationary ones. If the start and the stationary draw are within `starting_distance`
+    (except with probability ``betas``), the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity, ``TV(nu_T, nu)
+    <= tv``, and likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a Markov kernel
+    ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``
 
         ``nu_T U(E) <= nu U(E) + tv <= e^epsilon nu'(E) + delta + tv <= e^epsilon (nu'_T(E) + tv) + delta + tv``,
         ``nu'_T(E) <= nu'(E) + tv <= e^epsilon nu U(E) + delta + tv <= e^epsilon (nu_T U(E) + tv) + delta + tv``.
@@ -156,7 +156,7 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
 
 
 def _stationary_std(problem: Problem, sigma: float) -> float:
-    """Return ``tau / sqrt(1 - c^2) = sigma sqrt(2 / (m (2 - eta m)))``, stationarity's standard deviation."""
+    """Return ``tau / sqrt(1 - c^2) = sigma sqrt(2 / (m (2 - eta m)))``, the standard deviation at stationarity."""
     require_positive(sigma=sigma)
     problem.require_strong_convexity()
     rate = _rate(problem)

@@ -26,7 +26,7 @@ PLANS: dict[str, type[PrivatePlan]] = {**LEARNERS, **{kind.name: kind for kind i
 
 
 def plan_of(constants: PlanConstants) -> PrivatePlan:
-    """Return the plan with these constants; values that do not affect privacy may differ from those that were run.
+    """Return the plan with these constants; values without effect on privacy may differ from the original ones.
 
     Raises:
         ParameterError: There is no such plan.

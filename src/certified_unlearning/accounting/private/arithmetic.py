@@ -1,17 +1,18 @@
 """How float64 increases the sensitivity of gradients and minimisers of linear scores.
 
-Two runs on neighbouring records compute gradients that are each off by up to ``rho``: one record then moves them by at
+Two runs on neighbouring records compute gradients that are each off by up to ``rho``, so one record moves them by at
 most the exact sensitivity plus ``2 rho``. Notation and bounds of inner products are those of
-`accounting.residual.rounding`: a score is off by ``gamma_d X |w|``, its slope by ``H`` times that and by a few
-roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that were scaled down to norm ``X`` have norm at
-most ``1 + (d + 8) u`` times that. A squared loss may be computed from ``X'X / n``: the same bound holds.
+`accounting.residual.rounding`: a score is off by ``gamma_d X |w|``; its slope is off by ``H`` times that and by a few
+roundings of its own; a mean of ``n`` terms is off by ``gamma_n`` times their size. Rows that were scaled down to norm
+``X`` have norm at most ``1 + (d + 8) u`` times that. A squared loss may be computed from ``X'X / n``: the same bound
+holds.
 
-Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise but with
-probability `failure`. Rounding of a sum is a function of the sum. Both displace where the next step starts, by up to
-``a = tau kappa + u |w|`` (`displaced`): that end point, not the one with exact noise, is what the next step is taken
-from. Its result is off by ``a`` and by ``eta H X^2 a``, so a step's gradient by ``a / eta + H X^2 a``, which is counted
-with ``rho``. What is published is off by ``a``: questions about smaller differences are outside the guarantee, as
-everywhere here.
+Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise, except
+with probability `failure`. Rounding of a sum is a function of the sum. Both displace where the next step starts, by up
+to ``a = tau kappa + u |w|`` (`displaced`): the next step starts from that end point, not from the one with exact noise.
+Its result is off by ``a`` and by ``eta H X^2 a``, so the step's gradient is off by ``a / eta + H X^2 a``, which is
+added to ``rho``. The published weights are off by ``a``; as everywhere in this package, questions about smaller
+differences are outside the guarantee.
 """
 
 import math
@@ -21,12 +22,12 @@ from certified_unlearning.accounting.core.rounding import FAILURE, longest_noise
 from certified_unlearning.accounting.residual.rounding import LEAST, OUTWARD, UNIT, gamma
 
 SLOPE_OPERATIONS = 16
-"""Roundings of a slope, relative to the largest one: twice those of a sigmoid or a hyperbolic tangent."""
+"""Roundings of a slope, relative to the largest slope: twice those of a sigmoid or a hyperbolic tangent."""
 _INTERPLAY = 1.01
 
 
 def row_excess(features: int) -> float:
-    """Return the relative excess over its bound of a row's norm that was scaled down to it."""
+    """Return by how much, relatively, the norm of a row that was scaled down to its bound may exceed the bound."""
     return (features + 8) * UNIT
 
 

@@ -1,12 +1,12 @@
 """What a private learner guarantees, for one record and for several that are deleted later.
 
-A learner that never depended much on any record answers every deletion by doing nothing. One record: its model is
-``mu``-Gaussian DP. Where a selection on other records follows, the guarantee for those records is that selection's pure
-epsilon alone: parts of a learner that read disjoint records guarantee the *maximum* of their epsilons.
+If a learner hardly depends on any single record, it can answer every deletion by doing nothing. For one record, its
+model is ``mu``-Gaussian DP. If a selection on other records follows, the guarantee for those records is only that
+selection's pure epsilon: parts of a learner that read disjoint records guarantee the *maximum* of their epsilons.
 
-Several records: Gaussian DP of a group of ``k`` is ``k mu``, exactly (Dong, Roth and Su, 2022, Theorem 2.14), pure DP
-``k epsilon``. Of ``k`` records, ``j`` may be among the learning records and the others among the selecting ones: then
-both compose.
+For several records, the Gaussian DP of a group of ``k`` is exactly ``k mu`` (Dong, Roth and Su, 2022, Theorem 2.14),
+and its pure DP is ``k epsilon``. Of ``k`` records, ``j`` may be among the learning records and the others among the
+selecting ones: then both compose.
 """
 
 import math
@@ -29,7 +29,7 @@ GROUPS = (1, 2, 5, 10, 100)
 """Numbers of deleted records for which certificates state epsilons."""
 LARGEST_EXPONENT = 700.0
 AGREEMENT = 1e-9
-"""Relative excess of a recomputed epsilon over the requested one; the recomputed one is stated."""
+"""Allowed relative excess of a recomputed epsilon over the requested one; certificates state the recomputed one."""
 
 
 class Guarantee(ABC):
@@ -37,7 +37,8 @@ class Guarantee(ABC):
 
     Attributes:
         mu: ``mu`` of all Gaussian releases together; None if there are none.
-        selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without.
+        selection_epsilon: Pure epsilon of a selection that reads records which the releases do not read; 0 without a
+            selection.
     """
 
     mu: float | None
@@ -53,7 +54,7 @@ class Guarantee(ABC):
         """
 
     def deletions(self, epsilon: float, delta: float) -> int:
-        """Return the number of deletions that a model covers without work: the most with at most this epsilon."""
+        """Return the largest number of deletions that a model covers, without any work, with at most this epsilon."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
             raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")
@@ -71,11 +72,12 @@ class Guarantee(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateGuarantee(Guarantee):
-    """The guarantee of Gaussian releases, and of a selection where there is one.
+    """The guarantee of Gaussian releases, and of a selection if there is one.
 
     Attributes:
         mu: ``mu`` of all Gaussian releases together.
-        selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without one.
+        selection_epsilon: Pure epsilon of a selection that reads records which the releases do not read; 0 without a
+            selection.
 
     Raises:
         ParameterError: A value is below 0.
@@ -100,7 +102,7 @@ class PrivateGuarantee(Guarantee):
         )
 
     def _learned(self, records: int, delta: float) -> float:
-        """Return the epsilon of a number of records among those that are learned from."""
+        """Return the epsilon of a number of the records that are learned from."""
         return epsilon_from_mu(_outward(records * self.mu, records), delta) if records else 0.0
 
 
@@ -110,7 +112,7 @@ def _outward(value: float, factor: int) -> float:
 
 
 def extra_delta(failure: float, epsilon: float) -> float:
-    """Return the largest addition to delta by an event of small probability on which nothing is guaranteed.
+    """Return the largest addition to delta for an event of small probability in which nothing is guaranteed.
 
     Args:
         failure: Probability of the event, on any data.
@@ -141,7 +143,7 @@ class GaussianPlan(ABC):
 
     @property
     def failure(self) -> float:
-        """Probability of an event on which nothing is guaranteed."""
+        """Probability of an event in which nothing is guaranteed."""
         return failure(self.problem.features, self.releases)
 
 
@@ -149,7 +151,7 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
     """Raise `AssumptionError` if a plan is less private than requested.
 
     A plan's noise is chosen by one formula, and its guarantee is recomputed from its constants by another, so this
-    finds a forgotten factor in the first. Both round, so `AGREEMENT` is allowed between them.
+    finds a forgotten factor in the first. Both formulas round, so they may differ by `AGREEMENT`.
 
     Args:
         guarantee: The recomputed guarantee.

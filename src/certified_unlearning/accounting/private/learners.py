@@ -1,8 +1,8 @@
-"""What private learners of linear models guarantee, from their constants alone, and how these are chosen.
+"""What private learners of linear models guarantee, given only their constants, and how these are chosen.
 
 Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; results marked *derived* are not in
 the source. Privacy holds for every choice of radius, steps and strength; whether they suit the data is a matter of
-accuracy only. Both classes hold public numbers, so a certificate is recomputed from them.
+accuracy only. Both classes hold public numbers, so a certificate can be recomputed from them.
 
 Printed noise that is not used here: Theorem 12's is too small; Theorems 9 and 32 ignore that embedded rows are longer
 and that the ball's radius doubles; the proof of Theorem 10 uses an invalid bound on gradients. Theorem 8's is larger
@@ -40,16 +40,16 @@ USUAL_STEPS = 1000
 ROUNDING_SHARE = 0.01
 """Share of the sensitivity that rounding may add."""
 SOLVER_SHARE = 1e-3
-"""Total error of a minimiser as a share of the sensitivity."""
+"""Total error of the computed minimiser, as a share of the sensitivity."""
 
 
 class PrivateRun(RunConstants):
     """The constants of one run of noisy gradient descent or output perturbation; a search has several.
 
     Attributes:
-        radius: Radius of the ball that weights are projected onto, or that a minimiser lies in.
+        radius: Radius of the ball onto which weights are projected, or in which a minimiser is.
         sigma: Standard deviation of the noise per coordinate: on each mean gradient, or on the minimiser.
-        steps: Number of iterates of noisy gradient descent, including the start; there is one noisy gradient less.
+        steps: Number of iterates of noisy gradient descent, including the start; there is one fewer noisy gradient.
         step_size: Step size of noisy gradient descent.
         strong_convexity: Strong convexity of output perturbation.
         inexactness: Largest distance of the computed minimiser from the exact one, in output perturbation.
@@ -86,7 +86,7 @@ class Learner(GaussianPlan, PrivatePlan):
 
     @property
     def radius(self) -> float:
-        """The radius of the ball that weights are projected onto, or that a minimiser lies in."""
+        """The radius of the ball onto which weights are projected, or in which a minimiser is."""
         return self.problem.radius
 
     @property
@@ -115,7 +115,7 @@ class Learner(GaussianPlan, PrivatePlan):
         return planned(problem=constants.problem(radius=run.radius), sigma=run.sigma, **given)
 
     def longest_published(self, candidates: int) -> float:
-        """Return a bound that the norm of published weights does not exceed, except rarely if they have noise.
+        """Return a bound on the norm of published weights; weights with noise exceed it rarely.
 
         Args:
             candidates: Number of models of which this is one.
@@ -127,16 +127,16 @@ class Learner(GaussianPlan, PrivatePlan):
 class NoisyDescent(Learner):
     """Algorithm 1: full-batch projected descent with noise on every gradient; the mean of all iterates is published.
 
-    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly; publishing the mean
-    alone neither gains nor loses privacy.
+    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly. Publishing only the
+    mean neither improves nor weakens the guarantee.
 
     Attributes:
         problem: Bounds of the records.
         steps: Number of iterates ``T``, including the start; at least 2.
         step_size: Step size ``eta``.
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
-        regulariser: Curvature of a term added to the loss that depends on no record, such as a regulariser around
-            public weights.
+        regulariser: Curvature of a term that is added to the loss and does not depend on records, such as a regulariser
+            around public weights.
     """
 
     name = "noisy-gradient-descent"
@@ -161,7 +161,7 @@ class NoisyDescent(Learner):
 
     @property
     def displacement(self) -> float:
-        """Largest distance, in norm, of stored weights from the end of a step with exact noise."""
+        """Largest distance of stored weights from the end of a step with exact noise."""
         return displaced(
             features=self.problem.features,
             noise_std=self.step_size * self.sigma,
@@ -174,7 +174,7 @@ class NoisyDescent(Learner):
         """How far one record moves a computed mean gradient."""
         at = self.displacement
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
-        # A step starts from the stored weights of the previous one: in units of a gradient, that error is divided by
+        # A step starts from the stored weights of the previous step. In units of a gradient, their error is divided by
         # eta.
         return moved(
             exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness + self.regulariser) * at
@@ -192,7 +192,7 @@ class NoisyDescent(Learner):
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise and steps, and what they cost."""
+        """Its noise and steps, and the cost of both."""
         return Calibration(self.sigma, self.steps, step_size=self.step_size, cost=self.regret_bound)
 
     @property
@@ -220,8 +220,8 @@ class NoisyDescent(Learner):
     ) -> Self:
         """Return the run with the least noise that is (epsilon, delta)-private.
 
-        The step size is that of Theorem 8 for losses without a bound on slopes, and of the bound for Lipschitz and
-        smooth losses (derived) for the others.
+        For losses without a bound on slopes, the step size is that of Theorem 8. For others, it follows from the bound
+        for Lipschitz and smooth losses (derived).
 
         Args:
             problem: Bounds of the records.
@@ -242,7 +242,7 @@ class NoisyDescent(Learner):
         releases = (steps - 1) * runs
         sigma = sigma_for(exact, epsilon=epsilon, delta=delta, releases=releases)
         eta = usual_step_size(problem, steps, sigma) if step_size is None else step_size
-        for _ in range(3):  # The addition depends on sigma, but by far less than its last digits.
+        for _ in range(3):  # The addition depends on sigma, but the effect is far below sigma's last digits.
             planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma, regulariser=regulariser)
             _require_fine(planned.sensitivity, exact)
             sigma = sigma_for(planned.sensitivity, epsilon=epsilon, delta=delta, releases=releases)
@@ -265,9 +265,9 @@ class NoisyDescent(Learner):
 class OutputPerturbation(Learner):
     """Algorithm 3: the minimiser of a strongly convex objective in a ball, published once with Gaussian noise.
 
-    One record moves the minimiser by ``2 G_w / (lambda n)`` at most (half of it under ``add-remove``), and by no more
-    than the ball's diameter. The loss must be convex. A solver stops once it is certified to be within `inexactness` of
-    the exact minimiser; this distance is counted twice.
+    One record moves the minimiser by at most ``2 G_w / (lambda n)`` (half of this under ``add-remove``), and by at most
+    the ball's diameter. The loss must be convex. A solver stops once it is certified to be within `inexactness` of the
+    exact minimiser; this distance is counted twice.
 
     Attributes:
         problem: Bounds of the records.
@@ -319,7 +319,7 @@ class OutputPerturbation(Learner):
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise and strength, and what they cost."""
+        """Its noise and strength, and the cost of both."""
         return Calibration(self.sigma, None, strong_convexity=self.strong_convexity, cost=self.privacy_cost)
 
     def longest_published(self, candidates: int) -> float:
@@ -368,7 +368,7 @@ class OutputPerturbation(Learner):
 
     @property
     def privacy_cost(self) -> float:
-        """Bound on the cost of strength and noise in regularised empirical risk: ``lambda D^2 / 2`` plus the noise's.
+        """Bound on the regularised empirical risk that strength and noise cost: ``lambda D^2 / 2`` plus the noise's.
 
         The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10), or ``sqrt(2 / pi) G X sigma`` (Theorem 12).
         """
@@ -404,9 +404,9 @@ def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
 def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
     """Return Algorithm 2's ``k`` without its constant and logarithm, at most the number of features.
 
-    ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Rows are capped, so privacy needs no logarithm,
-    nor does the expected error of an embedding, ``H D^2 X^2 / k``. For Lipschitz losses Theorem 32 has ``n epsilon``
-    instead, which is more weights than the records can determine.
+    ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. No logarithm is needed for privacy, because rows
+    are capped, nor for the expected error of an embedding, ``H D^2 X^2 / k``. For Lipschitz losses, Theorem 32 has ``n
+    epsilon`` instead, which is more weights than the records can determine.
     """
     require_positive(epsilon=epsilon)
     reach = math.sqrt(problem.loss.smoothness) * problem.radius * problem.row_norm

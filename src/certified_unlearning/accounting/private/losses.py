@@ -1,10 +1,9 @@
 """Losses of linear scores, ``phi_y(<w, x>)``, and public bounds of the records.
 
-Every privacy statement depends on the largest norm of a record's gradient. It is at most ``G |x|`` where ``phi`` has
-slopes up to ``G``; for smooth non-negative losses ``|phi'(z)| <= |phi'(0)| + H |z|`` and
-``|phi'(0)| <= sqrt(2 H phi(0))``, so in the ball of radius ``D`` it is at most ``(sqrt(2 H) Y + H D X) X``
-(`ball_lipschitz`). Squared loss attains this; the smaller values printed in the source's proof of Theorem 10 and in
-Lemma 10 are not valid bounds.
+Every privacy statement depends on the largest norm of a record's gradient. It is at most ``G |x|`` if ``phi`` has
+slopes up to ``G``. For smooth non-negative losses, ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H
+phi(0))``, so in the ball of radius ``D``, the norm is at most ``(sqrt(2 H) Y + H D X) X`` (`ball_lipschitz`). Squared
+loss attains this; the smaller values printed in the source's proof of Theorem 10 and in Lemma 10 are not valid bounds.
 
 Notation of Ullah (2024): rows of norm at most ``X``, ``phi_y(0) <= Y^2``, which for squared loss is a bound on targets.
 """
@@ -26,9 +25,9 @@ CONVEX: tuple[LossName, ...] = ("squared", "absolute", "huber", "logistic")
 CAP = math.sqrt(2)
 """``c_Phi``: embedded rows are scaled down to this times the rows' bound."""
 TANH_SLOPE = 2.370371
-"""``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``: at ``y = -1`` and ``tanh z = 1/3`` it is ``64 / 27``."""
+"""``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``: it is ``64 / 27``, at ``y = -1`` and ``tanh z = 1/3``."""
 TANH_CURVATURE = 2.464938
-"""``sup |phi''|`` of it, over ``|y| <= 1``; rounded up."""
+"""``sup |phi''|`` of the same loss, over ``|y| <= 1``; rounded up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +101,7 @@ class ScalarLoss:
         return math.sqrt(square) * OUTWARD
 
     def ball_lipschitz(self, *, row_norm: float, radius: float) -> float:
-        """Return ``G_w``: the largest norm of a record's gradient where weights have norm at most ``radius``.
+        """Return ``G_w``: the largest norm of a record's gradient if weights have norm at most ``radius``.
 
         The smaller of ``G X`` and ``(sqrt(2 H) Y + H D X) X``; for squared loss no smaller bound is valid.
 
@@ -180,7 +179,7 @@ class LinearProblem:
 
     @property
     def steepest(self) -> float:
-        """``G X``: the same anywhere, for losses of bounded slope; `ParameterError` for others."""
+        """``G X``: the same without a ball, for losses of bounded slope; others raise `ParameterError`."""
         return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=math.inf)
 
     @property

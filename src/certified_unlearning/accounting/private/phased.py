@@ -1,9 +1,9 @@
 """Phased descent: a pass over consecutive disjoint blocks, each with noise on its result (Algorithms 16, 17).
 
-Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss moves two paths no farther apart if it is
-short enough. So one record, which is read once, moves a block's end by twice its gradient's bound times the step size.
-That is a condition of *privacy*: with longer steps the map expands, and clipping vectors does not help. It is checked,
-and steps that are too long are refused.
+Source: Ullah (2024), Lemmas 23 and 24. If a step on one record's convex loss is short enough, it never moves two paths
+farther apart. Each record is read once, so it moves a block's end by at most twice its gradient's bound times the step
+size. That is a condition of *privacy*: with longer steps the map expands, and clipping vectors does not help. So the
+condition is checked, and steps that are too long are refused.
 """
 
 import math
@@ -54,7 +54,7 @@ class OnePass(GaussianPlan):
 
     Raises:
         ParameterError: The loss is not convex.
-        AssumptionError: A step is longer than ``2 / H``, so it could expand.
+        AssumptionError: A step is longer than ``2 / H``, so the map could expand.
     """
 
     problem: LinearProblem
@@ -152,7 +152,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def parts(self) -> tuple[OnePass, ...]:
-        """The phases: a record is in one block."""
+        """The phases: each record is in one block."""
         return self.phases
 
     @property
@@ -162,7 +162,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of its first phase, and the steps of all."""
+        """The noise of the first phase, and the total number of steps."""
         return Calibration(self.phases[0].sigma, self.learned)
 
     @classmethod
@@ -186,13 +186,13 @@ class PhasedDescent(DisjointPlan):
 
         Args:
             problem: Bounds of all records.
-            epsilon: Wanted, above 0.
-            delta: Wanted, strictly between 0 and 1.
+            epsilon: Target epsilon, above 0.
+            delta: Target delta, strictly between 0 and 1.
             step_size: Step size ``eta``, before it is first quartered; None: ``D / (G sqrt(n))``, or four times what
                 privacy allows if that is less.
 
         Raises:
-            ParameterError: There is one record only.
+            ParameterError: There is only one record.
             AssumptionError: The first phase's step is too long.
         """
         if step_size is None:

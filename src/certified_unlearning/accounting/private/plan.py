@@ -1,8 +1,8 @@
 """What every plan of private learning provides: its guarantee, its constants, and its wording in a certificate.
 
 Each way to learn is one subclass of `PrivatePlan`, next to its formulas. `accounting.private.PLANS` lists them by name.
-A certificate holds only the constants of a plan, so a plan rebuilt from them may have other values where privacy does
-not depend on them.
+A certificate holds only the constants of a plan. In a plan rebuilt from them, values that do not affect privacy may
+differ.
 """
 
 from abc import ABC, abstractmethod
@@ -29,8 +29,9 @@ _SUMS = "products of matrices are taken to be made by sums of products, as all u
 class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
-    They are exactly the values that privacy depends on: a number without effect could be edited unnoticed. So step
-    sizes and radii that do not affect privacy are not among them. Messages on unreadable files name the subclasses.
+    They are exactly the values on which privacy depends, because a number without effect could be edited unnoticed. So
+    step sizes and radii that do not affect privacy are not among them. Messages on unreadable files name the
+    subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -91,7 +92,7 @@ class PlanConstants:
             radius=1.0,
             relation=self.relation,
         )
-        # The radius of an embedding is larger already.
+        # The radius of an embedding is already the larger one.
         return replace(whole.embedded(self.learned_d) if self.embedded else whole, radius=radius)
 
 
@@ -118,7 +119,7 @@ class Words:
 
     Attributes:
         seen: What is covered besides the model; empty for the model alone.
-        sampling: The records that a step reads, if parts do not read disjoint records; a format string for the plan.
+        sampling: A format string for the plan: the records that a step reads, if parts do not read disjoint records.
         together: How the privacy of several models of the same records adds up.
         clipped: What was clipped besides the records; empty for nothing.
         constants: The public constants.
@@ -128,7 +129,7 @@ class Words:
         rounding: Assumption on rounding in sums of gradients.
         stored: Whether a step starts from a stored sum, whose distance from exactly Gaussian noise is not counted.
         noise: Name of the noise.
-        unknown: Why nobody knows the noise, if it does not come from a seed.
+        unknown: Why the noise is secret, if it does not come from a seed.
     """
 
     seen: str = ""
@@ -178,7 +179,7 @@ class Calibration(NamedTuple):
 
 
 class PrivatePlan(ABC):
-    """A way to learn privately, with all numbers that its privacy depends on.
+    """A way to learn privately, with all numbers on which its privacy depends.
 
     Attributes:
         name: Name of the mechanism in certificates.
@@ -198,7 +199,7 @@ class PrivatePlan(ABC):
     disjoint: ClassVar[bool] = False
     numerical: ClassVar[bool] = False
     if TYPE_CHECKING:
-        # For type checking only: dataclasses would take a base's property for a field's default.
+        # For type checking only, because dataclasses would use a base's property as a field's default.
         @property
         def problem(self) -> LinearProblem:
             """Bounds of the records of a run."""
@@ -218,8 +219,8 @@ class PrivatePlan(ABC):
     def noise_resolution(self) -> float:
         """Largest distance of weights from those with exact noise; for descent, in one step, and so for their mean.
 
-        The distances of parts that read disjoint records add up. Where weights are made of noisy gradients without a
-        ball, it is the largest distance of the noisiest gradient from its exact one.
+        The distances of parts that read disjoint records add up. If weights are sums of noisy gradients without a ball,
+        it is the largest distance of the noisiest gradient from its exact value.
         """
 
     @property
@@ -234,7 +235,7 @@ class PrivatePlan(ABC):
 
     @property
     def mechanism(self) -> str:
-        """Name of how it learns; for a selection, of how its runs learn."""
+        """Name of the way it learns; for a selection, the way its runs learn."""
         return self.name
 
     @property
@@ -282,7 +283,7 @@ class PrivatePlan(ABC):
     @classmethod
     @abstractmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan with these constants; values that do not affect privacy may differ from those that were run.
+        """Return the plan with these constants; values without effect on privacy may differ from the original ones.
 
         Raises:
             ParameterError: There is no such plan.
@@ -290,7 +291,7 @@ class PrivatePlan(ABC):
         """
 
     def resolution(self, sigma: float) -> float:
-        """Return the largest distance, in norm, of stored noise of this standard deviation from exact noise."""
+        """Return the largest distance of stored noise, of this standard deviation, from exact noise."""
         return sigma * resolution(self.problem.features, "float64")
 
 

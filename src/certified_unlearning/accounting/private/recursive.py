@@ -3,7 +3,8 @@
 Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. Each stage minimises the loss with regularisers
 around 0 and around the results of earlier stages, twice as strong each time, by noisy descent; the last result has a
 small gradient. Chunks are disjoint, so every stage may spend all of epsilon, and each record is read by one stage. The
-printed noise uses the number of all records for a chunk's, which is too little by the number of stages (E8).
+printed noise uses the number of all records in place of a chunk's, so it is too small by a factor of the number of
+stages (E8).
 """
 
 import math
@@ -20,7 +21,7 @@ from certified_unlearning.accounting.private.plan import Calibration, DisjointPl
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000
-"""Limits on the steps of a stage, if the analysis wants fewer or more; they do not affect privacy."""
+"""Limits on the steps of a stage, in case the analysis gives fewer or more; they do not affect privacy."""
 
 
 class Stage(RunConstants):
@@ -73,7 +74,7 @@ class RecursiveRegularisation(DisjointPlan):
             raise ParameterError("the stages must be of one problem, but for the radius")
         radii = [stage.problem.radius for stage in self.stages]
         if radii != sorted(radii):
-            # A stage pulls towards points of earlier balls: its rounding is counted for points of its own ball.
+            # A stage pulls towards points of earlier balls, but its rounding is counted for points of its own ball.
             raise ParameterError(f"the ball of a stage must be no smaller than those before, got radii {radii}")
         for number, stage in enumerate(self.stages, start=1):
             due = self.strength * (2**number - 1)
@@ -97,7 +98,7 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of its first stage, and the steps of all."""
+        """The noise of the first stage, and the total number of steps."""
         return Calibration(self.stages[0].sigma, sum(stage.steps for stage in self.stages))
 
     @classmethod

@@ -1,12 +1,12 @@
 """Noise on numbers that one record moves by a bounded amount: sensitivity, exact calibration, composition.
 
-Source: Ullah (2024), chapters 1 to 3, with Gaussian noise calibrated exactly (Balle and Wang, 2018) where the source
-has closed forms, some of them too small. Releases with Gaussian noise compose exactly: together they are
-``mu``-Gaussian DP with ``mu^2`` the sum of the single ones (Dong, Roth and Su, 2022), even if each depends on earlier
-ones. Results are on the safe side of rounding: a ``mu`` or a sigma is rounded up.
+Source: Ullah (2024), chapters 1 to 3. Gaussian noise is calibrated exactly (Balle and Wang, 2018); the source has
+closed forms, some of which are too small. Releases with Gaussian noise compose exactly: together they are
+``mu``-Gaussian DP, where ``mu^2`` is the sum of their squared ``mu`` (Dong, Roth and Su, 2022), even if each depends on
+earlier ones. Results are on the safe side of rounding: a ``mu`` or a sigma is rounded up.
 
-Every epsilon refers to a *relation*. Data sets are neighbours under ``replace-one`` (the source's) if they have the
-same number of records and differ in one: a record moves a sum by twice its bound. They are neighbours under
+Every epsilon refers to a *relation*. Data sets are neighbours under ``replace-one`` (the source's relation) if they
+have the same number of records and differ in one: a record moves a sum by twice its bound. They are neighbours under
 ``add-remove`` if one has one more record; then a record moves a sum by its bound, and the number ``n`` that sums are
 divided by is a public constant, the same for both. Never compare figures of the two relations without saying so.
 """
@@ -32,7 +32,7 @@ def mean_sensitivity(bound: float, *, n: int, relation: Relation) -> float:
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Return ``z``, the least noise in units of the sensitivity for one release, exact except for rounding up.
+    """Return ``z``, the least noise for one release in units of the sensitivity; exact except for rounding up.
 
     ``delta = Phi(-epsilon z + 1 / (2 z)) - e^epsilon Phi(-epsilon z - 1 / (2 z))``.
 

@@ -3,7 +3,7 @@
 Every record is in every step's batch with probability ``q``, independently; its gradient is clipped to ``C``, and the
 sum gets noise of ``z C``. Its privacy loss distribution is composed by dp-accounting, rounded up bin by bin. This is a
 numerical bound. It assumes that batches are drawn in this way and stay secret, which a certificate states.
-dp-accounting is optional: the extra ``private`` brings it.
+dp-accounting is optional: the extra ``private`` installs it.
 """
 
 import functools
@@ -36,17 +36,17 @@ from certified_unlearning.vocabulary import Relation
 LARGEST_MULTIPLIER = 1e4
 """The largest noise that a search considers."""
 SEARCH_TOLERANCE = 1e-4
-"""Relative excess of noise with which a search may end."""
+"""Relative excess of noise at which a search may end."""
 LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
 """With less noise, more sums, or a larger mean loss, the accountant would take minutes and too much memory, for a
 meaningless epsilon."""
 MOST_NOISE = 1e12
-"""More noise counts as this much: the accountant's own numbers would overflow."""
+"""Larger noise counts as this much, because the accountant's own numbers would overflow."""
 DRAWN = 2.0**-53
-"""A record is in a batch if a random multiple of this is below its share: shares count as rounded up to a multiple."""
+"""A record is in a batch if a random multiple of this is below its share; shares count as rounded up to a multiple."""
 ROUNDED = 2.0**-50
 """Subtracted from delta for each sum, to cover the rounding of dp-accounting's Fourier transforms: 2^-55 was the most
-measured on up to 10^6 Gaussian sums of all records, whose law is known."""
+measured on up to 10^6 Gaussian sums of all records, whose distribution is known."""
 _START, _STRIDE = 3.0, 0.5
 _MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
 """The search for a group's epsilon: number of rounds, when it ends, and the relative addition at the end."""
@@ -87,8 +87,9 @@ class SampledGuarantee(Guarantee):
     def epsilon(self, delta: float, *, records: int = 1) -> float:
         """Return the epsilon of a group of records; infinite if none is found.
 
-        For several records, this uses ``k`` changes of one record: each is (x, delta_1)-private, so all are (k x,
-        delta)-private where ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``, for the least such ``x``.
+        For several records, this uses ``k`` successive changes of one record. Each is (x, delta_1)-private, so together
+        they are (k x, delta)-private if ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``. The least such ``x`` is
+        used.
 
         Args:
             delta: Strictly between 0 and 1.
@@ -102,7 +103,7 @@ class SampledGuarantee(Guarantee):
         one = self._of_one(delta)
         if records == 1:
             return one
-        # An approach from below does not miss the least solution.
+        # The search comes from below, so that it does not miss the least solution.
         for _ in range(_MOST_ROUNDS):
             if not records * one < LARGEST_EXPONENT:
                 return math.inf
@@ -187,7 +188,7 @@ class SampledSteps(RunConstants):
     Attributes:
         steps: Number of batches.
         share: The probability of a record in a batch.
-        clip: The norm that gradients of records are clipped to.
+        clip: The norm to which gradients of records are clipped.
         sigma: Standard deviation of the noise per coordinate, on a batch's sum divided by its expected size.
     """
 
@@ -205,7 +206,7 @@ class SampledDescent(SampledPlan):
         problem: Bounds of the records; only the number of records and the bound on rows matter.
         steps: Number of batches.
         share: Probability ``q`` of a record in a batch.
-        clip: Norm ``C`` that gradients of records are clipped to.
+        clip: Norm ``C`` to which gradients of records are clipped.
         multiplier: Noise multiplier ``z``: the noise of a batch's sum has standard deviation ``z C``.
         step_size: Step size for the sum divided by ``q n``, a constant.
     """
@@ -302,7 +303,7 @@ class SampledDescent(SampledPlan):
         def enough(log_multiplier: float) -> bool:
             return replace(plan, multiplier=math.exp(log_multiplier)).epsilon(delta) <= epsilon
 
-        # From more noise to less: with less noise the accountant takes longer.
+        # The search goes from more noise to less, because with less noise the accountant takes longer.
         high = _START
         while not enough(high):
             high += 2
@@ -318,7 +319,7 @@ class SampledDescent(SampledPlan):
 
 
 def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:
-    """Return the epsilon of a composed distribution; infinite if delta is no more than what rounding may hide."""
+    """Return the epsilon of a composed distribution; infinite if delta is at most what rounding may hide."""
     left = delta - ROUNDED * sum(each.times for each in sums)
     return float(distribution.get_epsilon_for_delta(left)) if left > 0 else math.inf
 
@@ -367,7 +368,7 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
 
 
 def _mean_loss(multiplier: float, share: float, relation: Relation) -> float:
-    """Return a bound on the mean privacy loss of a sum: the smaller of those by convexity and by chi squared."""
+    """Return a bound on the mean privacy loss of a sum: the smaller of the bounds by convexity and by chi squared."""
     square = (1 / multiplier) ** 2
     convex = share * MOVES[relation] ** 2 * square / 2
     if share == 1:

@@ -2,10 +2,10 @@
 
 Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients use all records; differences use batches
 that each record enters with probability ``b_2 / n``, independently in every step. Sums are divided by the constant
-``b_2``, whatever the size of the batch. The source leaves a constant ``c`` of the noise open. It follows from epsilon
-by accounting: about 3.21 under ``replace-one`` at (1, 1e-6), which is the source's relation, and half of it under
-``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical, and assumes that batches are drawn in this way
-and stay secret.
+``b_2``, whatever the size of the batch. The source does not give the constant ``c`` of the noise. Here it follows from
+epsilon by accounting: at (1, 1e-6), it is about 3.21 under ``replace-one``, the source's relation, and half of this
+under ``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical, and assumes that batches are drawn in this
+way and stay secret.
 """
 
 import math
@@ -31,7 +31,7 @@ from certified_unlearning.errors import ParameterError
 _START, _STRIDE = 1.05, 0.15
 """The multiple of the usual ``c`` at which a search starts, and its first step, in logarithms."""
 _SMALLEST = 1e-9
-"""Smaller epsilons count as this share of the target in a search."""
+"""In a search, smaller epsilons count as this share of the target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,8 @@ class SampledSpider(VarianceReduced, SampledPlan):
             # With much noise and a large delta, epsilon is 0.
             return math.log(max(with_constant(log_c).epsilon(delta) / epsilon, _SMALLEST))
 
-        # Starts near the noise of full batches, from more noise to less: with less noise the accountant takes longer.
+        # The search starts near the noise of full batches and goes from more noise to less, because with less noise the
+        # accountant takes longer.
         usual = equivalent_constant(epsilon, delta) * MOVES[problem.relation] / 2
         high = math.log(usual * _START)
         above = excess(high)
@@ -167,7 +168,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
         while (below := excess(low)) <= 0:
             low, high, above = low - _STRIDE, low, below
         while high - low > SEARCH_TOLERANCE:
-            # Epsilon is nearly a power of c, except for jumps where the period changes; there bisection helps.
+            # Epsilon is nearly a power of c, except for jumps at changes of the period, for which bisection is needed.
             guess = low + (high - low) * below / (below - above)
             points = guess + SEARCH_TOLERANCE / 2, guess - SEARCH_TOLERANCE / 2, (low + high) / 2
             for point in points:

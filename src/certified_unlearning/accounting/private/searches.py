@@ -1,9 +1,9 @@
 """Learners whose model is selected on separate records: a search for the radius, and boosting of confidence.
 
 Source: Ullah (2024), Algorithms 4 and 15, corrected. Records are split by position, never by value, so learning and
-selecting read disjoint records: the whole is as private as the less private of the two, and each may use all of epsilon
-(the source splits it). The runs of a search read the same records and compose; those of boosting do not. Losses are
-clipped at a public bound, so a selection is purely private for any candidates.
+selecting read disjoint records. Therefore the whole is as private as the less private part, and each part may use all
+of epsilon (the source splits it). The runs of a search read the same records and compose; those of boosting do not.
+Losses are clipped at a public bound, so a selection is purely private for any candidates.
 """
 
 from abc import abstractmethod
@@ -27,7 +27,7 @@ from certified_unlearning.accounting.private.selections import (
 from certified_unlearning.errors import ParameterError
 
 Planner = Callable[[LinearProblem, int], Learner]
-"""Plans a run of a learner on a problem, given the number of runs that share epsilon and delta."""
+"""Function that plans a run of a learner on a problem, given the number of runs that share epsilon and delta."""
 
 
 class Selection(PrivatePlan):
@@ -46,10 +46,10 @@ class Selection(PrivatePlan):
     epsilon: float
 
     if TYPE_CHECKING:
-        # As in the base class.
+        # Has the same meaning as in the base class.
         @property
         def learners(self) -> tuple[Learner, ...]:
-            """The runs; for boosting, whose runs are equal, one."""
+            """The runs; for boosting, only one, because all of its runs are equal."""
 
     @property
     def parts(self) -> tuple[object, ...]:
@@ -92,14 +92,14 @@ class Selection(PrivatePlan):
 
 @dataclass(frozen=True, kw_only=True)
 class GridSearch(Selection):
-    """Algorithm 4: a run for each of several radii on one half of the records, the best selected on the other.
+    """Algorithm 4: a run for each of several radii on one half of the records; the best is selected on the other half.
 
-    Weights of zero are a candidate, too, with their measured loss; the source's constant score for them is far above
-    it, so its search may return a worse model.
+    Weights of zero are a candidate, too, with their measured loss; the source gives them a constant score far above
+    their loss, so its search may return a worse model.
 
     Attributes:
         learners: The runs, on the first records.
-        validated: Number of records that candidates are measured on: the remaining ones.
+        validated: Number of records on which candidates are measured: the remaining ones.
         epsilon: Pure epsilon of the selection.
         beta: Probability that the selection misses its bound; it does not affect privacy.
 
@@ -132,7 +132,7 @@ class GridSearch(Selection):
 
     @property
     def largest_losses(self) -> tuple[float, ...]:
-        """The bounds that each candidate's losses are clipped at, weights of zero first."""
+        """The bounds at which each candidate's losses are clipped, starting with those of zero weights."""
         return (self.problem.loss.at_zero**2, *(clipped_at(each, len(self.learners)) for each in self.learners))
 
     @property
@@ -187,7 +187,7 @@ class Boosting(Selection):
     Attributes:
         learner: A run on one chunk; all runs are equal.
         chunks: Number of runs, ``m``.
-        validated: Number of records of the last chunk, which candidates are measured on.
+        validated: Number of records of the last chunk, on which candidates are measured.
         epsilon: Pure epsilon of the selection.
     """
 
@@ -205,7 +205,7 @@ class Boosting(Selection):
 
     @property
     def learners(self) -> tuple[Learner]:
-        """The run that stands for all."""
+        """The run that represents all runs."""
         return (self.learner,)
 
     @property
@@ -215,7 +215,7 @@ class Boosting(Selection):
 
     @property
     def largest_loss(self) -> float:
-        """The bound that losses are clipped at."""
+        """The bound at which losses are clipped."""
         return clipped_at(self.learner, self.chunks)
 
     @property
@@ -282,7 +282,7 @@ def learner_of(constants: PlanConstants) -> PrivateLearner:
 
 
 def clipped_at(learner: Learner, candidates: int) -> float:
-    """Return the public bound that losses of a run's model are clipped at.
+    """Return the public bound at which losses of a run's model are clipped.
 
     Weights of descent stay in the ball, so nothing is clipped; weights with noise rarely reach this bound.
 

@@ -1,14 +1,14 @@
 """Selections by a score: the exponential mechanism, its form for scores of unequal sensitivity, noisy minima.
 
-Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected: Theorem 5 prints the wrong sign and a
-factor, Algorithm 4 passes bounds on losses as sensitivities of means, Algorithm 15's scale has them under a root.
-`generalised_probabilities` implements what Theorem 34 only cites.
+Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected. Theorem 5 prints a wrong sign and a wrong
+factor, Algorithm 4 passes bounds on losses as sensitivities of means, and Algorithm 15 puts them under a root in its
+scale. `generalised_probabilities` implements what Theorem 34 only cites.
 
 A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
 its computed value moves by ``s`` plus twice its rounding, which `mean_score_sensitivity` adds. The few operations on
-scores round by at most some ``n u`` sensitivities; `SELECTION_SHARE` of epsilon is kept for this, enough for ``10^9``
-records. A candidate is drawn by its probability with 512 random bits, a noisy minimum with numbers of 53 bits; this is
-counted in delta.
+scores round by at most a few ``n u`` sensitivities. `SELECTION_SHARE` of epsilon is reserved for this, which is enough
+for ``10^9`` records. A candidate is drawn by its probability with 512 random bits, and a noisy minimum with numbers of
+53 bits; the resulting error is counted in delta.
 """
 
 import math
@@ -29,7 +29,7 @@ SELECTION_SHARE = 1e-6
 DRAWN_BITS = 512
 """Random bits of a selection by probabilities."""
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
-"""Largest total variation between its law and the probabilities, for each candidate."""
+"""Largest total variation between the drawn distribution and the probabilities, for each candidate."""
 NOISY_FAILURE = 2.0**-49
 """The same for a noisy minimum."""
 
@@ -37,10 +37,11 @@ NOISY_FAILURE = 2.0**-49
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:
     """Return, rounded up, how far one record can move the mean of ``n`` losses that each lie in [0, ``largest``].
 
-    Under ``replace-one`` a loss in [0, Delta] moves by Delta, not by twice as much: ``Delta / n``.
+    Under ``replace-one``, a loss in [0, Delta] moves by at most Delta, not by twice as much, so the result is ``Delta /
+    n``.
 
     Args:
-        largest: Bound ``Delta`` that losses were clipped to.
+        largest: Bound ``Delta`` to which losses were clipped.
         n: Number of records.
         relation: Only checked: adding a loss moves a sum by as much as changing one.
     """
@@ -51,10 +52,10 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
 def generalised_scores(
     losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
 ) -> Array:
-    """Return the scores of Theorem 34, each of sensitivity 1: the least is best.
+    """Return the scores of Theorem 34, each of sensitivity 1; the lowest score is best.
 
     ``s_i = max_j max(0, ((q_i + t g_i) - (q_j + t g_j)) / (g_i + g_j))`` with ``t = 2 log(N / beta) / epsilon``. They
-    move by at most 1 where every ``q_i`` moves by at most ``g_i``.
+    move by at most 1 if every ``q_i`` moves by at most ``g_i``.
 
     Args:
         losses: Losses ``q_i`` to minimise.
@@ -96,18 +97,18 @@ def laplace_scale(sensitivity: float, epsilon: float) -> float:
 
 
 def noisy_minimum_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the scale of Laplace noise with which only *which* score is least is published: ``2 Delta / epsilon``."""
+    """Return the scale of Laplace noise if only the *index* of the least score is published: ``2 Delta / epsilon``."""
     return 2 * laplace_scale(sensitivity, epsilon)
 
 
 def boosting_chunks(beta: float) -> int:
-    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``: runs of which one is good with probability ``1 - beta``."""
+    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``: with probability ``1 - beta``, one of ``m`` runs is good."""
     require_probability(beta=beta)
     return math.ceil(math.log(4 / beta, 4))
 
 
 def softmax(exponents: Array, epsilon: float) -> Array:
-    """Return probabilities ``~ exp(epsilon x / 2)``; `SELECTION_SHARE` of epsilon is kept.
+    """Return probabilities ``~ exp(epsilon x / 2)``; `SELECTION_SHARE` of epsilon is reserved.
 
     Raises:
         ParameterError: There is no candidate.

@@ -1,14 +1,14 @@
 """Private SpiderBoost: stationary points of losses that need not be convex, on full batches, exactly accounted.
 
-Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At regular intervals it takes a noisy mean
-gradient, in between noisy mean *differences* of gradients, whose noise shrinks with the step: a record's difference is
-at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing depends on sampling;
+Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At regular intervals it uses a noisy mean
+gradient, and in between noisy mean *differences* of gradients, whose noise shrinks with the step: a record's difference
+is at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing depends on sampling;
 resets and differences each get half of ``mu^2`` (derived). With Poisson batches (`sampled_spider`) the same formulas
-need an unspecified constant ``c``, 1.61 for add-remove and twice as large for replace-one; this variant's is
+need an unspecified constant ``c``, 1.61 for add-remove and twice as large for replace-one; this variant's constant is
 `equivalent_constant`.
 
 Its error falls faster than that of plain noisy descent, ``(sqrt(d) / (n epsilon))^(2/3)`` against a power of 1/2; by
-the explicit bounds this shows from some hundred million records on.
+the explicit bounds, this is visible only from a few hundred million records on.
 """
 
 import math
@@ -55,8 +55,8 @@ SHARE_OF_ROUNDING = paid_rounding(
 class StationaryPlan(PrivatePlan):
     """A plan for stationary points: weights have no ball, so the loss must have a bounded slope.
 
-    A record's gradient has norm ``G`` at most, and its difference between two points ``min(H |w - w'|, 2 G)``. The
-    rounding of gradients may take a share of each sensitivity; runs enforce this.
+    A record's gradient has norm at most ``G``, and its difference between two points has norm at most ``min(H |w - w'|,
+    2 G)``. The rounding of gradients may take a share of each sensitivity; runs enforce this.
     """
 
     problem: LinearProblem
@@ -101,7 +101,7 @@ class SpiderConstants(RunConstants):
 
 
 class VarianceReduced(StationaryPlan):
-    """What full and sampled batches have in common: which releases are gradients, and the bound of Lemma 15.
+    """Common parts of the plans with full and sampled batches: which releases are gradients, and Lemma 15's bound.
 
     Attributes:
         batch: Expected size of a Poisson batch of differences; None if differences use all records.
@@ -167,7 +167,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """Its first noise, its steps and the gradient's size, for losses that fall by their value at 0."""
+        """Its first noise, its steps and the gradient's size, if the loss can fall by at most its value at 0."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 
@@ -228,7 +228,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def mu(self) -> float:
-        """``mu`` of all releases together; rounding may take a share of each, which runs enforce."""
+        """``mu`` of all releases together; it allows a share of each for rounding, which runs enforce."""
         gradient = self.moved(self.gradient_bound, self.problem.n)
         difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
@@ -276,7 +276,8 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
                 delta=delta,
             ).steps
         given = replace(given, steps=steps)
-        # Longer periods have more differences, and so more noise on each: all periods up to some length are allowed.
+        # Longer periods have more differences, and therefore more noise on each, so exactly the periods up to some
+        # length are allowed.
         period, too_long = 1, steps + 1
         while too_long - period > 1:
             middle = (period + too_long) // 2
@@ -307,7 +308,7 @@ class Theorem42:
 def theorem_42(
     *, n: int, dimension: int, lipschitz: float, smoothness: float, gap: float, epsilon: float, delta: float
 ) -> Theorem42:
-    """Return the parameters of Theorem 42; the period has no factor ``H^2``, as its proof has none."""
+    """Return the parameters of Theorem 42; as in its proof, the period has no factor ``H^2``."""
     require_count(least=1, n=n, dimension=dimension)
     require_positive(lipschitz=lipschitz, smoothness=smoothness, gap=gap, epsilon=epsilon)
     require_probability(delta=delta)

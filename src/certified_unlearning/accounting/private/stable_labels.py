@@ -1,17 +1,17 @@
 """Private labels of one trained model: noise by smooth sensitivity, or a noisy test of stability.
 
-A *radius* is a whole number that one record changes by at most one; a radius above 0 means that neighbours share the
-label. The certified radius of a prediction is one under the rules of `mechanisms.certified_sgd.releases`. With a radius
-``k``, ``S = exp(-beta k)`` is above the smooth sensitivity of a label of 0 or 1, and itself smooth: it changes by the
-factor ``e^beta``.
+A *radius* is a whole number that one record changes by at most one. If it is above 0, all neighbours have the same
+label. The certified radius of a prediction is such a radius under the rules of `mechanisms.certified_sgd.releases`.
+With a radius ``k``, ``S = exp(-beta k)`` is at least the smooth sensitivity of a label of 0 or 1, and ``S`` is itself
+smooth: one record changes it by at most the factor ``e^beta``.
 
 Source: Nissim, Raskhodnikova and Smith (2007), *Smooth Sensitivity and Sampling in Private Data Analysis*, for the
 noise; the test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels
 unchanged, which is not private: whether a label is certified depends on the records.
 
-What is drawn is not noise but its outcome: the label, or not. So the law is one probability per radius, a float64 that
-is sampled exactly, and `delta_of` computes its delta with exact fractions. Nothing is assumed about the rounding of
-logarithms, exponentials or arcs.
+Instead of noise, its outcome is drawn: the label, or not. So the distribution is one probability per radius, a float64
+that is sampled exactly, and `delta_of` computes its delta with exact fractions. Nothing is assumed about the rounding
+of logarithms, exponentials or arcs.
 """
 
 import math
@@ -32,9 +32,9 @@ from certified_unlearning.errors import ParameterError
 LabelRule = Literal["cauchy", "laplace", "stable"]
 """``cauchy`` and ``laplace``: noise by smooth sensitivity on a label of 0 or 1; ``stable``: the label, or none."""
 LARGEST_EXPONENT = 700.0
-"""Above it exponentials overflow or vanish."""
+"""Above this, exponentials overflow or vanish."""
 LEAST_EPSILON = 1e-100
-"""Below it scales of noise overflow."""
+"""Below this, scales of noise overflow."""
 Law = Mapping[Hashable, Fraction]
 
 
@@ -55,7 +55,7 @@ class LabelLaw:
     kept: tuple[Fraction, ...]
 
     def outcomes(self, radius: int, label: int) -> Law:
-        """Return the law of the published label, or None, if the model predicts ``label``."""
+        """Return the distribution of the published label, or None, if the model predicts ``label``."""
         kept = self.kept[min(radius, len(self.kept) - 1)]
         return {label: kept, None if self.rule == "stable" else 1 - label: 1 - kept}
 
@@ -118,16 +118,17 @@ def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
 
 
 def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: int) -> LabelLaw:
-    """Return the law of a label for all radii up to ``largest``; its guarantee is checked (`delta_of`).
+    """Return the distribution of a label for all radii up to ``largest``; its guarantee is checked (`delta_of`).
 
     Args:
         rule: Name of the rule.
         epsilon: Epsilon of one label.
         delta: Delta of one label; 0 for Cauchy noise, which needs none.
-        largest: The largest radius that was searched; a radius so large that noise would vanish counts as less.
+        largest: The largest radius that was searched; a radius so large that noise would vanish counts as a smaller
+            one.
 
     Raises:
-        ParameterError: The law in float64 misses the guarantee.
+        ParameterError: The float64 probabilities miss the guarantee.
     """
     _require(rule, epsilon, delta)
     require_count(least=1, largest=largest)
@@ -136,7 +137,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         kept = tuple(pass_probability(radius, epsilon=epsilon, delta=delta) for radius in range(capped + 1))
     else:
         beta = smoothness(rule, epsilon=epsilon, delta=delta)
-        # Larger radii count as this one: the minimum of a radius and a constant is a radius.
+        # Larger radii count as this one, because the minimum of a radius and a constant is itself a radius.
         capped = int(min(largest, LARGEST_EXPONENT / beta))
         scales = [
             noise_scale(rule, smooth_sensitivity_bound(radius, beta=beta), epsilon=epsilon)
@@ -154,7 +155,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
 
 
 def delta_of(law: LabelLaw, epsilon: float) -> float:
-    """Return the least delta at ``epsilon`` that covers all neighbours allowed by radii, by exact laws; rounded up.
+    """Return the least delta at ``epsilon`` that covers all neighbours that radii allow, computed exactly; rounded up.
 
     Neighbours have radii that differ by at most one. Their labels are the same unless both radii are 0.
     """
@@ -170,7 +171,7 @@ def delta_of(law: LabelLaw, epsilon: float) -> float:
 
 
 def divergence(one: Law, two: Law, epsilon: float) -> float:
-    """Return ``sum_o max(0, P(o) - e^epsilon Q(o))`` of two laws of few outcomes, from exact fractions; rounded up."""
+    """Return ``sum_o max(0, P(o) - e^epsilon Q(o))`` of two small distributions, from exact fractions; rounded up."""
     require_non_negative(epsilon=epsilon)
     growth = Fraction(_exp_below(epsilon))
     exact = sum(
@@ -207,14 +208,14 @@ def _require(rule: LabelRule, epsilon: float, delta: float) -> None:
 def mean_share_sensitivity(largest: int, *, inputs: int, own: bool) -> float:
     """Return how far one record moves the mean of certified shares over ``k = 1, ..., K``; rounded up.
 
-    That mean is the mean radius of the inputs, each at most ``K``, over ``K``. One record moves every radius by at most
-    one. The share at a single ``k`` has no such bound: one record may move it from 0 to 1.
+    That mean is the mean radius of the inputs, each counted as at most ``K``, divided by ``K``. One record moves every
+    radius by at most one. The share at a single ``k`` has no such bound: one record may move it from 0 to 1.
 
     Args:
         largest: ``K``.
-        inputs: How many there are.
-        own: Whether the inputs are the records themselves: then one of them is another, whose radius moves by up to
-            ``K``. Otherwise they are the same for neighbours.
+        inputs: Number of inputs.
+        own: Whether the inputs are the records themselves. In that case, neighbours differ in one input, whose radius
+            moves by up to ``K``. Otherwise neighbours have the same inputs.
     """
     require_count(least=1, largest=largest, inputs=inputs)
     moved = (inputs - 1 + largest) / inputs if own else 1.0

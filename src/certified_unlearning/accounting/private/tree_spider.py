@@ -1,14 +1,14 @@
 """Tree-based private Spider: stationary points of the population's loss, each record read once.
 
 Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree in
-pre-order: at the root from a batch, at a right child from a fresh smaller batch of *differences* to its parent, at a
-left child from its parent. Every step has the same length, so distances along the tree follow from positions. All
+pre-order. The root uses a batch, a right child uses a fresh smaller batch of *differences* to its parent, and a left
+child has its parent's estimate. Every step has the same length, so distances along the tree follow from positions. All
 batches are disjoint, so each record enters one noisy release, however large the tree is: there is no composition at
 all.
 
-Noise is calibrated for each node by the points' true distance and the node's number of records, which is smaller than
-printed because of rounding down. Theorem 19's tolerance is so large that the first leaf stops; here it is a parameter,
-and privacy does not depend on it.
+For each node, noise is calibrated by the true distance of the points and by the node's number of records; rounding down
+makes that number smaller than printed. Theorem 19's tolerance is so large that the first leaf stops; here it is a
+parameter, and privacy does not depend on it.
 """
 
 import math
@@ -126,7 +126,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
     @property
     def largest_sigma(self) -> float:
-        """The largest standard deviation of a release: that of a leaf's difference between distant points."""
+        """The largest standard deviation of a release, which is that of a leaf's difference between distant points."""
         return self.node_sigma(self.depth, self.farthest)
 
     @property
@@ -156,7 +156,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """Its first noise, and its number of visits."""
+        """The noise of its first release, and its number of visits."""
         return Calibration(self.root_sigma, self.releases)
 
     @classmethod
@@ -174,7 +174,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            tolerance: Tolerance ``alpha~``; None: half of ``alpha``, the accuracy by the rate.
+            tolerance: Tolerance ``alpha~``; None for half of ``alpha``, the accuracy according to the rate.
 
         Raises:
             ParameterError: There are too few records for a tree.

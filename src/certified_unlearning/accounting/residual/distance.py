@@ -1,9 +1,9 @@
-"""How far weights can be from the minimiser: three bounds on the result of Newton removal; the least is used.
+"""How far weights can be from the minimiser: the least of three bounds on the result of Newton removal.
 
-By strong convexity the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. Where data
-curve much more than the regulariser does, two bounds that know curvature are many times sharper; elsewhere they gain
-nothing. Both speak in a *metric*, ``B_0 = H(w_B)`` over the records that were there when all of the gradient was last
-evaluated; ``B = H_R(w_B)`` is what records removed since leave of it, and ``Theta`` is at least the largest eigenvalue
+By strong convexity the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. If the
+data have much more curvature than the regulariser, two bounds that use curvature are many times sharper; otherwise they
+gain nothing. Both use a *metric*, ``B_0 = H(w_B)`` over the records that were present when the whole gradient was last
+evaluated. ``B = H_R(w_B)`` is what remains of it after later removals, and ``Theta`` is at least the largest eigenvalue
 of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part, ``B = D(w_B) + m I``; ``|x|_D`` and ``|x|_B`` are the
 norms that these give. Rows have norm at most ``r``; ``M = |w - w_B|``, or a lesser bound on ``|a.(w - w_B)| / r`` over
 the remaining rows, if a pass evaluated one; ``e = w*_R - w``.
@@ -126,7 +126,7 @@ def left_after(
 
 
 def change_by_counts(records: int, *, n: int, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``Theta`` of a number of removed records, whatever they are: ``x / (x + m)``, ``x = S r^2 / (4 n)``."""
+    """Return ``Theta`` for a number of removed records, whatever they are: ``x / (x + m)``, ``x = S r^2 / (4 n)``."""
     return share_of(records * row_norm**2 / (4 * n), strong_convexity=strong_convexity)
 
 

@@ -1,9 +1,9 @@
-"""The residual of Newton removal: what a step that reads no data can leave of the gradient.
+"""The residual of Newton removal: how much of the gradient can remain after a step that reads no data.
 
 The model is ``f_R(w) = (1/n) sum_{i in R} log(1 + exp(-a_i.w)) + (m/2) |w|^2`` with rows of norm at most ``r``
 (adjacency `zero-out`: ``n`` stays). State: weights ``w`` with ``|grad f_R(w)| <= tau``, and ``B``, the Hessian at
-``w_B`` where data were last read. Records ``Q`` leave; what they contributed is ``-ghat``, known in time ``O(S d)``.
-Then for *any* vector ``v``, and the one that solves ``B v = -ghat`` above all,
+``w_B`` where data were last read. Records ``Q`` are removed; their contribution was ``-ghat``, which takes time ``O(S
+d)``. Then for *any* vector ``v``, in particular for the solution of ``B v = -ghat``,
 
     ``grad f_R'(w + v) = grad f_R(w) + [ghat + B v] + (H_R'(w_B) - B) v + rest``,
 
@@ -11,7 +11,7 @@ Then for *any* vector ``v``, and the one that solves ``B v = -ghat`` above all,
 
 The bracket is evaluated. ``H_R'(w_B) - B`` is rounding only, if ``B`` is *downdated* by each removed record's part;
 otherwise ``S_B`` records, removed since it was made, are still in it: at most ``S_B r^2 / (4 n)``. `curvature_change`
-bounds the rest, by the lesser of two:
+bounds the rest by the lesser of two bounds:
 
 - *Third derivative*: ``gamma rho r (|w - w_B| + |v|/2) |v|``, where ``gamma = sup |s''|`` and ``rho`` bounds the
   largest eigenvalue of ``A'A / n`` (``r^2`` always does).
@@ -29,8 +29,8 @@ The second needs no ``rho`` and knows directions in which the data are flat, int
 ``|v|_H <= |ghat| / (2 sqrt(m))`` for the exact solution, as ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``, so after ``S``
 records in however many requests the rest adds up to at most ``r E S^2 r^2 / (8 m n^2)``: `schedule`.
 
-Of ridge regression (``s'`` is constant) the rest is 0: what is left of the gradient is the solution's remainder and
-rounding.
+For ridge regression (``s'`` is constant), the rest is 0: only the solution's remainder and rounding remain of the
+gradient.
 
 Lineage: Guo, Goldstein, Hannun, van der Maaten, Certified Data Removal (ICML 2020), who bound the residual and perturb
 the objective; Sekhari, Acharya, Kamath, Suresh (NeurIPS 2021), who add noise to the output.
@@ -51,7 +51,7 @@ class Step:
     Attributes:
         length: ``|v|``.
         moved: ``|w - w_B|`` before the step, or ``|a.(w - w_B)| / r`` of every remaining row ``a``.
-        moved_after: The same of ``|w + v - w_B|``.
+        moved_after: The same for ``|w + v - w_B|``.
         seminorm: ``|v|_H``; infinite where it is not known.
         moved_seminorm: ``|w - w_B|_H`` before the step; infinite where it is not known.
         moved_after_seminorm: ``|w + v - w_B|_H``; infinite where it is not known.

@@ -1,4 +1,4 @@
-"""What public rows guarantee about the curvature: they stay in the objective, so no removal reduces their part.
+"""The curvature that public rows guarantee: they stay in the objective, so no removal reduces their part.
 
 The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``, with the public part ``F(w) =
 (1/n) sum_P c_i loss_i(w) + (m/2) |w|^2``, ``0 <= c_i <= 1``, and ``Q`` the same sum over ``R`` without a regulariser.
@@ -17,12 +17,12 @@ Q``, so with scores ``z_i = a_i.w*_R`` and ``z'_i = a_i.w_0 >= -r |w_0|``
 
     ``e.grad F(w*_R) = (1/n) sum_R c_i s(-z_i) (z_i - z'_i) <= q min(L, r rho)``,
 
-``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)``, Wright's function: a record that is classified well pulls no
-more. On the other side, along the way from ``w_0``,
+``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)``, Wright's function: a record that is classified well no longer
+pulls. On the other side, along the way from ``w_0``,
 
     ``e.grad F(w*_R) >= rho (m rho + k_0 (1 - exp(-r rho)) / r - g)``.
 
-The left-hand bound over ``rho`` falls, the right-hand one rises: ``rho`` is at most where they meet. There ``k_1 = k_0
+Divided by ``rho``, the first bound falls and the second rises, so ``rho`` is at most where they meet. There ``k_1 = k_0
 exp(-r rho)`` is what public rows guarantee at ``w*_R``; and on the way from there to ``w``, of length ``D``,
 ``|grad f_R(w)| >= m D + k_1 (1 - exp(-r D)) / r``, which is concave in ``D``: with ``k = k_1 (1 - exp(-r d)) / (r d)``,
 a gradient of at most ``(m + k) d`` means ``D <= |grad f_R(w)| / (m + k) <= d``.
@@ -43,7 +43,7 @@ from certified_unlearning.accounting.residual.rounding import curvature as curva
 
 _HALVINGS = 200
 _ACCURACY = 1e-9
-"""Relative amount by which Wright's function is raised; the result is checked."""
+"""Relative amount by which Wright's function is increased; the result is checked."""
 
 
 def curvature_at_minimisers(
@@ -94,7 +94,7 @@ def farthest_minimiser(
         held = strong_convexity * away - curvature * math.expm1(-row_norm * away) / row_norm
         return held >= (gradient + private_share * min(pull / away, row_norm)) * OUTWARD
 
-    # No record pulls by more than r, and the regulariser alone balances that.
+    # No record pulls by more than r, and the regulariser alone balances this.
     least, most = 0.0, (gradient + private_share * row_norm) / strong_convexity * OUTWARD**2
     for _ in range(_HALVINGS):
         middle = (least + most) / 2
@@ -109,7 +109,7 @@ def most_pull(score: float) -> float:
 
     It is the ``t`` with ``t + log t = score - 1``: at the maximum ``1 + exp(z) = (z + score) exp(z)``.
     """
-    from scipy.special import wrightomega  # Not at the top: quick commands read certificates.
+    from scipy.special import wrightomega  # Imported here, because quick commands read certificates.
 
     found = float(wrightomega(score - 1)) * (1 + _ACCURACY)
     if not found + math.log(found) > score - 1:

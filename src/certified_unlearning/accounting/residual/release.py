@@ -1,22 +1,24 @@
-"""The guarantee of a release with a certified residual, its budget, and whether float64 can keep to it.
+"""The guarantee of a release with a certified residual, its budget, and whether float64 is exact enough for it.
 
 The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time, of secret weights ``w`` whose *residual* ``|grad
 f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``: the exact minimiser on
 the remaining records ``R`` with the same noise. By strong convexity ``|w - w*_R| <= |grad f_R(w)| / m``, so the two
 are Gaussians with means at most ``tau / m`` apart: ``mu``-Gaussian DP with ``mu = tau / (m sigma)``. If ``tau`` (the
-*budget*) is fixed in advance, so is ``mu``. Which statement is which:
+*budget*) is fixed in advance, so is ``mu``. The statements are:
 
-- requests fixed in advance, the model published last, seen alone: ``mu``, after any number of requests;
+- requests fixed in advance, and only the last published model is seen: ``mu``, after any number of requests;
 - all ``k`` releases together, the first one included: ``mu sqrt(k)``;
 - adaptive requests, chosen after seeing releases, all ``k`` releases together: ``mu sqrt(k)`` against the same
   interaction with exact refits, because given the past both hold the same ``R`` and differ by one shift of a Gaussian.
-  The model published last has no better number then: which ``R`` came about depends on earlier releases.
+  In that case, there is no better number for the last published model alone, because ``R`` depends on earlier releases.
 
-What was published before a deletion is outside: both sides of the comparison know the deletion from then on only.
+Anything published before a deletion is outside the guarantee, because both sides of the comparison know the deletion
+only from then on.
 
 The weights are float64 numbers, and the noise on them is the sampler's of `accounting.core.rounding`: within
 ``kappa sigma`` of exact noise, except with a probability that `noise_delta` counts. The sum's rounding is a function of
-the sum. Neither says anything if the published numbers are coarser than the shift: `require_representable`.
+the sum. Both arguments fail if the published numbers are coarser than the shift, which `require_representable`
+excludes.
 """
 
 import math
@@ -72,7 +74,7 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
 
 
 def together(bounds: Iterable[float]) -> float:
-    """Return the norm of a vector whose parts have at most these norms: the shift of models released as one.
+    """Return the norm of a vector whose parts have at most these norms: the shift of models that are released as one.
 
     Noise is independent from model to model, so all weights together are one vector with Gaussian noise, and its mean
     is off by the root of the sum of squared shifts.
@@ -81,7 +83,7 @@ def together(bounds: Iterable[float]) -> float:
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return the equal share of each of a number of models, such that `together` they have the budget."""
+    """Return one model's equal share of the budget, such that all models `together` have the whole budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 
@@ -99,7 +101,7 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set: ``f(w*) <= f(0)``, and ``w`` is near ``w*``.
+    """Return a bound on ``|w|`` for every data set, from ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``.
 
     ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
     """
@@ -122,10 +124,11 @@ def require_representable(
     one_vs_rest: bool = False,
     public_curvature: float = 0.0,
 ) -> None:
-    """Raise `AssumptionError` if float64 cannot keep to a budget; no data are read.
+    """Raise `AssumptionError` if float64 is too coarse for a budget; no data are read.
 
-    The rounding of one gradient may take `ROUNDING_SHARE` of the budget; the rounding of the published numbers, and
-    what their noise is off by, `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as delta.
+    The rounding of one gradient may use `ROUNDING_SHARE` of the budget. The rounding of the published numbers and the
+    error of their noise may each use `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as
+    delta.
 
     Args:
         n: Number of records.
@@ -148,7 +151,7 @@ def require_representable(
     require_probability(delta=delta)
     models, of_each = (classes, 2) if one_vs_rest else (1, classes)
     least = least_curvature(strong_convexity, public_curvature)
-    # For ridge regression it is the same everywhere, so it bounds all weights.
+    # For ridge regression, the curvature is the same everywhere, so it bounds all weights.
     everywhere = least if classes == 1 else strong_convexity
     weights = largest_weights(classes=of_each, strong_convexity=everywhere, residual=budget)
     unavoidable = math.sqrt(models) * gradient_error(

@@ -1,4 +1,4 @@
-"""What float64 may hide of a gradient: bounds that make "evaluated norm + bound" a true upper bound.
+"""Bounds on rounding errors of gradients in float64, which make "evaluated norm + bound" a true upper bound.
 
 Unit roundoff ``u = 2^-53`` and ``gamma_k = k u / (1 - k u)``: a sum or an inner product of ``k`` terms, in any order,
 with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' sizes (Higham, Accuracy
@@ -85,7 +85,7 @@ class Terms(NamedTuple):
 
 
 FEWEST_TERMS = Terms(1, 1)
-"""The terms of sparse rows that are not known yet."""
+"""Placeholder for terms of sparse rows that are not known yet."""
 
 
 def block_rows(features: int) -> int:
@@ -145,7 +145,7 @@ def gradient_error(
     strong_convexity: float,
     terms: Terms | None = None,
 ) -> float:
-    """Return the largest distance, in norm, of an evaluated gradient from the exact one; see the module's docstring.
+    """Return the largest distance of an evaluated gradient from the exact one; see the module's docstring.
 
     Args:
         records: Number of summands, added in blocks of `block_rows`.
@@ -219,7 +219,7 @@ def hessian_norm(*, features: int, strong_convexity: float, classes: int = 2) ->
 
 
 def product_error(*, features: int, strong_convexity: float, norm: float, classes: int = 2) -> float:
-    """Return the error of a Hessian times a vector of this norm, plus another vector, besides that vector's ``u``.
+    """Return the error of a Hessian times a vector of this norm plus another vector, except that vector's ``u``.
 
     Args:
         features: ``d``.

@@ -1,11 +1,11 @@
-"""When Newton removal reads the data again: by counts of records, planned before anything is learned.
+"""When Newton removal reads the data again: decided by counts of records and planned before anything is learned.
 
-Two kinds of plan. *Strict*: a bound that holds for all data, all records and all orders decides, so when data are read
-follows from the sizes of requests and from public constants; watching the time reveals nothing about the records.
-Otherwise a larger public number, which typical requests keep to; where the realised bound would exceed the budget
-before, data are read at once, *unscheduled*: nothing is ever released above the budget, but that it happened depends on
-the data, and a certificate says so. In both, the duration of a reading depends on the data, because solvers stop when
-they have converged.
+There are two kinds of plan. In a *strict* plan, a bound that holds for all data, all records and all orders decides.
+The times of reading then follow from the sizes of requests and public constants, and reveal nothing about the records.
+Otherwise a larger public number decides, which suffices for typical requests. If the realised bound would exceed the
+budget earlier, data are read at once, *unscheduled*. Nothing is ever released above the budget, but whether this
+happens depends on the data, and a certificate says so. In both, the duration of a reading depends on the data, because
+solvers stop when they have converged.
 
 The bound by counts (`newton` has the derivation; the solution's evaluated remainder, `REMAINDER`, is kept small):
 after ``S`` records ``sum |ghat| <= S r / n``, so steps are at most ``S r / (n m)`` long in all and
@@ -27,19 +27,19 @@ from certified_unlearning.accounting.residual.public import least_curvature
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 START_SHARE = 0.1
-"""Share of the budget that the gradient may have after data were read."""
+"""Share of the budget that the gradient may use after data were read."""
 ROUNDING_SHARE = 0.1
 """Share of the budget for the rounding of all requests until the next reading."""
 START_MOVE = 0.05
 """Largest last step of a reading, ``|v_0|_H``, in units of ``sqrt(2 budget)``."""
 REMAINDER = 1e-3
-"""Share of ``|ghat|`` that ``|ghat + B v|`` may be."""
+"""Largest allowed ``|ghat + B v|``, as a share of ``|ghat|``."""
 REMAINDER_SHARE = 0.05
-"""Share of the budget that all ``|ghat + B v|`` together may be until data are read again, by records."""
+"""Share of the budget for all ``|ghat + B v|`` together until data are read again, divided among records."""
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return how large a gradient may be at a reading, such that its last step is at most `START_MOVE`."""
+    """Return the largest gradient at a reading whose last step is at most `START_MOVE`."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
@@ -52,7 +52,7 @@ def worst_residual(
     downdate: bool,
     public_curvature: float = 0.0,
 ) -> float:
-    """Return the largest residual, whatever the data, after a number of records since the last reading.
+    """Return the largest residual, for any data, after a number of records were removed since the last reading.
 
     Args:
         records: ``S``.
@@ -80,7 +80,7 @@ def worst_residual(
 def strict_records(
     *, n: int, strong_convexity: float, budget: float, downdate: bool = True, public_curvature: float = 0.0
 ) -> int:
-    """Return the most records that may leave, whatever they are, before data must be read again; 0 if none may."""
+    """Return how many records, whatever they are, may be removed before data must be read again; 0 if none may."""
 
     def holds(records: int) -> bool:
         worst = worst_residual(
@@ -134,7 +134,7 @@ def usual_records(
 
 
 USUAL = 3.0
-"""Factor by which requests of several records reduce the number."""
+"""Factor by which requests of several records reduce the number of records until the next reading."""
 TOGETHER = 0.7
 """The norm of the mean gradient of the records' losses, in units of ``sqrt(m)``."""
 

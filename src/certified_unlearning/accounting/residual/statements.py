@@ -131,13 +131,13 @@ def assumptions(
         strict: Whether data are read again by counts alone.
         unscheduled: Whether data were read at another time.
         by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
-        every_request_passes: Whether, with passes, every request that does not learn anew reads the rows, because there
-            is no Newton step.
+        every_request_passes: Whether, with passes, every request that does not relearn reads the rows, because there is
+            no Newton step.
         class_weights: Whether classes have different weights.
-        targets: Whether there are targets instead of classes.
+        targets: Whether the model predicts targets instead of classes.
         additions: Whether records were added.
         public_records: How many rows are public.
-        public_curvature: The curvature that they guarantee, besides the regulariser.
+        public_curvature: The curvature that public rows guarantee, besides the regulariser.
         restored: Whether releases were lost, because the model was restored from a backup.
     """
     near = _nearness(by_passes, every_request_passes, additions)

@@ -1,8 +1,8 @@
-"""How computed steps weaken a guarantee, the arithmetic that a run needs, and the noise that this takes.
+"""How computed steps weaken a guarantee, which arithmetic a run needs, and how much noise this requires.
 
-The derivation is in `rounding`. `shifted` and what `pooling` gives count a step error as sensitivity. Analyses of exact
-steps use the triangle inequality: a computed run is indistinguishable from the exact one on the same data, the exact
-runs from each other, and the other exact run from the computed one.
+The derivation is in `rounding`. `shifted` and the results of `pooling` count a step error as sensitivity. Analyses of
+exact steps use the triangle inequality: a computed run is indistinguishable from the exact one on the same data, the
+exact runs from each other, and the other exact run from the computed one.
 """
 
 import math
@@ -66,7 +66,7 @@ def computed(
 
 FloorOf = Callable[[Problem], RoundingFloor]
 TRIANGLE_FACTOR = 10.0
-"""Factor on rounding that must be compared with exact runs, because it costs delta as well."""
+"""Factor on rounding in analyses that compare with exact runs, because it costs delta as well."""
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
@@ -82,16 +82,16 @@ def triangle_floor(floor_of: FloorOf) -> FloorOf:
 def langevin_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noisy steps: ``2 rho / tau sqrt((1 + c) / (1 - c))``."""
     problem.require_strong_convexity()
-    noise_std = math.sqrt(2 * problem.step_size)  # of sigma = 1
+    noise_std = math.sqrt(2 * problem.step_size)  # for sigma = 1
     of_unit_error = pooled_mu([NoisyPhase(math.inf, contraction_gap(problem), 2.0, noise_std)])
     return RoundingFloor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
 
 
 def descent_floor(problem: Problem) -> RoundingFloor:
-    """Return the floor of noiseless steps and published noise, whether or not it is fed back.
+    """Return the floor of noiseless steps and published noise, whether or not the noise is fed back.
 
-    Both runs end within ``rho / (1 - c)`` of where exact ones would. Fed back, requests of ``I`` steps add up to
-    ``sqrt((1 + c^I) (1 - c^I))`` times that, of one phase, and its noise: at most ``sqrt(2)`` times.
+    Both runs end within ``rho / (1 - c)`` of where exact ones would. If the noise is fed back, requests of ``I`` steps
+    add up to ``sqrt((1 + c^I) (1 - c^I))`` times that, of one phase, and its noise: at most ``sqrt(2)`` times.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)
@@ -143,7 +143,7 @@ FREE = RoundingCost(0.0, 0.0)
 
 
 def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> RoundingCost:
-    """Return the additional cost for computed runs, which are ``mu``-Gaussian-DP from the exact ones.
+    """Return the additional cost of computed runs that are within ``mu``-Gaussian DP of the exact ones.
 
     With ``(e, d)`` of that distance, ``P(E) <= exp(e) P'(E) + d`` on either side of
     ``P'(E) <= exp(epsilon) Q'(E) + delta`` gives ``epsilon + 2 e`` and

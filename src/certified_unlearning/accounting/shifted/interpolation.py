@@ -35,7 +35,7 @@ def contraction_gap(problem: Problem) -> float:
             return gap
     else:
         gap = 1.0
-    # The curvature of longer rows is larger, by the square.
+    # The curvature of longer rows grows with the square of their norm.
     steepest = problem.smoothness * (1 + problem.rounding.norm_excess) ** 2
     gap = min(gap, 2 - problem.step_size * steepest)
     if gap <= 0 < problem.rounding.norm_excess:
@@ -71,7 +71,7 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
 def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
     """Return the phases of a schedule, against the same run on the data left after all its requests.
 
-    Learning differs in the records of all requests, the steps of request ``j`` in those of the later ones.
+    Learning differs in the records of all requests, and the steps of request ``j`` differ in those of later requests.
 
     Raises:
         ParameterError: More records are removed than there are.
@@ -119,10 +119,10 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
     """Return the curve for an observer that keeps every published model, not only the last.
 
     Given the models published so far, both runs continue from the same point: each phase counts on its own, and the
-    ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is about
-    learning's own ``mu``: a published model cannot be recalled. The comparison is with the retrained run's models at
-    the same times. The order and the content of requests may depend on published models, as long as the group of
-    records that they remove, their sizes and their numbers of steps are fixed in advance.
+    ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is close to
+    learning's own ``mu``, because a published model cannot be recalled. The comparison is with the retrained run's
+    models at the same times. The order and the content of requests may depend on published models, as long as the group
+    of records that they remove, their sizes and their numbers of steps are fixed in advance.
 
     Args:
         problem: The constants.

@@ -6,6 +6,6 @@ depend on these numbers: they state its cost (recompute probabilities) and its a
 and logarithms). Results marked *derived* are not printed there.
 
 `distances` between laws; `subsampling`, `recomputation` and `tree`: probabilities of a recomputation, printed and
-actual; `erm` and `one_pass`: the parameters of chapters 4 and 5; `planning`: the least noise for a wanted probability.
-What only claims compare is in `papers.tv_stability.theory`.
+actual; `erm` and `one_pass`: the parameters of chapters 4 and 5; `planning`: the least noise for a target probability.
+Formulas that only claims compare are in `papers.tv_stability.theory`.
 """

@@ -1,4 +1,4 @@
-"""Total variation between Gaussians, from Rényi divergences, and of groups of edits."""
+"""Total variation between Gaussians."""
 
 import math
 
@@ -7,7 +7,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def gaussian_tv(gap: float) -> float:
-    """Return the total variation between two Gaussians of one covariance ``sigma^2 I``, exactly.
+    """Return the exact total variation between two Gaussians with the same covariance ``sigma^2 I``.
 
     Args:
         gap: Distance between the means in units of ``sigma``.
@@ -22,9 +22,8 @@ def gaussian_tv(gap: float) -> float:
 def gap_of_tv(tv: float) -> float:
     """Return the gap at which `gaussian_tv` has a value strictly between 0 and 1."""
     require_probability(tv=tv)
-    from scipy.special import (
-        erfinv,
-    )  # Imported here and below, because not every importer needs SciPy, which takes a second.
+    # Imported here and below, because not every importer needs SciPy, which takes a second.
+    from scipy.special import erfinv
 
     return math.sqrt(8) * float(erfinv(tv))
 

@@ -1,7 +1,7 @@
 """Parameters and rates of chapter 4's learners: empirical risk of smooth convex losses, steps over mini-batches.
 
-Numbers are real, as in the theorems, and rates are without constants and logarithms. Where print and proof differ, a
-keyword or a name says which one is used.
+Numbers are real, as in the theorems, and rates omit constants and logarithms. If print and proof differ, a keyword or a
+name says which one is used.
 """
 
 import math
@@ -21,7 +21,7 @@ class ConvexProblem:
         lipschitz: ``G``.
         smoothness: ``H``.
         diameter: ``D`` of the set of models.
-        rho: Target stability: the share of edits that may compute again, up to constants.
+        rho: Target stability: the share of edits that may cause a recomputation, up to constants.
     """
 
     n: int
@@ -73,7 +73,7 @@ class Parameters:
 
 
 def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
-    """Return steps and batch size rounded up; batches leave out at least one record, as a replacement.
+    """Return steps and batch size rounded up; batches leave out at least one record, which can serve as a replacement.
 
     Noise and step size follow from steps: call `theorem_22_at` or `proposition_7` again for these. For sub-sample-GD,
     whose stability is ``T m / n``, use `proposition_3_whole` instead.
@@ -85,8 +85,8 @@ def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
 def proposition_3(problem: ConvexProblem) -> Parameters:
     """Return sub-sample-GD's parameters (Algorithm 19): ``T m = rho n``.
 
-    Proposition 3 prints ``m >= 1`` beside a fixed ``T``: where ``G sqrt(rho n) < D H`` that would break stability, and
-    then ``T = rho n`` here.
+    Proposition 3 prints ``m >= 1`` together with a fixed ``T``. If ``G sqrt(rho n) < D H``, that would break stability,
+    so here ``T = rho n`` in that case.
     """
     root = math.sqrt(problem.stable_records)
     batch_size = max(root / problem.condition, 1.0)
@@ -99,7 +99,7 @@ def proposition_3_whole(problem: ConvexProblem) -> Parameters:
     """Return `proposition_3` with whole steps and batches, rounded so that ``T m <= rho n``.
 
     Raises:
-        ParameterError: ``rho n`` is below 1: not even one record may be used.
+        ParameterError: ``rho n`` is below 1, so not even one record may be used.
     """
     if problem.stable_records < 1:
         raise ParameterError(f"rho must be at least 1 / n = {1 / problem.n}, got {problem.rho}")
@@ -156,7 +156,7 @@ def noisy_step_size(
 
 
 def theorem_22(problem: ConvexProblem) -> Parameters:
-    """Return accelerated noisy SGD's parameters where a share ``rho`` of edits computes again (second branch).
+    """Return accelerated noisy SGD's parameters if a share ``rho`` of edits causes a recomputation (second branch).
 
     That is Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
     ``T = (H D n rho / (G sqrt(d)))^(2/5)``, ``m = (G / (H D))^2 T^3``; rate ``H D^2 / T^2``. The first branch is
@@ -174,13 +174,13 @@ def theorem_22_at(problem: ConvexProblem, *, steps: float, batch_size: float) ->
 
 
 def inner_problem(problem: ConvexProblem, *, steps: float) -> ConvexProblem:
-    """Return the problem at stability ``rho / sqrt(T)``, so that about a share ``rho`` of edits computes again."""
+    """Return the problem at stability ``rho / sqrt(T)``, so that about a share ``rho`` of edits recomputes."""
     require_positive(steps=steps)
     return replace(problem, rho=problem.rho / math.sqrt(steps))
 
 
 def theorem_44(problem: ConvexProblem, *, printed_risk: bool = False) -> Parameters:
-    """Return noisy SGD's parameters where a share ``rho`` of edits computes again.
+    """Return noisy SGD's parameters if a share ``rho`` of edits causes a recomputation.
 
     ``T = (H D rho n / (G sqrt(d)))^(2/3)``, ``m = (G / (H D))^2 T``; rate ``(sqrt(H) G D^2 sqrt(d) / (rho n))^(2/3)``.
 

@@ -211,7 +211,7 @@ def plan_quantised_sgd(
         )
 
     published = 4 * lipschitz * dimension * steps / (n * recompute_probability)
-    # If batches alone are rare enough, any grid suffices, but there must be one.
+    # If batches contain the record rarely enough, any grid suffices, but there must be one.
     return _enough(probability, math.sqrt(dimension) * gap / min(tv, 1.0), recompute_probability, published)
 
 
@@ -219,7 +219,7 @@ def plan_queries(*, queries: int, bound: float, recompute_probability: float) ->
     """Return the noise of linear queries, which are sums.
 
     The published one is Theorem 51's ``8 B / rho`` of sums, with the factor ``sqrt(T)`` that its print lacks, and with
-    ``rho / sqrt(T)`` for ``rho``, because a share ``rho sqrt(T)`` computes again: ``8 T B / rho``.
+    ``rho / sqrt(T)`` for ``rho``, because a share ``rho sqrt(T)`` of edits causes a recomputation: ``8 T B / rho``.
 
     Args:
         queries: ``T``, noisy queries of a run.
@@ -264,7 +264,8 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
     from scipy.optimize import brentq
 
-    # One node rejects at most as often as all together; the union bound over all heights is the other end.
+    # One node rejects at most as often as all nodes together, which gives one end; the union bound over all heights
+    # gives the other.
     highest, lowest = recompute_probability, recompute_probability / (n - 1).bit_length()
     tau = highest if excess(highest) <= 0 else float(brentq(excess, lowest / 2, highest, xtol=1e-300, rtol=1e-14))
     published = theorem_25_sigma(n=n, rho=recompute_probability, sensitivity=sensitivity)

@@ -1,4 +1,4 @@
-"""The probability that an edit is rejected somewhere in a run, and how much is then computed again.
+"""The probability that an edit is rejected somewhere in a run, and how much is then recomputed.
 
 Noisy SGD (Algorithms 9, 10, 21, 22), quantised SGD (23, 24) and linear queries (26, 27); `tree` has prefix sums,
 `subsampling` the bound for all mini-batch methods. Printed constants are far from actual values: each printed bound is
@@ -20,8 +20,8 @@ def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: f
 
     ``1 - (1 - (m / n) tv)^T``: a step has the record in its batch with probability ``m / n``, and then keeps its noisy
     gradient with probability ``1 - tv``. The value is exact if every replacement moves a batch's mean gradient by
-    ``gap``, and an upper bound if by at most ``gap``. Lemma 30's assumption, gradients of length ``G``, is
-    ``gap = 2 G / m``. For an insertion into ``n`` records use ``n + 1``.
+    ``gap``, and an upper bound if each moves it by at most ``gap``. Lemma 30's assumption, gradients of length ``G``,
+    is ``gap = 2 G / m``. For an insertion into ``n`` records use ``n + 1``.
 
     Args:
         n: Number of records.
@@ -58,7 +58,8 @@ def quantised_recompute_probability(
 ) -> float:
     """Return a bound on the probability that quantised SGD recomputes after one deletion (derived).
 
-    As `noisy_recompute_probability`, with `quantiser_disagreement_bound` for the Gaussian's total variation.
+    The formula is that of `noisy_recompute_probability`, with `quantiser_disagreement_bound` in place of the Gaussian's
+    total variation.
     """
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)
@@ -69,7 +70,7 @@ def quantised_recompute_probability(
 def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> float:
     """Return a bound on the probability that noisy linear queries are recomputed after one edit (derived).
 
-    ``1 - (1 - tv)^T``: every query moves by the record's own part, and is noisy. ``T tv`` is above it.
+    ``1 - (1 - tv)^T``: every query moves by the record's own part, and has noise. ``T tv`` is an upper bound on this.
 
     Args:
         queries: ``T``, noisy queries of a run.
@@ -92,7 +93,7 @@ def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool
         reflected_counts: Whether the rejecting iteration counts, though only its noisy value is reflected.
 
     Raises:
-        ParameterError: ``steps`` is negative, or ``rejection`` no probability.
+        ParameterError: ``steps`` is negative, or ``rejection`` is not a probability.
     """
     require_count(least=0, steps=steps)
     if not 0 <= rejection <= 1:

@@ -1,4 +1,4 @@
-"""Mini-batches of one run: how often they contain the records of an edit, one or many.
+"""How often the mini-batches of a run contain the record of an edit, or one of several records.
 
 Source: Claims 1 to 10 of appendix C. Batches are uniform subsets without replacement, independent over the steps.
 Because noise only ever avoids recomputation, these probabilities bound those of every mini-batch method.
@@ -13,8 +13,8 @@ from certified_unlearning.accounting.tv.distances import require_batch
 def subsampling_tv(*, n: int, batch_size: int, steps: int) -> float:
     """Return ``1 - (1 - m / n)^T``: the probability that a record is in some batch of a run.
 
-    It is the total variation between the batches of a run with and one without the record, and the probability that
-    sub-sample-GD (Algorithm 20) computes again when the record is deleted; both exactly.
+    This is exactly the total variation between the batches of a run with the record and those of a run without it. It
+    is also exactly the probability that sub-sample-GD (Algorithm 20) recomputes when the record is deleted.
 
     Args:
         n: Number of records before the deletion.

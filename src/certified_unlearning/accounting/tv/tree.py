@@ -59,14 +59,14 @@ def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logar
 
 
 def lemma_38(*, n: int, rho: float, logarithm: Logarithm = "2") -> float:
-    """Return Lemma 38's bound ``rho log n``, at most 1, on computing again after one edit, at Theorem 25's noise."""
+    """Return Lemma 38's bound ``rho log n``, at most 1, on recomputation after one edit, at Theorem 25's noise."""
     require_count(least=1, n=n)
     require_positive(rho=rho)
     return min(1.0, rho * _logarithm(n, logarithm))
 
 
 def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return the probability that a deletion from ``n`` records computes again, at the position that tests most nodes.
+    """Return the probability that a deletion from ``n`` records recomputes, at the position that tests most nodes.
 
     This is the relevant probability for the order of arrival.
 
@@ -84,8 +84,8 @@ def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> 
 def recompute_probability_up_to(n: int, tau: float) -> float:
     """Return ``1 - (1 - tau) (1 - tau / 2)^a``, ``a = floor(log2(n - 1))``: a bound for all sizes from 1 to ``n``.
 
-    The mean over positions is not monotone in the size: it is largest just after a power of 2, where it is this up to
-    ``1 / n``.
+    The mean over positions is not monotone in the size: it is largest just after a power of 2, where it differs from
+    this bound by up to ``1 / n``.
 
     Args:
         n: The most records before a deletion, or after an insertion.
@@ -102,7 +102,7 @@ def recompute_probability_up_to(n: int, tau: float) -> float:
 
 
 def positions_run_again(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return how many positions a deletion from ``n`` records in random order learns again, on average (derived).
+    """Return how many positions a deletion from ``n`` records in random order relearns, on average (derived).
 
     After a rejection at node ``t`` these are ``t + 1`` to ``n - 1``. Takes memory and time in proportion to ``n``.
     """
@@ -122,8 +122,8 @@ def positions_run_again(*, n: int, sigma: float, sensitivity: float) -> float:
 def deletion_queries(*, n: int, sigma: float, sensitivity: float) -> float:
     """Return how many increments a deletion from ``n`` records in random order computes, on average (derived).
 
-    Over ``n`` it is the relative unlearning complexity that Theorem 25 bounds by ``2 / n`` and the probability of
-    computing again. Arguments are those of `worst_recompute_probability`.
+    Divided by ``n``, it is the relative unlearning complexity. Theorem 25 bounds that by ``2 / n`` plus the probability
+    of a recomputation. Arguments are those of `worst_recompute_probability`.
     """
     return (n - 1) / n + positions_run_again(n=n, sigma=sigma, sensitivity=sensitivity)
 
@@ -152,8 +152,8 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
 def height_sigmas(budget: Budget, *, rho: float, sensitivity: float, count: int) -> list[float]:
     """Return the noise of nodes by height, ``B / (sqrt(2 pi) rho_h)``, leaves first (derived).
 
-    A path tests one node of a height at most, so the sum of `height_budgets` bounds the stability of the tree and the
-    probability that an edit causes a recomputation, at every size.
+    A path tests at most one node of each height, so the sum of `height_budgets` bounds the stability of the tree and
+    the probability that an edit causes a recomputation, at every size.
     """
     require_positive(sensitivity=sensitivity)
     shares = height_budgets(budget, rho=rho, count=count)

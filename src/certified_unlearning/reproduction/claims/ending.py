@@ -1,4 +1,4 @@
-"""What a run ends with on the terminal: how many claims have which verdict, the findings, where the report lies."""
+"""The last lines of a run on the terminal: the number of claims by verdict, the findings, and the report's path."""
 
 import shutil
 import textwrap
@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.claims import findings
 from certified_unlearning.reproduction.claims.verdicts import counted_by_owner, read
 
 SHOWN = 3
-"""How many findings are printed; the report has all."""
+"""Number of findings that are printed; the report has all of them."""
 _WIDEST = 120
 
 
@@ -20,7 +20,8 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     Args:
         results: The directory of all results.
         name: The preset's or the collection's name.
-        members: The presets of a collection; the end names what of each is not in MLflow, and where the rest is.
+        members: The presets of a collection; the last lines name what is missing in MLflow for each, and where the rest
+            is.
 
     Raises:
         DataError: There are no verdicts or no findings, or they are damaged.
@@ -46,10 +47,10 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
 
 
 def untracked(results: Path, presets: Sequence[str]) -> list[str]:
-    """Return one sentence for each preset of which something is not in MLflow: what, why, and what to do.
+    """Return, for each preset of which something is not in MLflow, a sentence with what, why, and what to do.
 
     Raises:
-        DataError: What was noted of tracking is damaged.
+        DataError: A status file of tracking is damaged.
     """
     sentences = []
     for preset in presets:
@@ -68,7 +69,7 @@ def pages(results: Path, presets: Sequence[str]) -> list[str]:
     """Return the lines that say how to see the presets' runs in MLflow: what to start, and what to open.
 
     Raises:
-        DataError: What was noted of the store is damaged.
+        DataError: The status file of the store is damaged.
     """
     paths = [results / preset / "tracking" / "store.json" for preset in presets]
     noted = [read_json(path, keys=["tracking_uri"]) for path in paths if path.exists()]

@@ -28,11 +28,11 @@ class MissingEvidence(Exception):
 class Evidence:
     """The results of one preset on a paper.
 
-    Its properties raise `MissingEvidence` where a file is missing and `errors.DataError` where one is damaged.
+    Its properties raise `MissingEvidence` if a file is missing and `errors.DataError` if a file is damaged.
 
     Attributes:
         preset: The preset's name.
-        layout: Where its results lie.
+        layout: Paths of its results.
         paper: The paper.
     """
 
@@ -42,7 +42,7 @@ class Evidence:
 
     @classmethod
     def read(cls, results: Path, preset: str, paper: Paper) -> "Evidence":
-        """Return the evidence in ``results / preset``; what is missing there makes itself felt when it is used."""
+        """Return the evidence in ``results / preset``; missing files are reported only when they are used."""
         return cls(preset, Layout(Path(results), preset), paper)
 
     @property
@@ -142,7 +142,7 @@ class Evidence:
 
 
 def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
-    """Return the rows of an experiment which depends on no data set, from the first evidence that has them.
+    """Return the rows of an experiment that does not depend on a data set, from the first evidence that has them.
 
     Raises:
         MissingEvidence: There is none.
@@ -154,7 +154,7 @@ def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
 
 
 def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
-    """Return the first evidence that is of a data set.
+    """Return the first evidence that has a data set.
 
     Raises:
         MissingEvidence: There is none.
@@ -168,10 +168,10 @@ def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
 
 
 def of_features(evidence: Evidence, features: str | None) -> Evidence:
-    """Return the evidence, which must be on features of this title (as its data summary names them) if one is given.
+    """Return the evidence; if a title is given, its features must have this title (as its data summary names them).
 
     Raises:
-        MissingEvidence: It is on others.
+        MissingEvidence: It has other features.
     """
     present = evidence.data["features"]
     if features and features not in present:

@@ -1,7 +1,7 @@
-"""What matters most of a run, in sentences: computed once, with the verdicts; the report and the terminal show them.
+"""The most important results of a run in sentences, computed once for both the report and the terminal.
 
-Sentences about runs are a paper's (`Paper.findings`), from the numbers of the rows. A contradicted claim is a sentence
-of its own. No sentence is written by hand, and one whose numbers are missing is left out.
+A paper makes the sentences about runs (`Paper.findings`) from the numbers of the rows. A contradicted claim is a
+sentence of its own. No sentence is written by hand, and one whose numbers are missing is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from certified_unlearning.reproduction.claims.verdicts import Verdict, worst_con
 from certified_unlearning.reproduction.paper import Paper
 
 CONTRADICTIONS = 3
-"""How many contradicted claims are findings."""
+"""Largest number of contradicted claims among the findings."""
 _BEFORE_THE_FIRST_CONTRADICTION = 2
 
 
@@ -50,12 +50,12 @@ class _Findings(RootModel[list[KeyFinding]]):
 def findings(
     verdicts: Sequence[Verdict], papers: Sequence[Paper], evidence: Mapping[str, Sequence[Evidence]]
 ) -> list[KeyFinding]:
-    """Return what matters most: for newcomers, then costs and quality, the worst contradictions, the rest.
+    """Return findings in order: for newcomers, costs and quality, the worst contradictions, the rest.
 
     Args:
         verdicts: The verdicts on all claims.
-        papers: The papers that there are.
-        evidence: The results there are, by the papers' names.
+        papers: All papers.
+        evidence: The present results, by the papers' names.
 
     Raises:
         DataError: Results are damaged.
@@ -109,6 +109,6 @@ def _sentences(reference: str | None, evidence: Evidence) -> list[str]:
 
 
 def _place(verdict: Verdict, titles: Mapping[str, str]) -> str:
-    """Return the paper and where it says it; the paper once, if the source begins with it."""
+    """Return the paper and the source within it; name the paper only once if the source begins with it."""
     title = titles.get(verdict.paper, "")
     return verdict.source if not title or verdict.source.startswith(title) else f"{title}, {verdict.source}"

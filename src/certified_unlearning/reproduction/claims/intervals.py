@@ -1,4 +1,4 @@
-"""Mean accuracies and their differences with confidence intervals, so that noise is not taken for a finding."""
+"""Mean accuracies and their differences with confidence intervals, so that noise is not mistaken for a finding."""
 
 import math
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Any
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 FALSE_ALARMS = 1e-3
-"""How likely it is, at most, that one of the intervals of a claim misses the true value."""
+"""Largest probability that at least one of a claim's intervals misses the true value."""
 FEWEST_TRIALS = 30
-"""Means of fewer trials are not normal enough for Student's intervals at such a level: they tell nothing."""
+"""With fewer trials, means are not normal enough for Student's intervals at this level, so they say nothing."""
 ONE_POINT = 0.01
 """Resolution of a figure: one percentage point."""
 
@@ -28,8 +28,8 @@ def mean_accuracy(row: dict[str, Any], *, name: str, comparisons: int) -> Quanti
 def accuracy_gap(row: dict[str, Any], other: dict[str, Any], *, name: str, comparisons: int) -> Quantity:
     """Return how much more accurate one sweep point is than another, with a Welch interval.
 
-    Trials count as independent. Two points that share what they learned are positively correlated, and then the
-    interval is wider than it need be.
+    Trials count as independent. Two points that share a learned model are positively correlated, and then the interval
+    is wider than necessary.
 
     Args:
         row: A row of `reproduction.summaries.summarise`.
@@ -42,7 +42,7 @@ def accuracy_gap(row: dict[str, Any], other: dict[str, Any], *, name: str, compa
 
 
 def gap_in_deviations(row: dict[str, Any], other: dict[str, Any], *, name: str, comparisons: int) -> Quantity:
-    """Return `accuracy_gap` in units of the trials' standard deviation, or of `ONE_POINT` where that is more.
+    """Return `accuracy_gap` in units of the trials' standard deviation, or of `ONE_POINT` if that is larger.
 
     From -1 to 1 the two are as close as a figure with bands of one standard deviation can show.
     """

@@ -15,15 +15,15 @@ from certified_unlearning.reproduction.claims.relations import Quantity, Relatio
 from certified_unlearning.reproduction.paper import Paper
 
 Whose = Literal["paper", "authors' code", "ours"]
-"""Who claims it: the paper, results or code that its authors published, or this project, which checks itself."""
+"""The owner of a claim: the paper, results or code that its authors published, or this project, which checks itself."""
 
 
 class Reading(BaseModel):
-    """What a second reader found of a claim that is contradicted, with the paper's place open beside it.
+    """What a second reader found about a contradicted claim when comparing it with the paper.
 
     Attributes:
-        assumes: What the paper assumes where it makes the claim, and that the check keeps to it.
-        setting: With which constants, data and grid the check is made, and whose choice they are.
+        assumes: What the paper assumes for the claim, and how the check satisfies it.
+        setting: The constants, data and grid of the check, and who chose them.
         right_if: What would make the paper right: the smallest change of the claim, or of an assumption.
     """
 
@@ -43,12 +43,12 @@ class Claim(BaseModel):
         statement: What is claimed, in a sentence.
         measure: The name of the function that measures it.
         arguments: The keyword arguments of that function.
-        expected: How the measured numbers have to relate to the claimed ones.
-        note: What explains a contradiction, if that is known; shown with one only.
-        data: The data set that it is about, where no argument names one.
+        expected: The required relation of the measured numbers to the claimed ones.
+        note: The explanation of a contradiction, if it is known; shown only with a contradiction.
+        data: The data set of the claim, if no argument names one.
         whose: Who claims it.
-        misprint: Whether it is a slip within a proof or a formula whose conclusion stands.
-        reading: What a second reader found, of a claim that is contradicted.
+        misprint: Whether it is a slip within a proof or a formula whose conclusion still holds.
+        reading: What a second reader found about a contradicted claim.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,7 +67,7 @@ class Claim(BaseModel):
 
     @property
     def data_sets(self) -> frozenset[str]:
-        """The data sets that it is about, by its arguments ``dataset`` and ``datasets`` and its `data`."""
+        """The data sets of the claim, from its arguments ``dataset`` and ``datasets`` and its `data`."""
         named = [self.arguments.get("dataset"), *self.arguments.get("datasets", ()), self.data]
         return frozenset(str(name) for name in named if name)
 
@@ -81,7 +81,7 @@ class CheckableClaim:
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's, which is ten times as fast, where PyYAML was built with it."""
+"""The loader of libyaml, which is ten times as fast, if PyYAML was built with it."""
 
 
 def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[CheckableClaim]:
@@ -116,7 +116,7 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
     """Read the claims of papers, by the papers' names; no two have the same id.
 
     Raises:
-        DataError: Two have, or a table is damaged.
+        DataError: Two claims have the same id, or a table is damaged.
     """
     claims = {
         paper.name: load_claims(paper.claims, measures(paper.measures)) for paper in papers if paper.claims is not None

@@ -1,6 +1,6 @@
 """Measures by name: the functions that the table of claims may call, with their arguments checked.
 
-A measure returns a number, or several by name, or quantities that it makes itself. `measure` marks one; `sweep` marks
+A measure returns a number, several numbers by name, or a list of quantities. `measure` marks one; `sweep` marks
 one that is evaluated for every combination of values. A measure of results takes the evidence as its first argument,
 ``evidence``; one of formulas takes none.
 """
@@ -50,21 +50,21 @@ class Measure:
 
 
 def measure(function: Callable[..., Measured]) -> Function:
-    """Say that claims may call a function by its name, with keyword arguments of the types that it states."""
+    """Mark a function that claims may call by name, with keyword arguments of its annotated types."""
     return _marked(function, lambda *evidence, **given: _quantities(function(*evidence, **given)))
 
 
 def sweep(
     name: str, *, then: Callable[[list[Quantity]], list[Quantity]] | None = None
 ) -> Callable[[Callable[..., Measured]], Function]:
-    """Say that claims may call a function by its name, with a list of values for each argument that is swept.
+    """Mark a function that claims may call by name, with a list of values for each argument that is swept.
 
     The function takes one value of each. It is evaluated for all combinations, and the argument that it lists last
     runs fastest.
 
     Args:
-        name: What an entry is called, as a format such as ``n = {n}``. The arguments that occur in it are swept.
-        then: What becomes of all entries together, such as `changes`.
+        name: Name of an entry, as a format string such as ``n = {n}``. The arguments that occur in it are swept.
+        then: A function applied to all entries together, such as `changes`.
     """
     fields = {(field or "").partition("[")[0] for _, field, _, _ in Formatter().parse(name)}
 
@@ -111,7 +111,7 @@ def changes_in_units_of_first(quantities: Sequence[Quantity]) -> list[Quantity]:
 
 
 def last_over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the last quantity over the first, named after both."""
+    """Return the last quantity divided by the first, named after both."""
     first, *_, last = quantities
     return [Quantity(last.value / first.value, f"{last.name} over {first.name}")]
 
@@ -131,7 +131,7 @@ def _marked(function: Callable[..., Measured], called: Function, swept: Sequence
 
 
 def _quantities(measured: Measured, name: str = "") -> list[Quantity]:
-    """Return what a measure returned as quantities; those without a name of their own get this one."""
+    """Return a measure's result as quantities; those without a name get this one."""
     match measured:
         case Quantity():
             return [measured if measured.name else measured._replace(name=name)]

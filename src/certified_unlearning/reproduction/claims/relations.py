@@ -21,8 +21,9 @@ class Quantity(NamedTuple):
 
     Attributes:
         value: The number.
-        name: What tells it apart from the other entries, such as ``sigma = 0.1``; may be empty for a single one.
-        uncertainty: Half the width of its confidence interval; 0 for what is computed, not sampled.
+        name: Name that distinguishes it from the other entries, such as ``sigma = 0.1``; may be empty for a single
+            entry.
+        uncertainty: Half the width of its confidence interval; 0 for computed values that are not sampled.
     """
 
     value: float
@@ -33,7 +34,7 @@ class Quantity(NamedTuple):
 class Finding(NamedTuple):
     """Result for one entry: ``agrees`` is None where its confidence interval reaches both sides.
 
-    Where it does not agree, ``miss`` says by how much.
+    If it does not agree, ``miss`` says by how much.
     """
 
     agrees: bool | None
@@ -162,7 +163,7 @@ class Truncated(_EntryByEntry):
 
 
 class PrintedOverExact(_EntryByEntry):
-    """Printed values that should lie at or a little above exact ones: their quotient is in a range."""
+    """Printed values that should equal or slightly exceed exact ones: their quotient is in a range."""
 
     relation: Literal["printed over exact"]
     low: Annotated[FiniteFloat, Field(gt=0)]
@@ -238,7 +239,7 @@ class Between(_Relation):
         return f"{'strictly ' if self.strict else ''}between {self.low:g} and {self.high:g}"
 
     def measured_text(self, measured: Sequence[Quantity]) -> str:
-        """Return the measured values, or from where to where they go if they are many."""
+        """Return the measured values, or their range if there are many."""
         if len(measured) <= 6:
             return ", ".join(map(_with_uncertainty, measured))
         values = [each.value for each in measured]
@@ -248,7 +249,7 @@ class Between(_Relation):
         return f"{ends} ({counted(len(values), 'value')}{sampled})"
 
     def tolerance_text(self) -> str:
-        """Return why the range is what it is."""
+        """Return the reason for the range."""
         return self.why
 
 

@@ -1,12 +1,12 @@
-"""How badly a contradicted claim fails, from the measured gap alone: a rounding in print is not a broken theorem.
+"""How badly a contradicted claim fails, from the measured gap alone. A rounding in print is not a broken theorem.
 
-The gap is relative to what is stated, and taken from the end of a confidence interval that is nearest to it. Numbers
+The gap is relative to the stated value, and measured from the nearest end of the confidence interval. Numbers
 that should be equal fail by ``rounding`` (within one unit of the last printed digit), or are ``small`` or ``large``;
-of another sign they are ``different in kind``. So is an inequality, or a direction, that fails by `SMALL` or more: it
-is false, however its numbers are rounded.
+if they have another sign, they are ``different in kind``. An inequality or a direction that fails by `SMALL` or more is
+also ``different in kind``, because it is false however its numbers are rounded.
 
-A ``misprint`` is the one class that no gap decides: the table of claims says so where a slip
-within a proof or a formula leaves the conclusion as it is. It is the mildest.
+Only the class ``misprint`` does not depend on the gap: the table of claims marks a slip within a proof or a formula
+that leaves the conclusion unchanged. It is the mildest class.
 """
 
 import math
@@ -21,11 +21,11 @@ _SLACK = 1e-9  # Of one unit of the last digit: 0.0499 + 0.0001 is not 0.05 in b
 
 
 class Deviation(NamedTuple):
-    """By how much one number misses what is stated.
+    """By how much a number misses the stated one.
 
     Attributes:
         severity: The kind of gap.
-        gap: Its size relative to the stated number; None where that is zero, so that there is no scale.
+        gap: Its size relative to the stated number; None if that is zero, because there is no scale.
     """
 
     severity: Severity
@@ -86,5 +86,5 @@ def worst(misses: list[Deviation]) -> Deviation:
 
 
 def badness(miss: Deviation) -> tuple[int, float]:
-    """Return what orders misses, the worst last."""
+    """Return the sort key of misses, the worst last."""
     return get_args(Severity).index(miss.severity), math.inf if miss.gap is None else miss.gap

@@ -1,4 +1,4 @@
-"""Verdicts: what became of every claim, and whether it is what the committed baseline says."""
+"""Verdicts on all claims, and their comparison with the committed baseline."""
 
 import re
 from collections import Counter
@@ -21,13 +21,13 @@ from certified_unlearning.reproduction.claims.severity import Deviation, Severit
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
-"""What claims are called by whose they are, in the order in which they are counted."""
+"""Names of claims by owner, in the order in which they are counted."""
 READINGS = {"assumes": "the paper assumes", "setting": "the setting", "right_if": "what would make it right"}
-"""What the parts of a second reading are called."""
+"""Headings of the parts of a second reading."""
 NARROWEST_TABLE = 60
 """Columns of the narrowest terminal that shows a table."""
 _PROVEN = re.compile(r"\b(Theorem|Lemma|Corollary|Proposition|Algorithm)")
-"""What a paper proves, in a claim's source."""
+"""Words in a claim's source that mark statements which a paper proves."""
 _REFERRING = re.compile(r"(They|It|This|That|These|Those)\b")
 _COLOURS: dict[VerdictName, str] = {"reproduced": "green", "contradicted": "red", "not run": "yellow"}
 
@@ -40,14 +40,13 @@ class Verdict(BaseModel):
         source: Where the paper makes it.
         statement: What is claimed.
         expected: The claimed numbers or their range.
-        measured: What was measured; empty where nothing was.
-        tolerance: How far apart they may be, and why.
+        measured: The measured values; empty if nothing was measured.
+        tolerance: The allowed difference, and its reason.
         verdict: ``reproduced``, ``contradicted`` or ``not run``.
-        reason: The entries that contradict, with both numbers; what is missing; what explains it, if known.
+        reason: The contradicting entries with both numbers, what is missing, and an explanation if one is known.
         paper: The paper's name; empty where it is not known.
         severity: How badly a contradicted claim fails (`claims.severity`); None for other claims.
-        gap: The largest gap of a contradicted claim's worst entries, relative to what is stated; None where zero
-            is.
+        gap: The largest gap of a contradicted claim's worst entries, relative to what is stated; None if that is zero.
         whose: The owner of the claim: the paper, its authors' code, or this project.
         reading: What a second reader found about a contradicted claim, if it has been read a second time.
     """
@@ -85,8 +84,8 @@ def evaluate(claims: Sequence[CheckableClaim], evidence: Sequence[Evidence], *, 
 
     Args:
         claims: The table of claims.
-        evidence: The results there are, at most one preset for each data set. Claims about formulas need none.
-        paper: The name of the paper that makes them.
+        evidence: The present results, at most one preset for each data set. Claims about formulas need none.
+        paper: The name of the paper that makes the claims.
 
     Raises:
         DataError: Results are damaged.
@@ -142,12 +141,12 @@ def accept(verdicts: Sequence[Verdict], baseline: Path) -> None:
 
 
 def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return verdicts in the order in which they are worth reading.
+    """Return verdicts in reading order.
 
-    Contradicted claims first, then what was not run, then what was reproduced; in each the papers' own come before
-    those of authors' code, and ours come last. Contradicted ones of the same owner are sorted by severity, then
-    theorems before tables and text, then by gap; misprints come after everything else of papers and authors' code.
-    Others stay in the papers' order.
+    Contradicted claims come first, then claims that were not run, then reproduced ones. Within each group, the papers'
+    own claims come before those of authors' code, and ours come last. Contradicted ones of the same owner are sorted by
+    severity, then theorems before tables and text, then by gap; misprints come after everything else of papers and
+    authors' code. Others stay in the papers' order.
     """
     order: tuple[VerdictName, ...] = ("contradicted", "not run", "reproduced")
 
@@ -162,7 +161,7 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _standing(verdict: Verdict) -> int:
-    """Return where a claim stands among those of its verdict: the paper's, authors' code, misprints of both, ours."""
+    """Return a claim's rank within its verdict: the paper's first, then authors' code, misprints of both, ours."""
     if verdict.whose == "ours":
         return 3
     return 2 if verdict.severity == "misprint" else get_args(Whose).index(verdict.whose)
@@ -172,7 +171,8 @@ def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdi
     """Return the papers' own contradictions that matter most, to be read alone: the first of each paper, then others.
 
     Their order is that of `ranked`, but among those of one severity a statement that refers to the one before it
-    ("It does so for ...") comes later. What no paper claims is no finding about it, and a misprint is none at all.
+    ("It does so for ...") comes later. Claims that are not a paper's own are not findings about it, and misprints are
+    not findings at all.
     """
     contradicted = [
         verdict
@@ -192,14 +192,14 @@ def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdi
 
 
 def severities(verdicts: Sequence[Verdict]) -> dict[Severity, int]:
-    """Return how many contradicted claims have which severity, the worst first."""
+    """Return the number of contradicted claims of each severity, the worst first."""
     found = Counter(verdict.severity for verdict in verdicts)
     return {name: found[name] for name in reversed(get_args(Severity))}
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many claims have which verdict, and how many of the contradicted ones which severity, the worst first."""
+    """Number of claims for each verdict, and of contradicted ones for each severity, the worst first."""
 
     counts: Mapping[VerdictName, int]
     severities: Mapping[Severity, int]
@@ -211,7 +211,7 @@ class Tally:
 
     @property
     def kinds(self) -> str:
-        """How many of the contradicted ones have which severity: ``2 different in kind, 3 misprints``."""
+        """The contradicted claims by severity, as text: ``2 different in kind, 3 misprints``."""
         found = {name: number for name, number in self.severities.items() if number}
         return ", ".join(
             f"{number} {'misprints' if name == 'misprint' and number > 1 else name}" for name, number in found.items()
@@ -223,7 +223,7 @@ class Tally:
 
 
 def tallies(verdicts: Sequence[Verdict]) -> dict[Whose, Tally]:
-    """Count claims by whose they are, the papers' own first; owners without claims are left out."""
+    """Count claims by owner, the papers' own first; owners without claims are left out."""
     by_owner = {whose: [each for each in verdicts if each.whose == whose] for whose in OWNERS}
     return {whose: Tally(numbers(own), severities(own)) for whose, own in by_owner.items() if own}
 
@@ -234,7 +234,7 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def counted_by_owner(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return how many claims have which verdict, an entry for each owner, the papers' own first.
+    """Return the numbers of claims by verdict: a text for each owner, the papers' own first.
 
     The first is such as ``the papers' own: 2 reproduced, 1 contradicted (1 large), 0 not run``.
     """
@@ -242,7 +242,7 @@ def counted_by_owner(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def numbers(verdicts: Sequence[Verdict]) -> dict[VerdictName, int]:
-    """Return how many claims have which verdict."""
+    """Return the number of claims for each verdict."""
     found = Counter(verdict.verdict for verdict in verdicts)
     return {name: found[name] for name in get_args(VerdictName)}
 
