@@ -65,7 +65,7 @@ _MODULES = {
     "load_model": "ledger",
     "unlearn": "estimators.pipelines",
 }
-"""Where a name lives. As text, for a job depends on what is imported here, and on none of these."""
+"""Where a name lives. As text, because a job depends on what is imported here, and on none of these."""
 
 
 def __getattr__(name: str) -> Any:

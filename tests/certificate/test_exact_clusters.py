@@ -45,6 +45,7 @@ def test_what_is_stated() -> None:
     assert sum("oblivious" in each.statement and each.status == "assumed" for each in said.assumptions) == 1
     assert sum("secret" in each.statement and each.status == "assumed" for each in said.assumptions) == 1
     assert any("records that stay" in each for each in said.not_promised)
+    assert str(stated(steps=1).steps_again) == "0.0"
     assert (stated(sigma=0.0).recompute_probability, stated(sigma=0.0).steps_again) == (1, 9)
 
 

@@ -15,7 +15,10 @@ def test_it_states_the_bound_of_a_round_over_all_rounds_and_counts_clients() -> 
     assert isinstance(stated, FederatedCertificate)
     assert (stated.epsilon, stated.n, stated.right_guesses()) == (0, 37, 0.5)
     assert stated.recompute_probability == pytest.approx(1 - (1 - gaussian_tv(3 / 20)) ** 10, rel=1e-12)
-    assert "equal in distribution to a run on the 37 clients that are left (exact by federated" in stated.summary()
+    assert (
+        "equal in distribution to a run on the 37 clients that are left (exact by federated-averaging;"
+        in stated.summary()
+    )
     certificate.verify(stated)
 
 

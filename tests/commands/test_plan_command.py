@@ -436,7 +436,7 @@ MISTAKES = {
     ),
     "plot of a stream": (
         ["--stream", "5x20", "--epsilon", "1", "--sigma", "0.03", *MNIST, "--plot", "never-drawn"],
-        "--plot speaks of one request: leave out --stream",
+        "--plot shows one request: leave out --stream",
     ),
     "plot at several sigmas": (
         ["--records", "1", "--epsilon", "1", "--steps", "1", *MNIST, "--plot", "never-drawn"],

@@ -148,6 +148,16 @@ def test_a_model_that_ranks_well_is_not_said_to_tell_nothing_apart() -> None:
     )
 
 
+def test_of_three_classes_there_is_no_threshold_to_choose() -> None:
+    labels = np.repeat([0, 1, 2], [80, 10, 10])
+    probabilities = np.full((100, 3), [0.6, 0.2, 0.2]) + 0.1 * (np.eye(3)[labels] - 1 / 3)
+    found = quality_of(probabilities, labels, range(3))
+    assert found.auc == 1
+    assert found.balanced_accuracy == pytest.approx(1 / 3)
+    assert found.fact is not None
+    assert found.fact.endswith("so divide each class' probability by its mean before you compare them")
+
+
 def test_scores_that_rank_nothing_are_still_said_to_tell_nothing_apart() -> None:
     """The same probabilities, dealt to the records by chance, or against them."""
     for auc in (0.5, 0.27):

@@ -32,13 +32,18 @@ def commands(text: str) -> Iterator[list[str]]:
                 yield command
 
 
+def typed(console: str) -> str:
+    """What is typed in a console, without what it prints."""
+    return "\n".join(line for line in console.replace("\\\n", " ").splitlines() if line.startswith("$ "))
+
+
 def shown_commands() -> list[tuple[str, list[str]]]:
     return [
         (f"{page.relative_to(ROOT)}:{block.line}", command)
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console")
-        for command in commands(block.text)
+        for command in commands(block.text if block.language == "sh" else typed(block.text))
     ]
 
 
@@ -90,7 +95,7 @@ def _unknown_to_typer(words: list[str]) -> list[str]:
     unknown = [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
     if unknown or not {"...", "--help"}.isdisjoint(words):
         return unknown
-    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>")), None)
+    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">", "2>", "2>&1")), None)
     try:
         command.make_context(command.name, [word.rstrip(";") for word in words[:end]])
     except Exception as error:  # Typer has a Click of its own, or not.

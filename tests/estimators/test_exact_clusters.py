@@ -15,7 +15,8 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from certified_unlearning import ExactKMeans, certificate
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.audit import audit
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries
 
 FITS = 150
@@ -245,6 +246,7 @@ def test_what_is_interrupted_leaves_everything_and_ends_alike_when_made_again(
         ({"steps": 10**8}, "steps must be at most 10,000,000"),
         ({"recompute_probability": 0.0}, "recompute_probability"),
         ({"recompute_probability": 1.0}, "recompute_probability"),
+        ({"recompute_probability": 1e-8}, r"needs noise of standard deviation .* float64 is too coarse"),
         ({"init": "k-means++"}, r"init must be 'mean', or finite numbers of shape \(2, 2\), got 'k-means\+\+'"),
         ({"init": [[0, 1]]}, r"of shape \(2, 2\), got shape \(1, 2\)"),
         ({"init": [[0, 1], [0, np.nan]]}, "got one that is not finite"),
@@ -254,8 +256,15 @@ def test_what_is_interrupted_leaves_everything_and_ends_alike_when_made_again(
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], said: str) -> None:
-    with pytest.raises((ParameterError, DataError), match=said):
+    with pytest.raises((ParameterError, DataError, AssumptionError), match=said):
         ExactKMeans(**{"n_clusters": 2, "recompute_probability": None} | parameters).fit(ROWS)
+
+
+def test_weights_of_records_and_audits_are_refused_with_the_reason() -> None:
+    with pytest.raises(ParameterError, match="sample_weight must be None"):
+        noiseless().fit(ROWS, sample_weight=np.ones(8))
+    with pytest.raises(AssumptionError, match="ExactKMeans predicts no labels"):
+        audit(noiseless(), ROWS, np.arange(8) % 2)
 
 
 def test_long_rows_are_refused_unless_something_shortens_them() -> None:

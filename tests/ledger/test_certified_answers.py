@@ -263,7 +263,7 @@ def test_another_state_than_follows_from_the_records_is_found(model: Path, tmp_p
     present = state["present"].copy()
     present[3] ^= True
     forge(model, present=present)
-    with pytest.raises(LedgerError, match="speaks of other records than those that are left"):
+    with pytest.raises(LedgerError, match="has other records than those that remain"):
         verify(model)
 
 

@@ -326,7 +326,7 @@ def edit_secret(path: Path) -> None:
         (lambda path: ModelDirectory(path).secret(2).unlink(), "cannot read .*secret-2"),
         (forge_gradient, "gradients of iteration 8 are off by"),
         (forge_batch, "a batch has a record that is not there|gradients of iteration 10|members of a batch must"),
-        (forge_alive, "speaks of other records than those that are left"),
+        (forge_alive, "has other records than those that remain"),
         (forge_weights, "published weights are off by"),
     ],
 )

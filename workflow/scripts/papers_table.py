@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from certified_unlearning.data.sets import built_in
@@ -29,8 +29,6 @@ VERDICTS = PROJECT / "docs" / "verdicts"
 HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
 WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
-REFERRING = re.compile(r"^(They|It|This|That|These|Those|Nor|The same)\b|\b(does|do) so\b|\(the same[,;)]")
-"""How a statement begins, or what it holds, if it refers to the one before it."""
 Baseline = Mapping[str, str]
 """The verdict of each claim, by its id, that one preset gives."""
 
@@ -78,8 +76,9 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "",
         "Misprints are slips within a proof, a formula or a table whose conclusion holds. By all presets, a claim is",
         "contradicted if any preset contradicts it, reproduced if not and any reproduces it, and otherwise not run.",
-        "[The pages of verdicts](verdicts/index.md) list every claim, with its tolerance. For each contradiction they",
-        "have what was stated and found, what the paper assumes, the setting, and what would make the claim right.",
+        "[The pages of verdicts](verdicts/index.md) list every claim. For each contradiction that is no misprint, they",
+        "have what was stated and found, the tolerance, what the paper assumes, the setting, and what would make it",
+        "right.",
         "What no paper claims is counted apart, here by all presets:",
         "",
         *table_lines(["about", "results of authors' code", "questions of ours"], apart),
@@ -100,24 +99,11 @@ class Judged:
         claim: The claim.
         verdict: Its verdict. It has numbers where formulas alone decide, and none where runs do.
         presets: The presets whose runs give this verdict; empty where formulas alone decide, or nothing does.
-        after: The claim that its statement refers to, as in "It does so for mini-batches, too"; None for none.
     """
 
     claim: Claim
     verdict: Verdict
     presets: tuple[str, ...]
-    after: Claim | None = None
-
-
-def judged_all(about: Sequence[CheckableClaim], paper: str, presets: Mapping[str, Baseline]) -> list[Judged]:
-    """Judge a paper's claims in their order; errors as for `judged`."""
-    found: list[Judged] = []
-    named: Claim | None = None
-    for each in about:
-        refers = REFERRING.search(each.claim.statement) is not None
-        found.append(replace(judged(each, paper, presets), after=named if refers else None))
-        named = named if refers else each.claim
-    return found
 
 
 def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline]) -> Judged:
@@ -131,9 +117,10 @@ def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline
     by_all = decided(claim.id, presets.values())
     if computed.verdict != "not run":
         if computed.verdict != by_all:
+            others = [name for name, baseline in presets.items() if baseline.get(claim.id) != computed.verdict]
             raise DataError(
-                f"claim {claim.id} is {computed.verdict}, but {by_all} by the baselines in {BASELINES}: "
-                "accept the verdicts of a run first"
+                f"claim {claim.id} is {computed.verdict} by formulas alone, but not by the baselines of "
+                f"{', '.join(others)} in {BASELINES.relative_to(PROJECT)}: accept the verdicts of their runs first"
             )
         return Judged(claim, computed, ())
     by = tuple(name for name, baseline in presets.items() if baseline.get(claim.id) == by_all != "not run")
@@ -203,8 +190,6 @@ def _contradiction(each: Judged, read_at: str) -> str:
     severity = verdict.severity or "contradicted"
     lines = [f"### {_escaped(claim.source)}", ""]
     lines += [f"`{claim.id}`: **{severity}**{owner}. {_escaped(_sentence(claim.statement))}", ""]
-    if each.after is not None:
-        lines += [f"- *It refers to* `{each.after.id}`: {_escaped(_sentence(each.after.statement))}"]
     if each.presets:
         preset = DEFAULT_PRESET if DEFAULT_PRESET in each.presets else each.presets[0]
         lines += [
@@ -228,7 +213,9 @@ def _contradiction(each: Judged, read_at: str) -> str:
 
 def _misprint(each: Judged) -> str:
     reading = each.verdict.reading
-    return _item(each) + (f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else "")
+    found = f"by runs of {_names(each.presets)}" if each.presets else _escaped(_sentence(each.verdict.reason))
+    right = f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else ""
+    return f"{_item(each)} *Found*: {_sentence(found)}{right}"
 
 
 def _not_run(of: Sequence[Judged], title: str) -> list[str]:
@@ -248,9 +235,8 @@ def _reproduced_item(each: Judged) -> str:
 
 
 def _item(each: Judged, by: str = "") -> str:
-    after = "" if each.after is None else f", on `{each.after.id}`"
     statement = _escaped(_sentence(each.claim.statement))
-    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{after}{by}): {statement}"
+    return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{by}): {statement}"
 
 
 def _folded(title: str, found: Sequence[Judged], line: Callable[[Judged], str]) -> list[str]:
@@ -288,7 +274,7 @@ def pages() -> dict[str, str]:
     """Return the pages of verdicts for the papers of this package and the committed baselines, by the papers' names."""
     known, presets = claims_of(PAPERS), baselines()
     return {
-        paper.name: page(paper, judged_all(known[paper.name], paper.name, presets))
+        paper.name: page(paper, [judged(each, paper.name, presets) for each in known[paper.name]])
         for paper in PAPERS
         if known.get(paper.name)
     }
@@ -305,9 +291,13 @@ def main() -> None:
     if not parser.parse_args().write:
         print(committed(), end="")
         return
+    try:
+        table, written = committed(), pages()
+    except DataError as error:
+        parser.exit(1, f"error: {error}\n")
     before, heading, rest = PAGE.read_text(encoding="utf-8").partition(HEADING)
-    write_text(PAGE, before + heading + committed() + NEXT + rest.partition(NEXT)[2])
-    for name, text in pages().items():
+    write_text(PAGE, before + heading + table + NEXT + rest.partition(NEXT)[2])
+    for name, text in written.items():
         write_text(VERDICTS / f"{name}.md", text)
 
 

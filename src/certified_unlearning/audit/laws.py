@@ -60,7 +60,7 @@ class TwoLawResult:
 
     Attributes:
         method: What was audited.
-        claim: What was to be refuted.
+        claim: The claim that the audit tries to refute.
         certified: Whether a certificate states that.
         after: EventCounts of unlearned models and of the comparator's.
         before: EventCounts of models before the removal and of the comparator's: the control.

@@ -249,7 +249,7 @@ def method_of(
         raise AssumptionError(
             "a pipeline's earlier steps may learn from the canaries and stay, and then the comparator's law depends on "
             "which were drawn: fit these steps without canaries and give the last step, with X as they transform it; "
-            "or give learn and unlearn, and the audit speaks of the whole pipeline"
+            "or give learn and unlearn, and the audit covers the whole pipeline"
         )
     if learn is not None:
         raise ParameterError("give an estimator or learn, not both")

@@ -36,7 +36,7 @@ class AuditResult:
 
     Attributes:
         method: What was audited.
-        claim: What was to be refuted: the largest numbers that the runs stated.
+        claim: The claim that the audit tries to refute: the largest numbers that the runs stated.
         certified: Whether a certificate states that; otherwise the claim is what somebody gave, or exact retraining.
         guessing: How members were drawn and named.
         copies: How many equal records a canary was.

@@ -1,4 +1,4 @@
-"""Certificates of exact unlearning of k-means: centres and state have the distribution of a run on what remains.
+"""Certificates of exact unlearning of k-means: centres and state are distributed as in a run on the rest.
 
 There is no epsilon to compute, as for `ExactCertificate`. Two upper bounds can be recomputed: how often the next
 deletion computes again, and how many steps it then takes on average.

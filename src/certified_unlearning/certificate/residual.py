@@ -77,9 +77,10 @@ class ResidualCertificate(Certificate):
         added: Number of records added since the start; omitted if 0.
         additions: Number of releases that added records, for each of which the data were read; omitted if 0.
         downdate: Whether each removed record's part was taken out of the matrix.
-        strict: Whether data were to be read again by counts alone.
+        strict: Whether counts alone decided when data were read again.
         class_weights: Factors, at most 1, on the losses of records of each class; omitted if 1.
-        records_between_reads: Number of removed records after which data were to be read again; 0: for every request.
+        records_between_reads: Number of removed records after which data are read again at the latest; 0: for every
+            request.
         scheduled_reads: Number of such readings.
         unscheduled_reads: Number of readings because the budget would have been exceeded.
         passes: Number of other requests for which rows were read to correct the weights, without learning anew; omitted

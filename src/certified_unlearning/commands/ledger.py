@@ -75,8 +75,7 @@ def request(
         str | None,
         typer.Option(
             metavar="PERIOD",
-            help="When the request must be answered: 1month (a calendar month after that day, or after today without "
-            "it), 30 (days), or a day.",
+            help="Time limit for the answer, from --received or today: 1month (a calendar month), 30 (days), or a day.",
         ),
     ] = None,
     hold: Annotated[

@@ -116,7 +116,10 @@ class Quality:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
         ranked = ""
         if self.ranks:
-            ranked = f"; its scores rank the records (AUC {self.auc:.3f}), so choose another threshold than one half"
+            how = "choose another threshold than one half"
+            if self.classes > 2:
+                how = "divide each class' probability by its mean before you compare them"
+            ranked = f"; its scores rank the records (AUC {self.auc:.3f}), so {how}"
         missed = self._missed
         if missed is not None:
             return (

@@ -36,7 +36,7 @@ def without_sample_weight(fit: Fit) -> Fit:
     """
 
     @wraps(fit)
-    def refusing(self: Any, X: Any, y: Any, sample_weight: Any = None, **others: Any) -> Any:
+    def refusing(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **others: Any) -> Any:
         if sample_weight is not None:
             raise ParameterError(
                 "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "

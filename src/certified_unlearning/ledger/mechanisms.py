@@ -381,13 +381,13 @@ class FederatedSettings(LinearSettings):
     records_are_clients: ClassVar[bool] = True
 
     C: float | None = _inverse_strength("1000 / n")
-    steps: int | None = _optional("Rounds, in each of which every client sends how it would move; by default 10.")
-    local_steps: int | None = _optional("Steps that a client takes in a round on all its rows; by default 10.")
-    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
-    clip: float | None = _optional("Length that a client's move in a round is clipped to; by default 3.")
+    steps: int | None = _optional("Rounds. In each, every client sends how it would move. Default: 10.")
+    local_steps: int | None = _optional("Steps that a client takes in a round, on all its rows. Default: 10.")
+    step_size: float | None = _optional("Step size, for rows of norm 1. Default: 8.")
+    clip: float | None = _optional("Length that a client's move in a round is clipped to. Default: 3.")
     recompute: float | None = _optional(
-        "How often removing one client may take rounds again, which the noise follows from: less often, more noise; by "
-        "default the noise follows from the number of clients, and `init` says how often."
+        "Probability that removing one client takes rounds again. A smaller one needs more noise. Default: it follows "
+        "from the noise, which follows from the number of clients, and `init` prints it."
     )
 
     def check(self, mechanism: str, device: str) -> None:
@@ -550,8 +550,8 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
         LedgerMechanism(
             "federated-averaging",
-            "clients, each with all rows of an identifier, take steps and send how they would move: as exact as those "
-            "above, and a request for a client reads its own rows only, unless it takes rounds again",
+            "clients, each with all rows of an identifier, send how they would move; epsilon is 0 as above, and a "
+            "request reads its client's rows only, unless it takes rounds again",
             FederatedSettings,
             _federated_steps,
             frozenset({"local_steps", "clip", "recompute"}),

@@ -256,7 +256,7 @@ def _check_certificate(
     certified = certificate.read_any(path)
     certificate.verify(certified)
     if not method_of(directory, model).is_of(certified, answered, version.lost_before):
-        raise LedgerError(f"{path} was tampered with: it speaks of other removals than the ledger")
+        raise LedgerError(f"{path} was tampered with: it covers other removals than the ledger")
     for name, stated in stated_by(certified).items():
         if getattr(version, name) != stated and (name, version.certificate) != ("kind", KINDS[certified.kind]):
             raise LedgerError(f"{directory.ledger} was tampered with: it states another {name} than {path.name}")

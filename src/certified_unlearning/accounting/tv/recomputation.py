@@ -101,4 +101,4 @@ def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool
         return float(max(steps - (not reflected_counts), 0))
     # sum of q (1 - q)^(t - 1) (T - t + 1) over t, as the sum of the probabilities of a rejection by step k.
     until = np.arange(1, steps + reflected_counts, dtype=float)
-    return float(-np.expm1(until * math.log1p(-rejection)).sum())
+    return abs(float(np.expm1(until * math.log1p(-rejection)).sum()))

@@ -249,7 +249,7 @@ def _draw(problem: Problem, calibrations: Sequence[Calibration], delta: float, p
     if len({each.sigma for each in calibrations}) > 1 or len({each.records for each in calibrations}) > 1:
         raise ParameterError("plot compares accountants at one sigma and for one number of records: give both")
     if isinstance(calibrations[0].steps, list):
-        raise ParameterError("plot speaks of one request: leave out stream")
+        raise ParameterError("plot shows one request: leave out stream")
     import pandas as pd
 
     from certified_unlearning.papers.langevin_unlearning.bounds.recuperation import RECUPERATION

@@ -20,8 +20,9 @@ from certified_unlearning.accounting.tv.planning import MOST_STEPS, plan_queries
 from certified_unlearning.certificate import ExactClustersCertificate
 from certified_unlearning.certificate.exact_clusters import CONTRIBUTION
 from certified_unlearning.engine.exact.draws import Draws
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.advice import callers_level
+from certified_unlearning.estimators.estimator import without_sample_weight
 from certified_unlearning.estimators.exact.model import ExactModel
 from certified_unlearning.estimators.linear import require_short_rows
 from certified_unlearning.estimators.records import RecordStore
@@ -40,6 +41,8 @@ the last bits of a fresh run's.
 """
 LONGEST = 1 - 2.0**-40
 """Norm to which longer rows are scaled down, so that no norm is above 1 however it is computed."""
+MOST_NOISE = 2.0**23
+"""Largest standard deviation of the noise: sums beside it keep thirty bits of a record."""
 DROWNED = 0.1
 """Norm of the noise in the centre of an average cluster above which `fit` warns; rows have norm at most 1."""
 
@@ -107,6 +110,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     recompute_probability: float | None = 0.5
     init: Literal["mean"] | ArrayLike = "mean"
 
+    @without_sample_weight
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from records.
 
@@ -121,6 +125,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Raises:
             DataError: A row's norm is above 1, or there are fewer records than centres.
             ParameterError: A parameter is invalid.
+            AssumptionError: The noise is larger than any sum of records.
         """
         return super().fit(X, y)
 
@@ -246,7 +251,16 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             return LinearQuerySettings(self.steps, 0.0)
         require_probability(recompute_probability=self.recompute_probability)
         planned = plan_queries(queries=self.steps, bound=CONTRIBUTION, recompute_probability=self.recompute_probability)
+        if planned.noise > MOST_NOISE:
+            raise AssumptionError(
+                f"recompute_probability = {self.recompute_probability} with {self.steps} steps needs noise of standard "
+                f"deviation {planned.noise:.3g}, and float64 is too coarse for records beside noise above "
+                f"{MOST_NOISE:,.0f}: give a larger probability or fewer steps"
+            )
         return LinearQuerySettings(self.steps, planned.noise)
+
+    def _require_law(self) -> None:
+        raise AssumptionError(f"{type(self).__name__} predicts no labels, and an audit guesses from predicted labels")
 
     def _warn_of(self, plan: LinearQuerySettings, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` if noise moves centres too far to be useful."""

@@ -76,7 +76,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         """Train again on the records that are left, and compare as far as shards were; see `Method.check`."""
         shards = self.shards(secret)
         if shards.present.nonzero()[:, 0].tolist() != sorted(left):
-            raise DataError(f"the state of {self._directory.path} speaks of other records than those that are left")
+            raise DataError(f"the state of {self._directory.path} has other records than those that remain")
         counts = shards.slices[shards.present].bincount(minlength=len(shards.standing.left)).tolist()
         if counts != shards.standing.left:
             raise DataError(f"the state of {self._directory.path} counts other records than those that are left")

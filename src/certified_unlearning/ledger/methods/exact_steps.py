@@ -127,7 +127,7 @@ class ExactSteps(Method[ExactPlan]):
         """Compute every step that is kept from the one before, and the published weights; see `Method.check`."""
         state, _ = self._kept(secret)
         if state.alive.ids.sort().values.tolist() != sorted(left):
-            raise DataError(f"the state of {self._directory.path} speaks of other records than those that are left")
+            raise DataError(f"the state of {self._directory.path} has other records than those that remain")
         self._descent(self.plan_after(answered).n).check(state)
         require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
 

@@ -157,7 +157,7 @@ class FederatedSteps(Method[FederatedPlan]):
             raise DataError("the secret state is missing, without which nothing can be removed")
         run = QueryRun(**{name: torch.tensor(each) for name, each in secret.arrays.items()})
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):
-            raise DataError(f"the state of {self._directory.path} speaks of other clients than those that are left")
+            raise DataError(f"the state of {self._directory.path} has other clients than those that remain")
         return run, seed_in(secret)
 
     def _version(self, learner: LinearQueries, run: QueryRun) -> Outcome:

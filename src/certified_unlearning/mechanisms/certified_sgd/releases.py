@@ -146,7 +146,7 @@ class ShareRelease:
         epsilon: Epsilon of this one number.
         delta: Delta of this one number.
         assumptions: What the guarantee rests on.
-        not_promised: What nobody should read into it.
+        not_promised: What it does not promise.
     """
 
     share: float

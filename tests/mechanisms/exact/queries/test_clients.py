@@ -10,8 +10,9 @@ from certified_unlearning.accounting.tv.recomputation import query_recompute_pro
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms.exact.queries import clients as module
+from certified_unlearning.mechanisms.exact.queries import federated_averaging
 from certified_unlearning.mechanisms.exact.queries.clients import Clients, LocalTraining
-from certified_unlearning.mechanisms.exact.queries.federated_plan import USUAL_NOISE, FederatedPlan
+from certified_unlearning.mechanisms.exact.queries.federated_plan import USUAL_NOISE, USUAL_RECOMPUTE, FederatedPlan
 
 SIZES = {0: 1, 3: 7, 4: 2, 9: 30, 11: 2}
 """Rows of each client; the names are those of some first rows."""
@@ -67,6 +68,18 @@ def test_a_client_with_most_rows_moves_the_sum_by_the_clipped_length_at_most() -
     assert [float(part.norm()) for part in parts] == pytest.approx([0.01] * 5)
 
 
+def test_clients_that_are_summed_in_blocks_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, owners = rows_and_owners()
+    plan = FederatedPlan.make(**USUAL)
+    clients = plan.clients_of(rows, torch.where(rows[:, 0] > 0, 1, -1), owners)
+    models, whole = Draws.at("models").normal(2, FEATURES), []
+    for most in (1, 20, federated_averaging.MOST_NUMBERS):
+        monkeypatch.setattr(federated_averaging, "MOST_NUMBERS", most)
+        whole.append(plan.method_of(clients).sums(1, models, clients.names))
+    torch.testing.assert_close(whole[0], whole[2])
+    torch.testing.assert_close(whole[1], whole[2])
+
+
 def test_the_planned_noise_keeps_to_the_wanted_probability() -> None:
     for wanted in (0.01, 0.5, 0.99):
         plan = FederatedPlan.make(**USUAL, recompute=wanted, clip=2.0, steps=7)
@@ -75,9 +88,13 @@ def test_the_planned_noise_keeps_to_the_wanted_probability() -> None:
         assert again <= wanted
 
 
-def test_the_usual_noise_in_scores_is_the_same_for_any_number_of_clients_and_rounds() -> None:
+def test_the_usual_noise_in_scores_is_the_same_for_any_number_of_rounds_until_many_clients_need_less() -> None:
     plans = [FederatedPlan.make(**USUAL | {"clients": clients}, steps=steps) for clients, steps in ((2, 3), (30, 40))]
     assert [plan.noise_in_scores for plan in plans] == pytest.approx([USUAL_NOISE] * 2)
+    many = FederatedPlan.make(**USUAL | {"clients": 100_000})
+    assert many.noise_in_scores < USUAL_NOISE / 10
+    again = query_recompute_probability(queries=many.steps, sigma=many.sigma, bound=many.clip)
+    assert again == pytest.approx(USUAL_RECOMPUTE)
 
 
 @pytest.mark.parametrize(

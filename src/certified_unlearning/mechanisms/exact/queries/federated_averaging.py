@@ -12,6 +12,9 @@ from torch import Tensor
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.errors import ParameterError
 
+MOST_NUMBERS = 10_000_000
+"""Number of weights of clients' models that are held at once; more clients are summed in blocks."""
+
 
 @dataclass(frozen=True)
 class FederatedAveragingSettings:
@@ -70,6 +73,12 @@ class FederatedAveraging:
         Raises:
             ParameterError: Training returned another shape.
         """
+        total = torch.zeros_like(models)
+        for block in torch.split(records, max(1, MOST_NUMBERS // models.numel())):
+            total += self._sums(models, block)
+        return total
+
+    def _sums(self, models: Tensor, records: Tensor) -> Tensor:
         trained = self.train(models, records)
         if trained.shape != (len(models), len(records), self.dimension):
             raise ParameterError(

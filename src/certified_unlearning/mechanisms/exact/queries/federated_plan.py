@@ -36,6 +36,8 @@ USUAL_STEP_SIZE = 8.0
 USUAL_CLIP = 3.0
 USUAL_NOISE = 0.2
 """Standard deviation of the noise in a score, about: what is hardly felt in predictions."""
+USUAL_RECOMPUTE = 0.05
+"""How often removing one client takes rounds again where many clients allow less noise than that."""
 FEWEST_CLIENTS = 2
 """The last client cannot be removed."""
 
@@ -99,8 +101,8 @@ class FederatedPlan(BaseModel):
             step_size: Size of these steps. None: `USUAL_STEP_SIZE`.
             clip: Largest norm of a client's move. None: `USUAL_CLIP`.
             recompute: Bound on the probability that the removal of one client takes rounds again, strictly between 0
-                and 1: the noise is the least that keeps it. None: the noise is `USUAL_NOISE` in a score, and the bound
-                follows from it.
+                and 1: the noise is the least that keeps it. None: the noise is `USUAL_NOISE` in a score, or less
+                where `USUAL_RECOMPUTE` needs less, and the bound follows from it.
 
         Raises:
             AssumptionError: There is one client only.
@@ -120,11 +122,12 @@ class FederatedPlan(BaseModel):
                 "of nothing"
             )
         require_stable_steps(step_size, strong_convexity)
-        if recompute is None:
-            sigma = USUAL_NOISE * clients / math.sqrt(steps)
-        else:
+        if recompute is not None:
             require_probability(recompute=recompute)
-            sigma = plan_queries(queries=steps, bound=clip, recompute_probability=recompute).noise
+        wanted = USUAL_RECOMPUTE if recompute is None else recompute
+        sigma = plan_queries(queries=steps, bound=clip, recompute_probability=wanted).noise
+        if recompute is None:
+            sigma = min(sigma, USUAL_NOISE * clients / math.sqrt(steps))
         return cls(
             n=n,
             clients=clients,
