@@ -230,7 +230,7 @@ def test_a_column_for_each_number_of_records_is_labelled_at_the_outside_only(
 ) -> None:
     figure = draw(experiment, simulated(5), style)
     above, below = figure.axes[: len(names)], figure.axes[len(names) :]
-    assert [axes.get_title() for axes in above] == list(names)
+    assert [axes.get_title().partition("\n")[0] for axes in above] == list(names)
     assert [axes.get_title() for axes in below] == [""] * len(names)
     for row, label in ((above, steps), (below, "Test accuracy")):
         for number, axes in enumerate(row):

@@ -61,13 +61,18 @@ def new_figure(style: FigureStyle, *, columns: int = 1) -> Figure:
     return figure
 
 
+_TITLE_LINE = 0.25
+"""Height of one more line of a panel's title, and of what it would take from the panels; the unit is inches."""
+
+
 def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[Axes], list[Axes]]:
     """Return a panel for the steps of each name and, below it, one for its accuracies; each row shares its axis.
 
-    The figure becomes wider where more panels than five stand side by side.
+    The figure becomes wider if there are more than five panels side by side, and higher if names have several lines.
     """
     width, height = figure.get_size_inches()
-    figure.set_size_inches(max(1.0, len(names) / 5) * width, 1.5 * height)
+    more_lines = max(name.count("\n") for name in names)
+    figure.set_size_inches(max(1.0, len(names) / 5) * width, 1.5 * height + _TITLE_LINE * more_lines)
     steps, accuracies = figure.subplots(
         2, len(names), sharex=True, sharey="row", squeeze=False, height_ratios=(1.25, 1)
     )
