@@ -75,7 +75,7 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 
 
 def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
-    """Return the row that speaks for an experiment where one has to.
+    """Return the row that represents an experiment when a single one is needed.
 
     That is the mechanism that the summary has first, by its tightest accountant, at the target epsilon nearest to
     `STANDARD_EPSILON` (as a ratio; the smaller of two), with the most records removed and the least noise.

@@ -63,7 +63,7 @@ class Origin:
         source: The module that declares the experiment.
         code_version: The version that rows have.
         seconds: The simulation time, which is the run's duration.
-        ended: When the results were written, in seconds since 1970: no part of what a run says.
+        ended: When the results were written, in seconds since 1970: not part of a run's content.
     """
 
     source: str
@@ -82,7 +82,7 @@ class Entry:
         description: What it is, in sentences (Markdown).
         origin: What produced it, and when.
         params: Constants.
-        tags: What to search by.
+        tags: Searchable labels.
         metrics: Numbers.
         files: Artifacts: file name to content.
         dataset: The data set it used; None if none.
@@ -104,7 +104,7 @@ class Entry:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of all that is logged: while it stays the same there is nothing to update."""
+        """Digest of everything that is logged; while it stays the same, there is nothing to update."""
         return content_key(
             {
                 "name": self.name,
@@ -189,7 +189,7 @@ def _of_runs(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
 def _parent_of_runs(
     layout: Layout, shared: _Shared, experiment: Experiment, rows: pd.DataFrame, points: list[Entry]
 ) -> Entry:
-    """Return the parent: it has the headline of the sweep point that speaks for the experiment."""
+    """Return the parent, with the headline numbers of the sweep point that represents the experiment."""
     plan, name = shared.plan, experiment.name
     speaks = summaries.standard_point(summaries.summarise(rows, name))
     by_name = {point.name: point for point in points}
