@@ -155,7 +155,7 @@ def paired_differences(
         bounding: How bounds are computed.
         relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
             those of a larger one may happen to give narrower bounds. Training needs nested boxes, so it uses none.
-        last: Lines of the last update of training, for a network with two logits; None: none.
+        last: Lines of the last update of training, for a network with two logits; None for none.
 
     Returns:
         Shape ``(runs, records, pairs)``.
@@ -261,7 +261,7 @@ def backward(
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
         labels: Shape ``(records,)`` or ``(runs, records)``.
-        loss: Which.
+        loss: The loss.
         bounding: How bounds are computed.
     """
     pairs = None

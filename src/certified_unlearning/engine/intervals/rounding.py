@@ -71,11 +71,11 @@ class Rounding:
         return relative / (1 - relative) * 1.001
 
     def up(self, values: Tensor) -> Tensor:
-        """Return numbers that are larger than all that round to ``values``."""
+        """Return numbers that are larger than all real numbers which round to ``values``."""
         return torch.nextafter(values, _infinity(values.dtype, values.device)) if self.is_outward else values
 
     def down(self, values: Tensor) -> Tensor:
-        """Return numbers that are smaller than all that round to ``values``."""
+        """Return numbers that are smaller than all real numbers which round to ``values``."""
         return torch.nextafter(values, -_infinity(values.dtype, values.device)) if self.is_outward else values
 
     def smallest(self, dtype: torch.dtype) -> float:

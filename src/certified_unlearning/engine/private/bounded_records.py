@@ -1,7 +1,7 @@
 """Records of a linear model whose bounds are enforced, with mean gradients and losses for many trials at once.
 
-Nothing here is taken from the records: each row that is too long is scaled down to the bound, and each target is
-clipped to its range, by itself. So the largest effect of one record is known before any record is read.
+Nothing here is estimated from the records: each row that is too long is scaled down to the bound on its own, and each
+target is clipped to its range. So the largest effect of one record is known before any record is read.
 """
 
 from collections.abc import Sequence
