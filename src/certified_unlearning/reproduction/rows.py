@@ -83,7 +83,7 @@ RUN_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""One row per run, request and trial. ``epsilon`` is empty where nothing is guaranteed. `seconds` is the run's share of
+"""One row per run, request and trial. ``epsilon`` is empty if nothing is guaranteed. `seconds` is the run's share of
 its job's simulation time; it and `code_version` are the only columns that may differ between two runs with the same
 inputs on the same device."""
 
@@ -114,14 +114,14 @@ BOUND_ROWS = pa.schema(
 )
 """Results of accounting, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
 or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
-``strong_convexity`` is empty where a bound does not depend on it."""
+``strong_convexity`` is empty if a bound does not depend on it."""
 
 
 def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
     """Write rows as Parquet, atomically.
 
     Raises:
-        DataError: A column is missing, superfluous, of another type, or empty where it must not be.
+        DataError: A column is missing, superfluous, of another type, or empty if it must not be.
     """
     table = _conform(rows, schema, where=str(path))
     with atomic_path(path) as temporary:

@@ -41,7 +41,7 @@ class Batch:
     Attributes:
         rows: Shape ``(records, ...)``, as the first layer takes a record.
         labels: Shape ``(records,)``.
-        public: Shape ``(records,)``: which records can be neither removed nor added; None: none.
+        public: Shape ``(records,)``: which records can be neither removed nor added; None for none.
     """
 
     rows: Tensor

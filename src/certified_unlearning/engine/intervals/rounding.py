@@ -57,7 +57,7 @@ class Rounding:
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
         """Return ``g_n = n u / (1 - n u)``, the error of a sum of ``n`` products, in units of its magnitude.
 
-        Rounded up generously; 0 where rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
+        Rounded up generously; 0 if rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
         section 3.1.
 
         Raises:

@@ -157,7 +157,8 @@ class BoundedRecords:
 
 def shortened(rows: Tensor, row_norm: float) -> Tensor:
     """Return rows, with longer ones scaled down to a norm; others are unchanged."""
-    # By the largest value first: squares of very large numbers overflow, and of very small ones are 0.
+    # Divide by the largest value first, because squares of very large numbers overflow and those of very small ones are
+    # 0.
     largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=min(1.0, row_norm))
     norms = torch.linalg.vector_norm(rows / largest, dim=1, keepdim=True)
     longer = norms > row_norm / largest

@@ -153,7 +153,7 @@ def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
 def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
     """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
 
-    It begins at 0 where there are as few steps as that, and holds the steps of all panels that share it. Call it when
+    It begins at 0 if there are as few steps as that, and holds the steps of all panels that share it. Call it when
     everything is drawn.
     """
     axis, shared = (axes.yaxis, axes.get_shared_y_axes()) if which == "y" else (axes.xaxis, axes.get_shared_x_axes())

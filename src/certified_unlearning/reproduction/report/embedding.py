@@ -72,7 +72,7 @@ def image(path: Path) -> EmbeddedImage:
     The encoder is set to low effort, which takes half of the time for a seventh more bytes.
 
     Raises:
-        DataError: The file is no image.
+        DataError: The file is not an image.
     """
     content = io.BytesIO()
     try:

@@ -50,7 +50,7 @@ class PapersClaims:
         claims: Those of the paper and of its authors' code, in the order of `claims.ranked`.
         ours: Questions of this project about it, likewise.
         own: Number of the paper's own claims by verdict and severity; None if it has none.
-        apart: The same of the others, in words; empty where there are none.
+        apart: The same of the others, in words; empty if there are none.
     """
 
     title: str
@@ -69,7 +69,7 @@ class Verdicts:
         papers: The papers.
         total: How many claims there are, of all owners.
         own: Number of the papers' own claims by verdict and severity; None if there are none.
-        apart: The same of the others, in words; empty where there are none.
+        apart: The same of the others, in words; empty if there are none.
         owners: The owners of claims, and what these claims are called.
         severities: Severities that occur, the worst first.
         places: Parts of papers that their sources name, in order of appearance.
@@ -85,14 +85,14 @@ class Verdicts:
 
 
 def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
-    """Read ``claims.json``; None where there is none.
+    """Read ``claims.json``; None if there is none.
 
     Args:
         path: The file.
         papers: Papers of the report, whose titles and citations head their claims.
 
     Raises:
-        DataError: The file is no list of claims; the message names the first field that is wrong.
+        DataError: The file is not a list of claims; the message names the first field that is wrong.
     """
     if not path.exists():
         return None

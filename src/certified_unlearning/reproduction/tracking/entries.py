@@ -29,7 +29,7 @@ _STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, he
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a run; ``step`` is a request or an iteration where there are several."""
+    """One number of a run; ``step`` is a request or an iteration if there are several."""
 
     name: str
     value: float
@@ -273,7 +273,7 @@ def _module(experiment: Experiment) -> str:
 
 
 def _distinct(column: "pd.Series[str] | None") -> str:
-    """Return the values of a column, comma separated; nothing where there is no column."""
+    """Return the values of a column, comma separated; nothing if there is no column."""
     return "" if column is None else ", ".join(sorted(column.unique()))
 
 

@@ -156,7 +156,7 @@ class RegisteredModel:
             Its number in MLflow, and whether anything was missing.
 
         Raises:
-            TrackingError: MLflow stops to answer, or does not keep what it is sent.
+            TrackingError: MLflow stops answering, or does not keep what it is sent.
             StorageError: Files cannot be written.
         """
         with self._answering("the copy is recorded: run it again to finish it"):
@@ -184,7 +184,7 @@ class RegisteredModel:
             The versions that were not marked before, by their numbers in the ledger.
 
         Raises:
-            TrackingError: MLflow stops to answer.
+            TrackingError: MLflow stops answering.
         """
         marked = []
         with self._answering("older versions may not be marked yet: run it again"):
@@ -212,7 +212,7 @@ class RegisteredModel:
             The versions that were deleted, by their numbers in the ledger.
 
         Raises:
-            TrackingError: MLflow stops to answer, or its files cannot be deleted.
+            TrackingError: MLflow stops answering, or its files cannot be deleted.
             StorageError: The same, of files on this machine.
         """
         with self._answering("older versions may still be there: run it again"):
@@ -281,7 +281,7 @@ class RegisteredModel:
                 return found
 
     def _run(self, run_id: str) -> "Run | None":
-        """Return a run that holds a version of this ledger; None where there is none any more."""
+        """Return a run that holds a version of this ledger; None if there is none any more."""
         from mlflow.exceptions import MlflowException
 
         try:
