@@ -86,7 +86,7 @@ def train(
     Args:
         network: The layers.
         descent: How parameters follow gradients.
-        start: Initial parameters, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
+        start: Initial parameters, which do not depend on the data; each of shape ``(1, ...)``, or ``(runs, ...)``.
         batches: The batch of every update, in order.
         k: Budgets, one for each run.
         neighbourhood: The data sets that the boxes cover; by default at most k removals in every batch.

@@ -104,7 +104,7 @@ def any_label_bounds(
         logits: Shape ``(runs, records, outputs)``.
         loss: The loss.
         rounding: How to round.
-        labels: As they are; needed with ``to`` and with the squared loss.
+        labels: The unchanged labels; needed with ``to`` and with the squared loss.
         to: The only class that labels are changed to; None for any class.
         shift: Largest shift of the labels of the squared loss.
 
