@@ -32,8 +32,8 @@ class Bounding:
     Attributes:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
-        softmax: ``tight``, from bounds of single logits, or ``pairwise``, which also uses bounds of differences of
-            logits.
+        softmax: ``pairwise``, which also uses bounds of differences of logits, or ``tight``, which uses bounds of
+            single logits.
         differences: How differences of logits are bounded where predictions are certified: ``updated``, additionally by
             lines through the last update of training and through all hidden layers; ``relaxed``, without the former; or
             ``joint``, by differences of the last weights alone, where a larger box never has narrower bounds. Training
