@@ -1,8 +1,8 @@
 """Unlearn exactly, and see what the noise saves.
 
 `ExactLogisticRegression` keeps every step of its learning. A removal examines the steps that used the record, and
-because of the noise most of them may stay. With more noise, fewer removals take steps again, but the model becomes less
-accurate.
+because of the noise most of them may stay. With more noise, fewer removals have to repeat steps of learning, but the
+model becomes less accurate.
 """
 
 import matplotlib.pyplot as plt

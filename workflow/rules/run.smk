@@ -4,6 +4,7 @@
 # Priorities: first what verdicts wait for (2), then figures and the report (1). What MLflow is told waits for nothing and
 # nothing for it: it fills the processor beside the report, the last long job of a run.
 
+
 # On a cluster only what learns, unlearns and retrains is worth a job of its own, which costs seconds before it begins.
 localrules:
     plan,

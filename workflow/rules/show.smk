@@ -38,9 +38,9 @@ rule draw:
         "logs/{preset}/{paper}/{experiment}/draw.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/draw.tsv"
-    priority: 1
     wildcard_constraints:
         experiment="|".join(DRAWN) or "$^",
+    priority: 1
     resources:
         mem_mb=1000,
         runtime=10,
@@ -74,9 +74,9 @@ rule tabulate:
         "logs/{preset}/{paper}/{experiment}/tabulate.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/tabulate.tsv"
-    priority: 1
     wildcard_constraints:
         experiment="|".join(TABLES) or "$^",
+    priority: 1
     resources:
         mem_mb=1000,
         runtime=10,

@@ -141,7 +141,7 @@ def _why_not_run(claim: Claim, missing: str, presets: Mapping[str, Baseline]) ->
         return f"{missing}."
     if features := claim.arguments.get("features"):
         return f"it needs features {features}, which no preset with a committed baseline has."
-    of_data = [known.preset for name in claim.data_sets if (known := built_in(name)) is not None and known.preset]
+    of_data = [known.preset or name for name in sorted(claim.data_sets) if (known := built_in(name)) is not None]
     ran = [name for name in of_data if claim.id in presets.get(name, {})]
     if ran:
         return f"`{ran[0]}` was run and could not tell: after such a run, `unlearn claims --preset {ran[0]}` says why."

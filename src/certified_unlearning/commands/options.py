@@ -7,7 +7,6 @@ import typer
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.vocabulary import Delta, NamedDelta
 
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
@@ -16,6 +15,9 @@ Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 def _no_file(path: Path) -> Path:
     """Return the path of a model directory; refuse a file, such as a certificate, and name what reads it."""
     if path.is_file():
+        # Not at the top: a job of the workflow imports nothing of the ledger.
+        from certified_unlearning.ledger.directory import shell_command
+
         raise ParameterError(
             f"{path} is a file, and no model directory; `{shell_command('verify', path)}` checks a certificate or a "
             "receipt"

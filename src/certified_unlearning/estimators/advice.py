@@ -1,7 +1,7 @@
-"""Warnings before learning, about usefulness and time; the guarantee holds either way.
+"""Warnings before learning that a model may be useless or slow to learn; the guarantee holds either way.
 
-Whether a plan's noise drowns what is learned follows from the plan alone. No record is read, so that warning reveals
-nothing about the records. Whether one column drowns the others is computed from the records.
+The warning that noise drowns what is learned is computed from the plan alone: it reads no record, so it reveals nothing
+about the records. The warning that one column drowns the others is computed from the records.
 """
 
 import sys
@@ -19,11 +19,11 @@ from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick
 from certified_unlearning.text import counted, seconds_in_words
 
 DROWNED = 1.0
-"""Users are warned from this noise on, in units of the largest score that the noiseless optimum can have. Measured on
+"""Users are warned if the noise is at least this many times the largest score of the noiseless optimum. Measured on
 two data sets (epsilon 0.03 and 0.1): from there on accuracy is 0.06 to 0.4 below that with the advised ``C``; up to 0.1
 it is near the best. In between it depends on the data, and there is no warning."""
 GOOD = 0.25
-"""The most noise that the ``C`` or ``alpha`` advised by a warning may have."""
+"""The largest noise that a ``C`` or ``alpha`` advised by a warning may have."""
 NEAR_BEST = 0.05
 """The most noise that the advised ``C`` may have, if there is such a ``C``. With 100 to 1000 records of five features,
 AUC is 0.04 to 0.2 lower at `GOOD`, and hardly higher there than with the noise that causes a warning."""
@@ -31,19 +31,19 @@ ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise, best first."""
 
 SLOW = 10.0
-"""Seconds of learning from which on users are warned."""
+"""Users are warned if learning takes more seconds than this."""
 
 
 @dataclass(frozen=True)
 class Strength:
-    """The parameter for the strength of the regulariser.
+    """The parameter that sets the regulariser's strength.
 
     Attributes:
         name: ``C`` or ``alpha``.
         value: Its value.
         candidates: Values that may be advised, best first.
         per_record: Describes a value relative to the number of records, such as ``C n = 30``.
-        noises: Upper limits of the noise that the advised value may leave, best first.
+        noises: Upper limits of the noise that may remain with the advised value, best first.
     """
 
     name: str
@@ -63,17 +63,17 @@ def warn_if_drowned(
     noise_and_score: Callable[[Any], tuple[float, float]],
     trouble: str,
 ) -> None:
-    """Warn the caller of `fit` if the noise is larger than any score, and name a regulariser that would do.
+    """Warn the caller of `fit` if noise drowns the scores, and advise a regulariser with which it would not.
 
     Args:
         strength: The regulariser's parameter.
         epsilon: The target.
-        sigma: The requested noise; None where it was planned.
+        sigma: The requested noise; None if it was planned.
         plan: The plan of learning.
-        planned: Returns the plan with a regulariser of another strength.
-        noise_and_score: Returns a plan's standard deviation of the noise in a score, and the largest score that the
-            noiseless optimum can have, or the largest meaningful score.
-        trouble: A template with both numbers, ``noise`` and ``score``.
+        planned: Function that returns the plan for another strength of the regulariser.
+        noise_and_score: Function that returns, for a plan, the standard deviation of the noise in a score, and the
+            largest score that is meaningful or that the noiseless optimum can have.
+        trouble: Template of the message, with fields for both numbers, ``noise`` and ``score``.
     """
     noise, score = noise_and_score(plan)
     if noise < DROWNED * score:
@@ -83,7 +83,7 @@ def warn_if_drowned(
         noise, score = noise_and_score(planned(value))
         return noise / score
 
-    # Rounded as they are printed.
+    # Both are rounded as they are printed.
     noises = {each: _noise_or_none(float(each), relative_noise) for each in (f"{c:.2g}" for c in strength.candidates)}
     advised = next(
         (each for most in strength.noises for each, left in noises.items() if left is not None and left <= most), None
@@ -109,7 +109,7 @@ def warn_of_a_drowning_column(largest: DominantColumn, *, ranges: Any, records: 
     Args:
         largest: The column.
         ranges: The given ``feature_ranges``, if any.
-        records: Number of records that its share is computed from.
+        records: Number of records from which the column's share is computed.
     """
     if ranges is None:
         advice = "; give feature_ranges, a pair (low, high) for each column, known without these records"
@@ -131,10 +131,10 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
 
     Args:
         plan: The plan of learning.
-        rows: The records; the time of a step is measured with some of them.
+        rows: The records; some of them are used to measure the time of a step.
         given: The requested strength of the regulariser, in words.
-        quicker: A strength that takes few steps, in words; None if the requested one does.
-        instead: What else to use.
+        quicker: A strength with which few steps are enough, in words; None if they are with the requested one.
+        instead: What to use instead, in words.
     """
     if is_quick(plan, SLOW):
         return
@@ -150,7 +150,7 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
 
 
 def callers_level() -> int:
-    """Return the stacklevel that attributes a warning of the calling function to the caller of this package."""
+    """Return the stacklevel that makes a warning of the calling function point to the code that called this package."""
     frame, level, package = sys._getframe(1), 1, __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
@@ -158,7 +158,7 @@ def callers_level() -> int:
 
 
 def _noise_or_none(value: float, relative_noise: Callable[[float], float]) -> float | None:
-    """Return the noise that a strength would leave; None if no plan exists for it."""
+    """Return the relative noise with a given strength; None if no plan exists for it."""
     try:
         return relative_noise(value)
     except UnlearningError:

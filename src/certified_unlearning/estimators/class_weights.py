@@ -11,18 +11,19 @@ from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
-"""Larger weights, and weights below its inverse, are mistakes and may overflow."""
+"""Largest weight; larger ones, and weights below the inverse, are mistakes and may overflow."""
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
     """Return the weights of some classes.
 
     Args:
-        class_weight: A dictionary from classes to numbers; a class that is not named has weight 1. Or None.
+        class_weight: A dictionary from classes to numbers, in which a class that is not named has weight 1; or None.
         classes: The classes, sorted.
 
     Raises:
-        ParameterError: It is ``"balanced"`` or not such a dictionary, or a number is invalid.
+        ParameterError: ``class_weight`` is ``"balanced"`` or another value that is not such a dictionary, or a number
+            is invalid.
     """
     if class_weight is None:
         return ClassWeights()

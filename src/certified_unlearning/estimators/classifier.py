@@ -1,4 +1,4 @@
-"""Classifiers with scikit-learn's interface: classes, scores, probabilities, and a warning where noise drowns them."""
+"""Classifiers with scikit-learn's interface: classes, scores, probabilities, and a warning if noise drowns them."""
 
 import copy
 from abc import abstractmethod
@@ -27,7 +27,7 @@ from certified_unlearning.estimators.scaling import Array
 
 
 class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
-    """Predicts one of the classes that were fitted.
+    """A classifier that predicts one of the classes it was fitted to.
 
     Attributes:
         classes_: The classes, sorted.
@@ -38,7 +38,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
 
     def predict_proba(self, X: Any) -> Array:
-        """Return each class' probability under the model, shape ``(records, classes)``; see `decision_function`."""
+        """Return the probability of each class under the model, shape ``(records, classes)``."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             positive = expit(scores)
@@ -46,19 +46,19 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
         return softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def _log_weights(self, scores: Array) -> Array:
-        """Return the logarithms of three or more classes' probabilities, up to a constant: the scores."""
+        """Return the logarithms of the probabilities of three or more classes, up to a constant: the scores."""
         return scores
 
     @property
     def _outputs(self) -> int:
-        """Number of scores of a record."""
+        """Number of scores that each record gets."""
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return records and the number of each one's class, and set the classes."""
+        """Return the records and the class number of each, and set the classes."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_classification_targets(y)
-        self._scaling()  # Its numbers must be valid before anything is done.
+        self._scaling()  # Checks the scaling's numbers before anything is done.
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
@@ -76,7 +76,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
 
 
 class LinearClassifier(Classifier, LinearModel):
-    """Scores by weights, with or without a regularised intercept.
+    """A linear classifier, with or without a regularised intercept.
 
     The objective is scikit-learn's ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with a regularised intercept as in
     the solver ``liblinear`` (see `LinearModel`).
@@ -101,7 +101,7 @@ class LinearClassifier(Classifier, LinearModel):
         return log_softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def quality(self, X: Any, y: Any) -> Quality:
-        """Measure the predictions on records: accuracy, balanced accuracy, AUC, log loss, and the majority line.
+        """Measure predictions on records: accuracy, balanced accuracy, AUC, log loss, and the majority class' accuracy.
 
         The numbers depend on these records, and no certificate covers that.
 
@@ -110,7 +110,7 @@ class LinearClassifier(Classifier, LinearModel):
             y: Their true classes, shape ``(records,)``.
 
         Raises:
-            DataError: There is no record, or a class that the model does not know.
+            DataError: There are no records, or one has a class that the model does not know.
         """
         return quality_of(self.predict_proba(X), y, self.classes_)
 
@@ -136,24 +136,24 @@ class LinearClassifier(Classifier, LinearModel):
         return X, self._labels_of(numbers)
 
     def _labels_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the learners' labels of classes with these numbers."""
+        """Return the labels that the learners use for classes with these numbers."""
         return 2 * numbers - 1 if len(self.classes_) == 2 else numbers
 
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return how many of some labels belong to each class."""
+        """Return the number of labels in each class."""
         numbers = (labels > 0).astype(np.int64) if len(self.classes_) == 2 else labels
         return np.bincount(numbers, minlength=len(self.classes_))
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class NoisyClassifier(LinearClassifier):
-    """A `LinearClassifier` whose noise is planned for a guarantee, and may drown what it learns.
+    """A `LinearClassifier` whose noise is planned to meet a guarantee, and may drown what it learns.
 
     Args:
         C: Inverse strength of the regulariser, as in scikit-learn.
-        class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; 1 where a class is
-            not named. The largest weight multiplies ``C``, with all consequences. ``"balanced"`` is refused: it is
-            counted from the labels, so it depends on removed records.
+        class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; a class that is
+            not named has weight 1. The largest weight multiplies ``C``, with all the consequences of a larger ``C``.
+            ``"balanced"`` is refused: it is computed from the labels, so it depends on removed records.
     """
 
     C: float = 1.0
@@ -161,7 +161,7 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
-        """Return a plan's standard deviation of the noise in the score of a row of norm 1, and its ``m``."""
+        """Return the standard deviation of a plan's noise in the score of a row of norm 1, and the plan's ``m``."""
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:

@@ -10,7 +10,7 @@ def complete(cls: type) -> None:
     The class's own entries take precedence.
     """
     if not vars(cls).get("__doc__"):
-        return  # Python's option -OO leaves docstrings out.
+        return  # Python's option -OO removes docstrings.
     described = {each: inspect.cleandoc(_own_docstring(each)) for each in cls.__mro__}
     cls._own_docstring = described[cls]  # type: ignore[attr-defined]
     # The class's own *See Also* and *Examples* come last.
@@ -27,7 +27,7 @@ def complete(cls: type) -> None:
 
 
 def _own_docstring(cls: type) -> str:
-    """Return a class's docstring as its source has it."""
+    """Return a class's docstring as written in its source."""
     found: str | None = vars(cls).get("_own_docstring", vars(cls).get("__doc__"))
     return found or ""
 

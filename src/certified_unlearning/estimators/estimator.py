@@ -1,4 +1,4 @@
-"""What all estimators share: a template of `fit`, requests, public scaling, the seed and files."""
+"""Base class of all estimators: the template of `fit`, removal requests, public scaling, the seed, and files."""
 
 import secrets
 from abc import abstractmethod
@@ -29,10 +29,10 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def without_sample_weight(fit: Fit) -> Fit:
-    """Let a ``fit`` refuse ``sample_weight`` with the reason.
+    """Make a ``fit`` refuse ``sample_weight`` and say why.
 
-    The signature stays that of ``fit``. scikit-learn concludes from a parameter ``sample_weight`` that an estimator
-    supports weights: its checks would demand that, and its searches would pass weights on.
+    The wrapper keeps the signature of ``fit``. If that had a parameter ``sample_weight``, scikit-learn would conclude
+    that the estimator supports weights: its checks would test that, and its searches would pass weights on.
     """
 
     @wraps(fit)
@@ -49,30 +49,30 @@ def without_sample_weight(fit: Fit) -> Fit:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base of all estimators: it owns a `RecordStore`, and its scaling of features is public.
+    """Base class of all estimators, with a `RecordStore` and public scaling of features.
 
     Subclasses are data classes whose fields are scikit-learn's parameters. Each parameter is described once, in the
     docstring of the class that declares it (`documentation`). An estimator must not be used by several threads at once.
 
     Args:
-        normalize: Whether every row is divided by its own norm. Otherwise a row of norm above 1 is an error, unless one
-            of the next two parameters shortens it.
-        feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
-            ``(features, 2)``. Values outside are clipped, the ranges are mapped to [-1, 1], and rows are then divided
-            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. Give what is known about
-            such data in general, *not* the smallest and largest values of these records: those would reveal something
-            about removed records, which the certificate excludes.
-        data_norm: A public number, not taken from the data either. Rows of a larger norm are scaled down to it, then
-            all rows are divided by it. With ``feature_ranges``, it applies to the rows after that mapping. It cannot be
-            combined with ``normalize``.
-        random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
+        normalize: Whether every row is divided by its own norm. Otherwise, a row of norm above 1 is an error, unless
+            one of the next two parameters shortens it.
+        feature_ranges: Public bounds of the features: one pair ``(low, high)`` for all features, or one pair for each,
+            shape ``(features, 2)``. Values outside are clipped, and the ranges are mapped to [-1, 1]. Rows are then
+            divided by ``sqrt(features)``, or by their own norm with ``normalize``, or by ``data_norm`` if it is given.
+            Give what is known about such data in general, *not* the smallest and largest values of these records: those
+            would reveal something about removed records, which the certificate excludes.
+        data_norm: A public bound on the norm of a row; it must not be taken from the data either. Rows of a larger norm
+            are scaled down to it, then all rows are divided by it. With ``feature_ranges``, it applies to the rows
+            after that mapping. It cannot be combined with ``normalize``.
+        random_state: None: noise comes from the operating system's entropy, which is not kept. A number makes results
             repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
-            that were fitted with the same number have the same noise, and it cancels in their difference, which then
-            shows the record in which their data differ; this needs no knowledge of the number.
+            that were fitted with the same number have the same noise. It cancels in their difference, which then shows
+            the record in which their data differ, even to somebody who does not know the number.
 
     Attributes:
         n_features_in_: Number of features.
-        feature_names_in_: Their names, if ``X`` was a data frame.
+        feature_names_in_: Names of the features, if ``X`` was a data frame.
     """
 
     normalize: bool = False
@@ -86,11 +86,11 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return dense records and labels or targets in the model's form, and set the attributes known from these."""
+        """Return dense records with labels or targets in the model's form, and set attributes that depend on them."""
 
     @abstractmethod
     def _planned(self, n: int) -> Any:
-        """Return the plan of learning from ``n`` records; their columns and classes are already known."""
+        """Return the plan for learning from ``n`` records, whose columns and classes are already known."""
 
     @abstractmethod
     def _learn_from(self, plan: Any, X: NDArray[Any], labels: NDArray[Any]) -> None:
@@ -98,7 +98,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _remove(self, named: NDArray[Any]) -> bool:
-        """Remove records and their labels: all or none, even if interrupted.
+        """Remove records and their labels: all or none of them, even after an interruption.
 
         Returns:
             Whether a class has lost all its records.
@@ -106,7 +106,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        """Return the file's header and arrays, except parameters, columns and the frame's index."""
+        """Return what a file stores in its header and arrays, except parameters, columns and the data frame's index."""
 
     def _require_law(self) -> None:
         """Raise `AssumptionError` unless the certificate covers the distribution of what the model publishes."""
@@ -120,7 +120,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return None
 
     def _long_rows(self, directions: Array) -> Array:
-        """Return features that the model sees in these directions, with the largest norm that its guarantee allows.
+        """Return features that reach the model in these directions, with the largest norm that its guarantee allows.
 
         Args:
             directions: Rows of norm 1.
@@ -134,7 +134,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
-        """Warn the caller of `fit` about a plan's usefulness and time."""
+        """Warn the caller of `fit` if a plan gives a useless model or takes long."""
 
     def _require_short(self, features: Array) -> None:
         """Raise an error if a row's norm is larger than the model allows and nothing scales it down."""
@@ -156,14 +156,15 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row's norm is above 1 (the message names the longest row), or there are too few classes or
-                records, or more classes than the model can have, or sparse rows must become dense and do not fit in
+            DataError: A row's norm is above 1 (the message names the longest row); or there are too few classes or
+                records, or too many classes for the model; or sparse rows must become dense and then do not fit in
                 memory.
             ParameterError: A parameter is invalid.
-            AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
+            AssumptionError: The noise would be lost in rounding, or float64 is too coarse for the noise or the
                 regulariser, or a batch or a budget does not fit the number of records.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.
-            IntervalError: Bounds of a network overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
+            IntervalError: The bounds of a network overflow: use clipping, fewer epochs, smaller steps or smaller
+                budgets.
         """
         with self._all_or_nothing():
             self._store = RecordStore(FrameIndex.of(X, y))
@@ -183,18 +184,19 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         `certified_unlearning.unlearn`.
 
         Args:
-            indices: Positions of the records in the fitted ``X``, all different, none removed before; or a mask with
-                one truth value for each record of ``X``.
+            indices: Positions of the records in the fitted ``X``, without duplicates or records removed before; or a
+                mask with one truth value for each record of ``X``.
             index: Labels in the index of the fitted data frame, instead of ``indices``. All records with one of these
                 labels are removed, as by pandas' ``drop``.
 
         Returns:
-            The estimator, with a new ``certificate_``. If an error is raised, the estimator is unchanged. The exception
-            is the warning that a class has lost its last record, if warnings are errors: then the removal is done.
+            The estimator, with a new ``certificate_``. If an error is raised, the estimator is unchanged, with one
+            exception: if warnings are turned into errors, the warning that a class has lost its last record is raised
+            after the removal.
 
         Raises:
-            ParameterError: An index is not valid, or appears twice, or was removed before, or no record would remain,
-                or it is not clear which records are meant.
+            ParameterError: An index is invalid, appears twice or was removed before; or no record would remain; or it
+                is not clear which records are meant.
             DataError: The estimator was saved without its training data.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.
         """
@@ -212,7 +214,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _rows_are_only_numbered(self) -> bool:
-        """Whether the fitted frame's index only numbers its rows, as after a step that lost the labels."""
+        """Whether the fitted data frame's index only numbers its rows, as it does after a step that lost the labels."""
         index = self._store.index
         return index is not None and index.labels is None
 
@@ -227,19 +229,21 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         carry_on: Callable[[NDArray[Any], NDArray[Any]], dict[str, Any]],
         others: tuple[Any, Any] = (0, 0),
     ) -> None:
-        """Replace records in place, by zeros or by other records, and continue without them.
+        """Replace records in place by zeros or other records, and continue without them.
 
         Copying all rows would take longer than everything else. An interruption restores the records.
 
         Args:
             gone: The records to remove.
-            carry_on: Returns the attributes of the estimator that change, given rows and labels of the records.
-            others: Rows and labels to put in their places.
+            carry_on: Function that takes the records' rows and labels and returns the attributes of the estimator that
+                change.
+            others: Rows and labels that replace those of the records.
         """
         store, taken = self._store, self._store.take(gone)
         try:
             store.put(gone, *others)
-            # In one step, so that the stored records and the statements about them agree even after an interruption.
+            # All attributes change in one step, so that the stored records and the statements about them agree even
+            # after an interruption.
             self.__dict__.update(carry_on(taken.rows, taken.labels), _store=store.shrunk(len(gone)))
         except BaseException:
             if self._store is store:
@@ -254,10 +258,10 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return unit(features) if self.normalize else features
 
     def _scaling(self) -> PublicScaling | None:
-        """Return the map to ranges or to a norm; None where neither is given.
+        """Return the scaling by ranges or a norm; None if neither is given.
 
         Raises:
-            ParameterError: Their numbers are invalid.
+            ParameterError: The numbers given for them are invalid.
         """
         if self.feature_ranges is None and self.data_norm is None:
             return None
@@ -269,7 +273,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _scaling_in_words(self) -> list[str]:
-        """Return the report's lines on public scaling, besides the certificate's assumptions."""
+        """Return the report's lines on public scaling, which come in addition to the certificate's assumptions."""
         given = [name for name in ("feature_ranges", "data_norm") if getattr(self, name) is not None]
         if not given:
             return []
@@ -303,7 +307,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=some.shape[0])
 
     def _checked(self, X: Any) -> Any:
-        """Return records to predict as features, shape ``(records, features)``."""
+        """Return the checked features of records to predict, shape ``(records, features)``."""
         return self._in_form(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
 
     def _in_form(self, X: Any) -> Any:
@@ -311,7 +315,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return dense(X)
 
     def _noise_key(self) -> int:
-        """Return the address of new noise: from the operating system, or from ``random_state``."""
+        """Return the key of new noise: from the operating system, or from ``random_state``."""
         if self.random_state is None:
             return secrets.randbits(128)
         wrong = (
@@ -330,14 +334,14 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
         """Write the estimator as one safetensors file, with its parameters as JSON in the header and no pickle.
 
-        Files of earlier states still hold records removed since: delete or overwrite them.
+        Files that were saved earlier still hold the records removed since then: delete or overwrite those files.
 
         Args:
             path: The file.
-            training_data: Whether the file includes everything that the loaded estimator needs to unlearn: the records
-                that it keeps and which of them remain, their labels in a data frame's index, a secret state, the seed.
-                Such a file is as secret as these. Without it, the loaded estimator can predict and show its
-                certificate; this is the file to hand out.
+            training_data: Whether the file includes everything that the loaded estimator needs to unlearn: the kept
+                records and which of them remain, their labels in a data frame's index, a secret state, the seed. Such a
+                file must be kept as secret as its contents. With False, the loaded estimator can only predict and show
+                its certificate; this is the file to hand out.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot hold.
@@ -352,7 +356,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         storage.write(path, header, arrays)
 
     def _parameters(self, *, secrets_too: bool) -> dict[str, Any]:
-        """Return the parameters for a file's header, without the seed unless ``secrets_too``.
+        """Return the parameters for a file's header; the seed is included only with ``secrets_too``.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot hold.
@@ -398,16 +402,16 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set the attributes that a file of `save` holds besides parameters; missing or wrong entries may raise."""
+        """Set all attributes from a file of `save`, except parameters; missing or wrong entries may raise an error."""
         self.n_features_in_ = header["n_features_in"]
         if header["feature_names_in"]:
             self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-        # Files written before these were kept have neither.
+        # Older files have neither, because these were not stored yet.
         self._store = RecordStore(FrameIndex.unpacked(header.get("has_index", False), arrays.get("frame_index")))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Restore all attributes if the block is interrupted or fails; the block must not change arrays in place."""
+        """Restore all attributes if the block fails or is interrupted; the block must not change arrays in place."""
         before = self.__dict__.copy()
         try:
             yield
@@ -428,7 +432,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
 
     def _require_records(self, what: str = "and nothing else") -> None:
-        """Raise `DataError` unless the records, or the model's knowledge of them, that a request needs are present."""
+        """Raise `DataError` unless the model has the records, or the information about them, that a request needs."""
         self._require_fitted()
         if self._store.places is None:
             raise DataError(f"this estimator was saved without its training data: it can predict, {what}")

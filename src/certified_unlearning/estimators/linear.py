@@ -1,4 +1,4 @@
-"""Linear models: weights for rows of norm at most 1, which are made from features."""
+"""Linear models: features are turned into rows of norm at most 1, and weights give these rows scores."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ ROWS_AT_ONCE = 8192
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearModel(UnlearningEstimator):
-    """Scores rows of norm at most 1 by weights, with or without a regularised intercept.
+    """A model that scores rows of norm at most 1 by weights, with or without a regularised intercept.
 
     With an intercept, a record ``x`` is modelled as the row ``(x, 1) / sqrt(2)`` without an intercept. The row's norm
-    is at most 1 if that of ``x`` is. The weights are scikit-learn's times ``sqrt(2)``, so the regulariser's strength is
-    halved.
+    is at most 1 if that of ``x`` is. These weights are ``sqrt(2)`` times scikit-learn's, so the regulariser's strength
+    is halved.
 
     Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to the features as the model
     sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
@@ -48,7 +48,7 @@ class LinearModel(UnlearningEstimator):
     @property
     @abstractmethod
     def certificate_(self) -> Any:
-        """The certificate of the current model; `certificate.write` makes a file for ``unlearn verify``."""
+        """Certificate of the current model; `certificate.write` writes it to a file for ``unlearn verify``."""
 
     @abstractmethod
     def quality(self, X: Any, y: Any) -> Any:
@@ -56,14 +56,14 @@ class LinearModel(UnlearningEstimator):
 
     @abstractmethod
     def _guaranteed_in_words(self, stated: Any) -> list[str]:
-        """Return the report's lines on what a certificate states, besides its assumptions."""
+        """Return the report's lines on what a certificate states, except its assumptions."""
 
     def privacy_report(self, X: Any = None, y: Any = None) -> str:
-        """Return in words what the guarantee means, its numbers, its comparator, and what was not checked.
+        """Describe in words what the guarantee means, its numbers, its comparator, and what was not checked.
 
         Args:
-            X: Records to measure the predictions on; no guarantee covers the results. None: nothing is measured.
-            y: Their true classes or targets.
+            X: Records on which predictions are measured; no guarantee covers the results. None: nothing is measured.
+            y: True classes or targets of these records.
         """
         if (X is None) != (y is None):
             raise ParameterError(f"give X and y together, or neither, got {'y' if X is None else 'X'} only")
@@ -72,30 +72,32 @@ class LinearModel(UnlearningEstimator):
         return self._report(stated, self._guaranteed_in_words(stated), measured)
 
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return how many of some labels belong to each class; nothing for targets."""
+        """Return the number of labels in each class; empty for targets."""
         return np.empty(0, dtype=np.int64)
 
     def _require_law(self) -> None:
         pass
 
     def _stated_of_removed(self) -> Stated:
-        """Return what is certified for the model's distribution, against a model without all records removed so far."""
+        """Return what is certified about this model, compared with one that never had the records removed so far."""
         stated: Stated = self.certificate_.stated()
         return stated
 
     def _noise_of_weights(self) -> tuple[float, bool] | None:
-        """Return the noise on weights, and whether it follows the curvature (`PublicObjective`); None if unknown."""
+        """Return the weights' noise, and whether it follows the curvature (`PublicObjective`); None if unknown."""
         return None
 
     def _public_objective(self) -> PublicObjective | None:
-        """Return the objective of a fitted model; None with several scores, or if descent stops before a minimum."""
+        """Return a fitted model's objective; None if it has several scores, or if descent stops before the minimum."""
         return None
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
-        """Draw weights of models fitted like this one, after a removal, and of the comparator; this one is unchanged.
+        """Draw weights of models fitted as this one was, before and after a removal, and of the comparator.
+
+        This model is not changed.
 
         Args:
-            gone: The only records that are removed.
+            gone: The records that are removed; no others are.
             trials: Number of models of each kind.
 
         Raises:
@@ -108,10 +110,10 @@ class LinearModel(UnlearningEstimator):
         )
 
     def _secret(self) -> Self:
-        """Return this model with its secret weights instead of the published ones, for audits only.
+        """Return this model with its secret weights in place of the published ones; only audits may use it.
 
         Raises:
-            AssumptionError: There are no secret weights: noise is added elsewhere.
+            AssumptionError: The model has no secret weights, because noise is not added on publication.
         """
         raise AssumptionError(
             f"{type(self).__name__} has no secret weights to which noise is added on publication alone: "
@@ -119,12 +121,12 @@ class LinearModel(UnlearningEstimator):
         )
 
     def _noise_of_coefficients(self) -> dict[str, Any]:
-        """Return the noise of the coefficients as fields of `PublicObjective`; empty where it is unknown."""
+        """Return the noise of the coefficients as fields of `PublicObjective`; empty if it is unknown."""
         found = self._noise_of_weights()
         if found is None:
             return {}
         noise, by_curvature = found
-        # With an intercept, weights of rows are longer by sqrt(2), and their Hessian is half as large.
+        # With an intercept, weights of rows are sqrt(2) times as long, and their Hessian is half as large.
         shorter = self.fit_intercept and not by_curvature
         return {"noise": noise / np.sqrt(2) if shorter else noise, "by_curvature": by_curvature}
 
@@ -140,13 +142,13 @@ class LinearModel(UnlearningEstimator):
             require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
     def _rows(self, features: Any) -> Any:
-        """Return features whose norms were checked as rows, in a new array."""
+        """Turn features whose norms were checked into rows, in a new array."""
         if self.normalize or self._scaling() is not None:
             features = self._seen(features.astype(np.float64, copy=False))  # float32 would leave some rows too long.
         return self._with_intercept(features)
 
     def _with_intercept(self, features: Any) -> Any:
-        """Return features as the model sees them as rows, in a new array or new sparse rows."""
+        """Turn scaled features into rows, in a new array or a new sparse matrix."""
         if issparse(features):
             if self.fit_intercept:
                 return sparse.with_constant(features, factor=1 / np.sqrt(2), constant=1 / np.sqrt(2))
@@ -156,7 +158,7 @@ class LinearModel(UnlearningEstimator):
             np.divide(features, np.sqrt(2), out=rows[:, :-1])
             rows[:, -1] = 1 / np.sqrt(2)
             return rows.astype(self._dtype, copy=False)
-        # Always a copy: later changes to the caller's X must not reach the training records.
+        # This is always a copy, because later changes to the caller's X must not reach the training records.
         return np.array(features, dtype=self._dtype, order="C")
 
 
@@ -177,6 +179,6 @@ def _norms(features: Array) -> Array:
     norms = np.empty(len(features))
     for start in range(0, len(features), ROWS_AT_ONCE):
         some = features[start : start + ROWS_AT_ONCE].astype(np.float64, copy=False)
-        # A sum that overflows is infinite, hence above 1.
+        # A sum that overflows is infinite, and so it counts as above 1.
         np.einsum("ij,ij->i", some, some, out=norms[start : start + len(some)])
     return np.sqrt(norms, out=norms)

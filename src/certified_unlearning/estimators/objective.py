@@ -1,4 +1,4 @@
-"""What audits of a linear model use: the objective that it minimises, its noise, and its weights' laws."""
+"""What audits use of a linear model: its objective, its noise, and the distributions of its weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Laws(NamedTuple):
 
     Attributes:
         before: Weights of models that learned.
-        unlearned: Their weights after a removal.
+        unlearned: Weights of these models after a removal.
         comparator: Weights of the certificate's comparator.
     """
 
@@ -25,21 +25,22 @@ class Laws(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PublicObjective:
-    """``sum_i c_i loss(x_i.w + b, t_i) + strength (|w|^2 + b^2) / 2``, and the noise on published ``w`` and ``b``.
+    """The objective ``sum_i c_i loss(x_i.w + b, t_i) + strength (|w|^2 + b^2) / 2``, and the published weights' noise.
 
     Attributes:
         loss: Loss of a score and a target: ``log(1 + exp(-t score))``, or half of the squared difference.
         strength: Strength of the regulariser.
-        targets: Returns -1 and 1 for the labels of two classes; for regression, targets in [-1, 1].
-        seen: Returns features as the model sees them.
+        targets: Function that maps labels to ``t``: -1 and 1 for two classes; for regression, numbers in [-1, 1].
+        seen: Function that scales features as the model does.
         intercept: Whether there is an intercept.
-        intercept_regularised: Whether it is regularised.
+        intercept_regularised: Whether the intercept is regularised.
         class_weights: ``c`` for the targets -1 and 1.
         noise: Standard deviation of each weight; or, with ``by_curvature``, the factor in the covariance
             ``noise^2 n H^-1``, where ``H`` is the Hessian of the objective.
-        by_curvature: Whether every step added noise, so that weights vary most where the objective is flat.
-        unit: Factor of a regression's published weights.
-        middle: Offset of their intercept.
+        by_curvature: Whether every step added noise, so that weights vary most in directions in which the objective is
+            flat.
+        unit: Factor by which a regression's published weights are multiplied.
+        middle: Offset that is added to a regression's published intercept.
     """
 
     loss: Literal["logistic", "squared"]

@@ -28,9 +28,9 @@ class StepReport:
     Attributes:
         name: The step's name; nested steps are named as in ``set_params``, with two underscores.
         transformer: Its class.
-        learned: ``nothing``; ``unchecked``: nothing, if the condition in `said` is true; ``learned``: something of the
-            removed records stays; ``unknown``.
-        said: The same in words, as the end of a sentence.
+        learned: ``nothing``; ``unchecked``: nothing, provided that the condition in `said` is true; ``learned``: the
+            step keeps something that depends on removed records; or ``unknown``.
+        said: What the step learned, in words that end a sentence.
     """
 
     name: str
@@ -50,7 +50,7 @@ class PipelineReport:
     Attributes:
         last: The class of the last step, which unlearns.
         steps: The other steps; those within a ``ColumnTransformer``, a ``FeatureUnion`` or a nested pipeline are listed
-            one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are listed, too.
+            one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are also listed.
         labels_of_y: Whether ``index=`` names records by the labels of ``y``, because rows reached the last step without
             labels. It is not known whether the labels of ``X`` were the same.
     """
@@ -72,7 +72,7 @@ class PipelineReport:
 
     @property
     def kept(self) -> tuple[StepReport, ...]:
-        """The steps that keep something of removed records, and those for which this is unknown."""
+        """Steps that keep something of removed records, and steps for which this is unknown."""
         return tuple(step for step in self.steps if step.learned in ("learned", "unknown"))
 
     def __repr__(self) -> str:
@@ -106,23 +106,24 @@ class PipelineReport:
 def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) -> PipelineReport:
     """Remove records from the last step of a fitted scikit-learn pipeline, and report what other steps keep of them.
 
-    The last step unlearns in place, as by its own ``unlearn``. The other steps are not changed. A warning names those
-    that keep what they learned from the removed records, because the certificate of the last step does not cover that.
+    The last step unlearns in place, as by its own ``unlearn``. The other steps are not changed. A warning names the
+    steps that keep what they learned from the removed records, because the certificate of the last step does not cover
+    that.
 
     Args:
         model: A fitted ``Pipeline`` whose last step is an estimator of this package, or such an estimator alone, or a
-            search such as ``GridSearchCV`` over either, whose ``best_estimator_`` unlearns.
+            parameter search over either, such as ``GridSearchCV``, whose ``best_estimator_`` unlearns.
         indices: Positions of the records in the ``X`` that the pipeline was fitted on, or a mask.
         index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows them
             from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series.
-            In the latter case the labels of ``y`` decide, whatever labels the pipeline's ``X`` has.
+            In the latter case, the labels of ``y`` are used, whatever labels the pipeline's ``X`` has.
 
     Returns:
         A report on every earlier step, which prints as text.
 
     Raises:
-        ParameterError: The last step cannot unlearn, or a step changes which records there are, or the last step
-            refuses the request. Nothing was removed in these cases.
+        ParameterError: The last step cannot unlearn, or a step adds or drops records, or the last step refuses the
+            request. In these cases, nothing is removed.
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
@@ -164,7 +165,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
 
     Args:
         model: The model, or the last step of one.
-        prefix: Prefix of its steps' names.
+        prefix: Prefix of the names of the model's steps.
     """
     name = type(model).__name__
     if isinstance(model, FrozenEstimator):
@@ -177,7 +178,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     while isinstance(end, Pipeline) and end.steps:
         end = end.steps[-1][1]
     if isinstance(end, type):
-        model = end  # scikit-learn cannot tell whether a class, or a pipeline that ends with one, is fitted.
+        model = end  # scikit-learn cannot check whether a class, or a pipeline that ends with one, is fitted.
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise ParameterError(
             f"unlearn takes a fitted Pipeline whose last step is an estimator of certified_unlearning, got {model!r}"
@@ -259,12 +260,12 @@ def _learned_by(step: Any) -> tuple[Learned, str]:
     try:
         check_is_fitted(step)
     except NotFittedError:
-        return "nothing", "learned nothing: it was not fitted"  # In a ColumnTransformer, without columns.
+        return "nothing", "learned nothing: it was not fitted"  # This happens in a ColumnTransformer without columns.
     return "learned", f"keeps what it learned from all records{f': {attributes}' if attributes else ''}"
 
 
 def _is_known_ufunc(function: Any) -> bool:
-    """Return whether it is NumPy's or SciPy's own ufunc; ``np.frompyfunc`` turns any function into one."""
+    """Return whether a function is NumPy's or SciPy's own ufunc; ``np.frompyfunc`` can turn any function into one."""
     return isinstance(function, np.ufunc) and any(
         getattr(module, function.__name__, None) is function for module in (np, scipy.special)
     )
@@ -275,7 +276,7 @@ def _fitted_attributes(step: Any, *, flags: bool) -> str:
 
     Args:
         step: A fitted transformer.
-        flags: Whether to list truth values, too; those of scikit-learn follow from parameters.
+        flags: Whether to list truth values, too; in scikit-learn's own transformers, these follow from parameters.
     """
     names = (name for name in dir(step) if name.endswith("_") and not name.startswith("_"))
     values = {name: getattr(step, name, None) for name in names}
@@ -286,7 +287,7 @@ def _fitted_attributes(step: Any, *, flags: bool) -> str:
 
 
 def _does_nothing(step: Any) -> bool:
-    """Return whether it is "passthrough" or "drop", or the fitted form of the former in a ``ColumnTransformer``."""
+    """Return whether a step is "passthrough" (also as a fitted ``ColumnTransformer`` stores it) or "drop"."""
     return step is None or isinstance(step, str) or (isinstance(step, FunctionTransformer) and step.func is None)
 
 
@@ -316,4 +317,4 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
         "its vocabulary was given, and it does not weight words by how many records have them",
     ),
 }
-"""Transformers of scikit-learn that learn nothing with some parameters; all other transformers do."""
+"""Transformers of scikit-learn that learn nothing with some parameters; all others learn something."""

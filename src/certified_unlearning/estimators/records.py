@@ -1,4 +1,4 @@
-"""The records that a model was fitted to: rows and labels, which of them remain, and how requests name them."""
+"""The records that a model was fitted to: their rows and labels, which remain, and how requests name them."""
 
 import copy
 import secrets
@@ -17,10 +17,10 @@ Positions = NDArray[np.int64]
 
 
 class RemovedRecords(NamedTuple):
-    """Copies of a store's information on some records: their places, rows and labels, and the frame's labels.
+    """Copies of a store's information on some records: their places, rows, labels and data frame labels.
 
     Attributes:
-        whole: All rows as they were, if sparse, because sparse rows are changed by building new ones.
+        whole: All rows before the change, if they are sparse, because sparse rows are changed by building new ones.
     """
 
     places: Positions
@@ -32,19 +32,19 @@ class RemovedRecords(NamedTuple):
 
 @dataclass(eq=False)
 class RecordStore:
-    """The records that a model was fitted to, as far as it keeps them.
+    """The records that a model was fitted to, to the extent that it keeps them.
 
     Each estimator owns one. Most methods return a new store, which the estimator substitutes for the old one when a
     removal is complete; `put`, `put_back` and `make_writeable` change arrays in place.
 
     Attributes:
         index: The index of the fitted data frame; None if it was not a data frame.
-        places: Position of each fitted record's row, in order of the records; below 0 for a removed record. None if the
-            model was saved without its training data.
+        places: Position of each fitted record's row, in the order of the records; below 0 for a removed record. None if
+            the model was saved without its training data.
         left: Number of remaining records.
-        rows: Rows, an array, a tensor or a sparse matrix; None where the model keeps none.
-        labels: Their labels or targets.
-        known_digest: The `digest`, once requested.
+        rows: An array, a tensor or a sparse matrix; None if the model keeps no rows.
+        labels: Labels or targets of the rows.
+        known_digest: The `digest`, from its first request on.
     """
 
     index: FrameIndex | None
@@ -55,12 +55,12 @@ class RecordStore:
     known_digest: str | None = None
 
     def keep(self, places: Positions, rows: Any = None, labels: Any = None) -> None:
-        """Keep records; those with places below 0 were removed before."""
+        """Keep records; records with places below 0 were removed before."""
         self.places, self.left = places, int((places >= 0).sum())
         self.rows, self.labels = rows, labels
 
     def keep_left(self, remaining: Positions, n: int, rows: Any, labels: Any) -> None:
-        """Keep the remaining ones of ``n`` fitted records; rows of the others are left out or replaced."""
+        """Keep those of ``n`` fitted records that remain; rows of the others are left out or replaced."""
         places = np.full(n, -1)
         places[remaining] = remaining if len(rows) == n else np.arange(len(remaining))
         self.keep(places, rows, labels)
@@ -88,10 +88,10 @@ class RecordStore:
 
     @property
     def digest(self) -> str:
-        """A random name for the set of remaining records.
+        """Random name of the set of remaining records.
 
         With a real digest, anyone who has the other records could guess a removed one and check the guess. A digest
-        with a discarded key reveals as little as a random name, but reads every record.
+        with a key that is thrown away reveals as little as a random name, but computing it reads every record.
         """
         if self.known_digest is None:
             self.known_digest = secrets.token_hex(32)
@@ -120,21 +120,21 @@ class RecordStore:
         return replace(self, places=places, index=index, left=self.left - len(gone), known_digest=None)
 
     def compacted(self, gone: Positions) -> "RecordStore":
-        """Return a store without some records, with new arrays without their rows; rows are in the order of records."""
+        """Return a store whose new arrays leave some records out; their rows are in the order of the records."""
         at, after = self.known_places[gone], self.without(gone)
         places = after.known_places
         places[places >= 0] = np.arange(after.left)
         return replace(after, rows=np.delete(self.rows, at, axis=0), labels=np.delete(self.labels, at), places=places)
 
     def with_others(self, gone: Positions, rows: Any, labels: Any) -> "RecordStore":
-        """Return a store without some records, with others in their places in new arrays."""
+        """Return a store without some records; in its new arrays, other records take their places."""
         at = self.known_places[gone]
         after = replace(self.without(gone), rows=copy.deepcopy(self.rows), labels=copy.deepcopy(self.labels))
         after.rows[at], after.labels[at] = rows, labels
         return after
 
     def extended(self, more: FrameIndex | None, records: int) -> "RecordStore":
-        """Return a store with places for more records, whose frame may have an index."""
+        """Return a store with places for more records, which may come with a data frame's index."""
         index = None if self.index is None else self.index.extended(more, records)
         first = len(self.known_places)
         places = np.concatenate([self.known_places, np.arange(first, first + records)])
@@ -148,7 +148,7 @@ class RecordStore:
         return RemovedRecords(at, self.rows[at], self.labels[at], names, whole)
 
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
-        """Replace records by others or by zeros; the replaced ones lose their place and name.
+        """Replace records by others or by zeros; the replaced records lose their place and name.
 
         Sparse rows become empty rows in new arrays: in the old arrays a row of zeros would reveal the number of
         entries.
@@ -177,24 +177,24 @@ class RecordStore:
             self.index.labels[records] = names
 
     def shrunk(self, records: int) -> "RecordStore":
-        """Return a store with the same arrays, from which ``records`` records were removed in place."""
-        # Not by `replace`, which takes longer than the rest of a small request's bookkeeping.
+        """Return a store with the same arrays after ``records`` records were removed in place."""
+        # `dataclasses.replace` would take longer than the rest of a small request's bookkeeping.
         return RecordStore(self.index, self.places, self.left - records, self.rows, self.labels)
 
     def make_writeable(self) -> None:
-        """Copy the arrays that must not be written to: memory maps of a file that processes share."""
+        """Copy the arrays that must not be written to, because they map a file that several processes share."""
         self.places = writeable(self.known_places)
         self.labels = writeable(self.labels)
         if not issparse(self.rows):
             self.rows = writeable(self.rows)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        """Return a file's entries for the fitted frame's index: in its header, and as an array."""
+        """Return a file's header entries and arrays for the fitted data frame's index."""
         packed = None if self.index is None else self.index.packed()
         known = self.index is not None and (packed is not None or self.index.labels is None)
         return {"has_index": known}, {"frame_index": packed}
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array, or a copy if it must not be written to: a memory map of a file that processes share."""
+    """Return the array, or a copy if it maps a file that several processes share and so must not be written to."""
     return array if array.flags.writeable else np.array(array)

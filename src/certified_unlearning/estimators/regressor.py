@@ -1,4 +1,4 @@
-"""Linear regressors with scikit-learn's interface: targets of a public range, predictions in their units."""
+"""Linear regressors with scikit-learn's interface: targets in a public range, and predictions in the targets' units."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from certified_unlearning.estimators.scaling import Array
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
-    """Predicts targets that were mapped to [-1, 1] by weights, with or without a regularised intercept.
+    """A linear model of targets that are mapped to [-1, 1], with or without a regularised intercept.
 
     Args:
-        target_range: The range ``(low, high)`` of targets, known without these records. Targets outside are clipped.
-            Required.
+        target_range: Required. The range ``(low, high)`` of the targets, which must be known without looking at these
+            records. Targets outside it are clipped.
     """
 
     target_range: tuple[float, float] | None = None
@@ -36,7 +36,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return predicted
 
     def quality(self, X: Any, y: Any) -> TargetQuality:
-        """Measure the predictions on records: R^2 and errors, compared with those of the mean of these targets.
+        """Measure predictions on records: R^2 and errors, compared with always predicting the mean of these targets.
 
         The numbers depend on these records, and no certificate covers that.
 
@@ -45,7 +45,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
             y: Their true targets, shape ``(records,)``.
 
         Raises:
-            DataError: There is no record.
+            DataError: There are no records.
         """
         return target_quality_of(self.predict(X), y)
 
@@ -92,7 +92,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         super()._restore(header, arrays)
         if self.target_range is not None:
             low, high = self.target_range
-            self.target_range = (low, high)  # JSON has lists only.
+            self.target_range = (low, high)  # JSON has lists, but no tuples.
         self._middle, self._half = header["targets"]
 
 
@@ -101,12 +101,12 @@ class RidgeRegressor(LinearRegressor):
     """Ridge regression.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
-    intercept is regularised, which draws it to the middle of ``target_range``. Divided by ``2 n``, its strong convexity
-    is ``m = alpha / n``, half of it with an intercept (see `LinearModel`).
+    intercept is regularised, which pulls it towards the middle of ``target_range``. If the objective is divided by ``2
+    n``, its strong convexity is ``m = alpha / n``, or half of that with an intercept (see `LinearModel`).
 
     Args:
         alpha: Strength of the regulariser, as in scikit-learn; above 0.
-        fit_intercept: Whether there is an intercept, which is regularised. Without it, 0 is mapped to 0.
+        fit_intercept: Whether there is an intercept, which is regularised. Without it, the target 0 is mapped to 0.
     """
 
     alpha: float = 1.0

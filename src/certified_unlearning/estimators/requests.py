@@ -18,8 +18,8 @@ class FrameIndex:
     """The index of the data frame that was fitted.
 
     Attributes:
-        labels: One label for each record; None for a removed record, because a label may be a person's name. None for
-            an index that only numbers the records, ``0`` to ``n - 1``.
+        labels: One label for each record. The label of a removed record becomes None, because it may be a person's
+            name. The whole attribute is None if the index only numbers the records from ``0`` to ``n - 1``.
         of_y: Whether the labels come from the classes or targets, because the rows had none.
     """
 
@@ -36,8 +36,8 @@ class FrameIndex:
                 returns an array.
 
         Returns:
-            None if there is no index, or if ``X`` has only numbers and ``y`` has labels: a number could then mean two
-            records.
+            The index. None if there is none, or if ``X`` is only numbered and ``y`` has labels, because a number could
+            then mean two records.
         """
         of_x, of_y = cls._of_one(X), cls._of_one(y)
         labelled = of_y is not None and of_y.labels is not None
@@ -58,7 +58,7 @@ class FrameIndex:
         """Return the positions of all records that have one of the named labels.
 
         Raises:
-            ParameterError: A label is named twice, or no record has it, or no record has it any longer.
+            ParameterError: A label is named twice, or no record has it, or its records were removed before.
         """
         wanted = _as_labels(named)
         if self.labels is None:
@@ -132,16 +132,17 @@ class FrameIndex:
 
 
 def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex | None) -> NDArray[Any]:
-    """Return the positions that a request names among ``n`` fitted records, as given; empty for an empty request.
+    """Return the positions that a request names among ``n`` fitted records, in its order; empty for an empty request.
 
     Args:
         indices: Positions, or a mask of ``n`` truth values.
         index: Labels of the fitted frame's index, instead of ``indices``.
         n: Number of fitted records.
-        frame_index: That index; None if ``X`` was not a data frame.
+        frame_index: Index of the fitted data frame; None if ``X`` was not a data frame.
 
     Raises:
-        ParameterError: Both are given, or neither, or it is not clear which records are meant.
+        ParameterError: Both ``indices`` and ``index`` are given, or neither, or it is not clear which records are
+            meant.
     """
     if (indices is None) == (index is None):
         raise ParameterError(
@@ -163,7 +164,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if wanted.ndim != 1:
         raise _no_positions(indices)
     if wanted.dtype == object and all(isinstance(each, bool) for each in wanted):
-        wanted = wanted.astype(bool)  # pandas' own truth values become objects.
+        wanted = wanted.astype(bool)  # pandas' own truth values arrive as objects.
     if wanted.dtype == np.bool_ and len(wanted):
         if len(wanted) != n:
             raise ParameterError(
@@ -187,7 +188,7 @@ def distinct(indices: Any, n: int) -> NDArray[np.int64]:
     """Return row numbers in ascending order.
 
     Raises:
-        ParameterError: ``indices`` are not row numbers of ``n`` records, or one appears twice.
+        ParameterError: ``indices`` are not row numbers of ``n`` records, or one of them appears twice.
     """
     wanted = np.atleast_1d(np.asarray(indices))
     if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
@@ -226,7 +227,7 @@ def _no_positions(indices: Any) -> ParameterError:
 
 
 def _is_pandas(X: Any) -> bool:
-    """Return whether it is a data frame or a series, without importing pandas."""
+    """Return whether ``X`` is a data frame or a series, without importing pandas."""
     return hasattr(X, "iloc") and hasattr(X, "index")
 
 
@@ -235,7 +236,7 @@ def _came_from_pandas(values: Any) -> bool:
 
 
 def _as_labels(named: Any) -> list[Any]:
-    """Return labels as a list, with Python's types where pandas has its own.
+    """Return labels as a list, with Python's types in place of pandas' own.
 
     Raises:
         ParameterError: One of them is a truth value, or a label appears twice.
@@ -260,10 +261,10 @@ def _whole(labels: Sequence[Any]) -> bool:
 
 
 def _packed(label: Any) -> Any:
-    """Return a label as a JSON value; times and tuples are tagged by name.
+    """Return a label as a JSON value; times and tuples are tagged with the name of their type.
 
     Raises:
-        TypeError: JSON cannot hold it.
+        TypeError: JSON cannot represent the label.
     """
     import pandas as pd
 

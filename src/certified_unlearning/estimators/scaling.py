@@ -1,4 +1,4 @@
-"""Dense rows from sparse ones, and public scaling of either: features clipped to ranges, rows scaled to a norm.
+"""Making sparse rows dense, and public scaling: features are clipped to ranges, and rows are scaled to a norm.
 
 Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers, so
 a removed record leaves no trace in how the others are scaled.
@@ -18,9 +18,9 @@ from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
-"""The array of features, and the rows made from it."""
+"""Number of copies that are in memory at once: the array of features, and the rows made from it."""
 FITS = 0.25
-"""Share of the memory that rows of the width proposed by an error may take."""
+"""Share of the memory that rows may take if they have the width that an error message proposes."""
 
 
 def dense(X: Any) -> NDArray[Any]:
@@ -42,11 +42,11 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 class PublicScaling:
-    """A map from records to rows of norm at most 1, by public numbers.
+    """A map from records to rows of norm at most 1 that depends on public numbers only.
 
     Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then rows are divided by their
-    own norm (``normalize``); or rows longer than ``data_norm`` are scaled down to it, and all are divided by it; or,
-    with ranges alone, all are divided by ``sqrt(features)``, the largest possible norm.
+    own norm (``normalize``); or rows longer than ``data_norm`` are scaled down to it, and then all rows are divided by
+    it; or, with ranges alone, all rows are divided by ``sqrt(features)``, the largest possible norm.
     """
 
     def __init__(self, *, features: int, ranges: ArrayLike | None, data_norm: float | None, normalize: bool) -> None:
@@ -54,7 +54,7 @@ class PublicScaling:
 
         Args:
             features: Number of features.
-            ranges: A pair ``(low, high)`` for all features, or one for each.
+            ranges: One pair ``(low, high)`` for all features, or one pair for each.
             data_norm: The largest norm of a row.
             normalize: Whether rows are divided by their own norm.
 
@@ -68,7 +68,7 @@ class PublicScaling:
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether zeros stay zeros, so that sparse rows stay sparse, as with ranges from ``-a`` to ``a``."""
+        """Whether zeros stay zeros, as with ranges from ``-a`` to ``a``, so that sparse rows stay sparse."""
         if self._ranges is None:
             return True
         low, high = self._ranges
@@ -81,15 +81,15 @@ class PublicScaling:
         scaled: Array = X.astype(np.float64, copy=False)
         if self._ranges is not None:
             low, high = self._ranges
-            # At most 1 however it is rounded, because the quotient of x by something not smaller is.
+            # The quotient is at most 1 under any rounding, because its numerator is never larger than its denominator.
             scaled = 2 * ((np.clip(scaled, low, high) - low) / (high - low)) - 1
         if self._normalize:
             return unit(scaled)
         if self._norm is None:
             return scaled / self._largest
         with np.errstate(over="ignore"):
-            # After the division, because squares of very small numbers are 0; what overflows is infinite, and so
-            # longer.
+            # This comes after the division, because squares of very small numbers are 0. Norms that overflow are
+            # infinite, and so they count as longer.
             divided = scaled / self._norm
             longer = np.linalg.norm(divided, axis=1, keepdims=True) > 1
         rows: Array = np.where(longer, unit(scaled), divided)
@@ -112,21 +112,22 @@ class PublicScaling:
 
 
 def unit(features: Any) -> Any:
-    """Return every row divided by its norm; a row of zeros stays."""
+    """Return every row divided by its norm; a row of zeros stays as it is."""
     if issparse(features):
         largest = np.abs(features).max(axis=1).toarray().ravel()
         rows = sparse.divided(features, np.where(largest > 0, largest, 1))
         norms = sparse.norms(rows)
         return sparse.divided(rows, np.where(norms > 0, norms, 1))
     largest = np.abs(features).max(axis=1, keepdims=True)
-    # First by the largest value, because squares of very large and very small values overflow or vanish.
+    # Rows are first divided by their largest value, because squares of very large or very small values overflow or
+    # vanish.
     features = features / np.where(largest > 0, largest, 1)
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return features / np.where(norms > 0, norms, 1)
 
 
 def _checked_ranges(ranges: ArrayLike, features: int) -> tuple[Array, Array]:
-    """Return the low and the high end of each feature's range."""
+    """Return the lower and upper ends of all features' ranges."""
     try:
         ends = np.asarray(ranges, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -178,5 +179,5 @@ def _too_large(records: int, features: int, needed: float, memory: int) -> DataE
 
 
 def _memory() -> int:
-    """Return the bytes of memory that this machine has."""
+    """Return the size of this machine's memory in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

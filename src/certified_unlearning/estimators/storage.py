@@ -15,7 +15,7 @@ from certified_unlearning.files import atomic_path
 
 
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | None]) -> None:
-    """Write a header and arrays; arrays that are None are left out.
+    """Write a file with a header and arrays; arrays that are None are left out.
 
     Raises:
         StorageError: The file cannot be written.
@@ -33,7 +33,7 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray
 
     Args:
         path: The file.
-        kind: The required ``class`` in its header.
+        kind: The ``class`` that the file's header must name.
 
     Raises:
         DataError: The file is missing, damaged, or holds something else.
@@ -60,7 +60,7 @@ def no_estimator(path: str | Path, error: Exception) -> DataError:
 
 
 def _plain_number(value: Any) -> Any:
-    """Return a NumPy number, as parameter searches set them, as a Python number; and a range of budgets as a list."""
+    """Convert NumPy numbers, which parameter searches set, to Python numbers, and ranges of budgets to lists."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, range):

@@ -22,15 +22,16 @@ class _DescentToDelete(DescentClassifier):
     Args:
         sigma: Standard deviation of the published noise. None: the smallest at which ``steps`` steps unlearn
             ``records`` records in the first request.
-        steps: Number of steps of that request. It cannot be combined with ``sigma``. With neither, as many steps as it
-            takes for what was learned (with ``conditional``, the published noise too) to fade by a factor ``e``.
+        steps: Number of steps of that request. It cannot be combined with ``sigma``. If neither is given, the number of
+            steps is that in which what was learned (with ``conditional``, also the published noise) fades by a factor
+            ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
-        accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state it
+        accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
             compares with a model that is published, noised and continued at the same times; it says nothing about a
-            model that is retrained and noised once*. ``conditional``, the default with published state and only
-            available there, covers any number of records and compares with retraining noised once. ``as published``
-            applies the theorems, stated for adding or removing one record, to the adjacency unchanged; several records
-            are unlearned one after another.
+            model that is retrained and then noised once*. ``conditional`` is available with published state only, and
+            is its default; it covers any number of records and compares with a model that is retrained and then noised
+            once. ``as published`` applies the theorems, stated for adding or removing one record, to the adjacency
+            unchanged; several records are unlearned one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 

@@ -33,12 +33,12 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
     With mini-batches, removals modify arrays in place, so a copy of the estimator must be a deep copy.
 
     Args:
-        batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs;
-            unlearning reads as many batches as it takes steps, whatever ``n`` is. ``"auto"`` uses mini-batches where
-            there are enough records for them to be cheaper at about equal accuracy, and halves the step size where this
-            more than halves the batches. None: every step uses all records. With mini-batches, ``sigma=None`` without
+        batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs.
+            Unlearning reads one batch in each of its steps, whatever ``n`` is. ``"auto"`` uses mini-batches if there
+            are enough records to make them cheaper at about equal accuracy, and halves the step size if this more than
+            halves the number of batches. None: every step uses all records. With mini-batches, ``sigma=None`` without
             ``steps`` selects a noise that costs little accuracy. The number of steps of a request then also depends on
-            where its records were dealt, never on the data.
+            the batches to which its records were dealt, never on the data.
 
     See Also:
         `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.

@@ -40,17 +40,17 @@ class DescentModel(LinearModel):
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma``. None: the smallest
             scale at which ``steps`` steps unlearn ``records`` records.
-        steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. With
-            neither, as many steps as it takes for what was learned to fade by a factor ``e``.
+        steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. If neither
+            is given, the number of steps is that in which what was learned fades by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once. Any number can be unlearned
             later, by more or fewer steps.
         accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
-        adjacency: The data of the retrained model that the guarantee compares with: a removed record's loss is 0
-            (``zero-out``: scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records), another
-            record takes its place (``replace``), or the mean is over the remaining records (``remove``).
+        adjacency: What the retrained model in the guarantee learns from. With ``zero-out``, a removed record's loss is
+            0: this is scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records. With
+            ``replace``, another record takes its place. With ``remove``, the mean is over the remaining records.
         device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
-        dtype: ``float32``, a preference: ``float64`` is used where rounding would cost more than a tenth of epsilon. Or
-            ``float64``.
+        dtype: ``float32`` or ``float64``. ``float32`` is a preference: ``float64`` is used if rounding would cost more
+            than a tenth of epsilon.
     """
 
     epsilon: float = 1.0
@@ -86,7 +86,7 @@ class DescentModel(LinearModel):
         """Warn the caller of `fit` if learning will take long."""
 
     def _asked(self) -> dict[str, Any]:
-        """Return the parameters that the learners' planners take."""
+        """Return the parameters that are passed to the learners' planners."""
         names = ("epsilon", "delta", "sigma", "steps", "records", "accountant", "adjacency", "dtype")
         return {name: getattr(self, name) for name in names}
 
@@ -109,7 +109,7 @@ class DescentModel(LinearModel):
 
     @property
     def removals_(self) -> list[Removal]:
-        """Numbers of records and steps of each request so far."""
+        """Number of records and number of steps of each request so far."""
         return list(self._history)
 
     def _remove(self, named: NDArray[Any]) -> bool:
@@ -140,7 +140,7 @@ class DescentModel(LinearModel):
         learner, noise = self._learner, str(self._noise_key())
         places = learner.places_of(self._store.known_places[gone])
         removal = learner.plan_removal(self._history, len(gone), places)
-        # With adjacency `replace`, both laws have the same replacements: the guarantee holds for any.
+        # With adjacency `replace`, both distributions use the same replacements, because the guarantee holds for any.
         after = self._store_without(gone)
         whole, left = (self._as_tensors(each.rows, each.labels) for each in (self._store, after))
         keys = [[address(noise, name, trial) for trial in range(trials)] for name in ("learning", "removal", "again")]
@@ -149,7 +149,7 @@ class DescentModel(LinearModel):
 
     @property
     def certificate_(self) -> StepsCertificate:
-        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
+        """Certificate of the current model; `certificate.write` writes it to a file for ``unlearn verify``."""
         self._require_fitted()
         digest = self._store.digest
         run = self._learner.run(self._history, dataset="own", features="given", data_digest=digest)
@@ -202,7 +202,7 @@ class DescentModel(LinearModel):
         generator = randomness.generator(str(self._noise_key()), "replacements", self._store.left)
         features = unit(generator.standard_normal((records, self.n_features_in_)))
         labels = self._drawn_labels(generator, records)
-        # As the model sees features, because ranges would clip raw ones to one corner.
+        # These are features after scaling, because ranges would clip raw features to one corner.
         rows = self._rows(features) if self._scaling() is None else self._with_intercept(features)
         return rows, labels
 

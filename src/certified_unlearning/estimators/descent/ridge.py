@@ -18,7 +18,7 @@ from certified_unlearning.estimators.regressor import RidgeRegressor
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 SPREAD_EVENLY = 1 / math.sqrt(3)
-"""Standard deviation of targets spread evenly over [-1, 1]: as much noise lowers R^2 by 1."""
+"""Standard deviation of targets spread evenly over [-1, 1]; noise of this size lowers R^2 by 1."""
 
 STRONGEST = 1e9
 """The largest ``alpha / n``."""
@@ -33,14 +33,14 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
     noise, but its guarantee is of another kind: it does not protect the remaining records.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
-    intercept is regularised, which draws it to the middle of ``target_range``. Targets are clipped to that range and
-    mapped to [-1, 1]. The strong convexity is ``m = alpha / n`` (half of it with an intercept). The minimiser's norm is
-    then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So whatever the records are, the
-    minimiser lies in the ball of radius ``R``, and every step projects onto this ball. A record's gradient,
-    ``(x.w - y) x``, is unbounded outside the ball; inside it is at most ``R + 1``. A weak regulariser therefore costs
-    noise twice: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3 is a good first
-    choice for some hundred records, 0.01 for some ten thousand. `fit` warns if little but noise would remain.
-    ``alpha = 0``, linear regression, is refused because there is no ball.
+    intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
+    and mapped to [-1, 1]. The strong convexity is ``m = alpha / n`` (half of it with an intercept). The minimiser's
+    norm is then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So whatever the records are,
+    the minimiser lies in the ball of radius ``R``, and every step projects onto this ball. A record's gradient, ``(x.w
+    - y) x``, is unbounded outside the ball; inside it is at most ``R + 1``. A weak regulariser therefore requires more
+      noise for two reasons: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3 is
+      a good first choice for some hundred records, 0.01 for some ten thousand. `fit` warns if the result would be
+      little more than noise. ``alpha = 0``, linear regression, is refused because there is no ball.
 
     Args:
         sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma`` to the weights, for
@@ -79,7 +79,7 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
         )
 
     def _warn_of(self, plan: LangevinLearner, X: NDArray[Any]) -> None:
-        """Warn the caller of `fit` if a plan's noise in predictions is larger than what there is to learn."""
+        """Warn the caller of `fit` if a plan's noise in predictions is larger than the spread of the targets."""
         n = plan.n
 
         def noise_and_score(plan: LangevinLearner) -> tuple[float, float]:

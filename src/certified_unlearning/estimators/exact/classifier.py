@@ -40,18 +40,18 @@ from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 @dataclass(repr=False, eq=False)
 class ExactLogisticRegression(ExactModel, LinearClassifier):
-    """Logistic regression that forgets exactly, with epsilon 0, and can take new records in.
+    """Logistic regression that removes records exactly, with epsilon 0, and can insert new ones.
 
-    It learns by mini-batch descent and keeps every step. A request examines the steps whose batch it changes. A test
-    that makes the distributions equal decides whether a step may keep its direction; from the first one that may not,
-    the steps are taken again. After any stream of deletions and insertions, model and state together have the
-    distribution of the same algorithm run from scratch on the present records, with the constants of the first `fit`:
-    the regulariser's strength and the batch size stay what they were then. It needs no regulariser, no bound on rows
-    and no convexity. It does need requests that were chosen without looking at the model, and a state that stays
-    secret. Differences smaller than the rounding of float64 are ignored.
+    It learns by mini-batch descent and keeps every step. A request examines the steps whose batch it changes. A random
+    test, which makes the distributions equal, decides whether a step may keep its direction. From the first step that
+    fails the test, all steps are recomputed. After any stream of deletions and insertions, model and state together
+    have the distribution of the same algorithm run from scratch on the present records, with the constants of the first
+    `fit`: the regulariser's strength and the batch size stay what they were then. It needs no regulariser, no bound on
+    rows and no convexity. It does require that requests are chosen without looking at the model, and that the state
+    stays secret. Differences smaller than the rounding of float64 are ignored.
 
     The guarantee covers deletions only: it does not protect the remaining records. `LangevinLogisticRegression` has an
-    epsilon above 0, for published models whose state need not be kept.
+    epsilon above 0, and suits models that are published and whose state is not kept.
 
     The objective is that of scikit-learn with the same ``C`` for as many records as were fitted (see `LinearClassifier`
     on the intercept); the fixed number of steps does not minimise it fully. A failed or interrupted call leaves the
@@ -60,13 +60,13 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
     Args:
         mechanism: How steps are made stable. ``noisy-sgd`` adds Gaussian noise to gradients; ``accelerated-noisy-sgd``
             does the same at Nesterov's points. ``quantized-sgd`` rounds gradients to a grid with a random offset.
-            ``subsample-gd`` leaves gradients unchanged and computes again whenever a removed record was used.
+            ``subsample-gd`` leaves gradients unchanged and recomputes steps whenever a removed record was used.
         steps: Number of steps, ``T``. It and all parameters below stay fixed over all requests.
-        batch_size: Number of records in a step, ``m``; at least one fewer than there will ever be. ``auto``: 8, or a
-            quarter of the records if that is fewer.
+        batch_size: Number of records in a step, ``m``; it must always be smaller than the number of records. ``auto``:
+            8, or a quarter of the records if that is fewer.
         step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation, in every coordinate, of the noise on a batch's mean gradient, for noisy mechanisms.
-            With more noise, fewer steps are taken again.
+            With more noise, fewer steps are recomputed.
         quantum: Spacing of the grid of ``quantized-sgd``.
         radius: Radius of the ball that models are projected onto; None: no projection.
         C: Inverse strength of the regulariser, as in scikit-learn.
@@ -158,8 +158,9 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
             y: Their classes, among `classes_`.
 
         Returns:
-            Their positions, by which `unlearn` names them; they continue those of the fitted ``X``. Labels of a data
-            frame's index name them too, if the fitted frame's labels do more than number its rows.
+            Positions of the inserted records, by which `unlearn` names them; they continue those of the fitted ``X``.
+            Labels of a data frame's index can also name them, if the fitted data frame's labels did more than number
+            its rows.
 
         Raises:
             DataError: A row's norm is above 1, a class is not known, or the estimator was saved without its records.
@@ -220,7 +221,8 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         if training_data:
             header["seed"] = f"{self._seed:x}"
             arrays |= {"rows": _array(self._records.rows), "labels": _array(self._records.labels)}
-            # What follows from these is recomputed on reading: its last bits would tell which steps were edited.
+            # Everything that follows from these is recomputed on reading, because its last bits would reveal which
+            # steps were edited.
             arrays |= {f"state/{name}": _array(each) for name, each in self._state.least_tensors().items()}
         return header, arrays
 
@@ -269,7 +271,8 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         """Carry out a request on a copy of the state, then replace the state in one assignment."""
         counts = self._counts_after(deleted, inserted)
         state, device = copy.deepcopy(self._state), self._records.rows.device
-        # In the order of a file, so that a request ends the same way whether or not a file was read before it.
+        # Records are in the order of a file, so that a request gives the same result whether or not the state was read
+        # from one.
         state.alive = Alive(state.alive.ids.sort().values, next_id=state.alive.next_id)
         # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
         # interruptions, which hit long requests more often, would change the distribution.

@@ -49,20 +49,20 @@ DROWNED = 0.1
 
 @dataclass(repr=False, eq=False)
 class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, ExactModel):  # type: ignore[misc]
-    """k-means that forgets exactly, with epsilon 0, and can take new records in.
+    """k-means that removes records exactly, with epsilon 0, and can insert new ones.
 
     It is Lloyd's algorithm. Each step queries the sum and the number of the records that are nearest to each centre,
-    with Gaussian noise on both, and moves the centres to the quotients. A request examines one step after the other: a
-    test that makes the distributions equal decides whether the step may keep its noisy answers. From the first one that
-    may not, the steps are taken again. After any stream of deletions and insertions, centres and state together have
-    the distribution of the same algorithm run from scratch on the present records, with the constants of the `fit`.
-    This needs requests that were chosen without looking at the centres, and a state that stays secret. Differences
-    smaller than the rounding of float64 are ignored.
+    with Gaussian noise on both, and moves the centres to the quotients. A request examines one step after the other. A
+    random test, which makes the distributions equal, decides whether the step may keep its noisy answers. From the
+    first step that fails the test, all steps are recomputed. After any stream of deletions and insertions, centres and
+    state together have the distribution of the same algorithm run from scratch on the present records, with the
+    constants of the `fit`. This requires that requests are chosen without looking at the centres, and that the state
+    stays secret. Differences smaller than the rounding of float64 are ignored.
 
-    The noise is that of sums, so **many records are needed**: it moves the centre of an average cluster by about
-    ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``, and rows have norm at most 1. `fit` warns if
-    that is above 0.1. With few records use ``recompute_probability=None``: then there is no noise, and each request
-    learns anew.
+    The noise is on sums over records, so **many records are needed**: it moves the centre of an average cluster by
+    about ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``, where rows have norm at most 1. `fit`
+    warns if that distance is above 0.1. With few records, use ``recompute_probability=None``: then there is no noise,
+    and each request learns anew.
 
     The guarantee covers deletions only: it does not protect the remaining records. A failed or interrupted call leaves
     the estimator as it was. Exactness covers one state only: overwrite the file of the previous state when you save.
@@ -71,11 +71,12 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         n_clusters: Number of centres.
         steps: Number of steps, ``T``. The noise grows with it. It and all parameters below stay fixed over all
             requests.
-        recompute_probability: Upper bound on the probability that the deletion of one record takes steps again. The
-            noise is the least that suffices. None: no noise, and every request takes all steps but the first again.
-        init: Where centres begin. ``mean``: in random directions around the mean of all records, which the first step
-            finds with noise. Or places, shape ``(n_clusters, features)``, in units of ``X``; they must not come from
-            these records.
+        recompute_probability: Upper bound on the probability that the deletion of one record causes a recomputation of
+            steps. The noise is the smallest that ensures this. None: no noise, and every request recomputes all steps
+            except the first.
+        init: Initial centres. ``mean``: they lie in random directions around the mean of all records, which the first
+            step computes with noise. Or an array of shape ``(n_clusters, features)``, in units of ``X``, which must not
+            be computed from these records.
         random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
             repeatable, but it is a secret: with it and the records anybody can compute the state. Two models that were
             fitted with the same number have the same noise. It cancels in their difference, which then shows the record
@@ -179,8 +180,9 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             y: Ignored, except that the index of a series names the records of an array.
 
         Returns:
-            Their positions, by which `unlearn` names them; they continue those of the fitted ``X``. Labels of a data
-            frame's index name them too, if the fitted frame's labels do more than number its rows.
+            Positions of the inserted records, by which `unlearn` names them; they continue those of the fitted ``X``.
+            Labels of a data frame's index can also name them, if the fitted data frame's labels did more than number
+            its rows.
 
         Raises:
             DataError: A row's norm is above 1, or the estimator was saved without its records.
@@ -283,7 +285,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return features whose norms were checked as rows, in a new array."""
         rows = self._seen(features.astype(np.float64, copy=False))
         rows = rows * (LONGEST / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), LONGEST))
-        # Towards zero, so that no row becomes longer.
+        # Rows are rounded towards zero, so that no row becomes longer.
         return np.trunc(np.ascontiguousarray(rows) / GRID) * GRID
 
     def _learn_from(self, plan: LinearQuerySettings, X: NDArray[Any], labels: NDArray[Any]) -> None:

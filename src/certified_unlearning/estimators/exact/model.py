@@ -12,7 +12,7 @@ from certified_unlearning.text import counted, noun_of, rounded_up
 
 
 class ExactModel(UnlearningEstimator):
-    """An estimator that keeps its whole run, and whose requests leave it with the distribution of a fresh one."""
+    """An estimator that keeps its whole run; after requests, it has the distribution of a fresh run."""
 
     _counts: dict[str, int]
     _scaled_by: dict[str, Any]
@@ -26,7 +26,7 @@ class ExactModel(UnlearningEstimator):
         return {name: known[name] for name in self._MADE_BY}
 
     def _require_same_scaling(self) -> None:
-        """Raise `ParameterError` if rows would be made with other parameters than those of the fit."""
+        """Raise `ParameterError` if scaling parameters differ from those of the fit."""
         if self._scaling_parameters() != self._scaled_by:
             *most, last = self._MADE_BY
             raise ParameterError(
@@ -65,5 +65,5 @@ class ExactModel(UnlearningEstimator):
         ]
 
     def _cost_in_words(self, stated: Any) -> list[str]:
-        """Return the report's lines on what taking steps again costs, if anything is stated."""
+        """Return the report's lines on the cost of recomputing steps, if the certificate states it."""
         return []

@@ -1,4 +1,4 @@
-"""A small network that certifies which predictions no removal changes, and forgets for free while its budget lasts."""
+"""A small network that certifies which predictions removals cannot change; removals within a budget are free."""
 
 import math
 import secrets
@@ -40,32 +40,33 @@ from certified_unlearning.vocabulary import Clipping
 class CertifiedMLPClassifier(Classifier):
     """A ReLU network that certifies which predictions retraining without some records would not change.
 
-    For each budget ``k``, training carries a box of all parameters that the same training could have reached without
-    any ``k`` records of each batch. A label that is constant over the box needs no unlearning. So `unlearn` is free
-    while the budget lasts: it forgets the records, and from then on `predict` answers from the old parameters only what
-    is certified. The first input that is not certified makes the network train anew on the remaining records, in the
-    same batches; a request beyond the budget does so at once. Either way **every label that `predict` returns is the
-    one that the retrained network gives**. Until then the parameters are those learned with the removed records: they
-    must stay secret, and `save` without training data trains anew first.
+    For each budget ``k``, training computes a box that contains all parameters that the same training could have
+    reached without any ``k`` records of each batch. A label that is constant over the box needs no unlearning. So
+    `unlearn` is free while the budget lasts: it erases the records, and from then on `predict` uses the old parameters
+    only for certified labels. The first input without a certified label makes the network train anew on the remaining
+    records, in the same batches; a request beyond the budget does so at once. Either way **every label that `predict`
+    returns is the one that the retrained network gives**. Until the next training, the parameters still depend on the
+    removed records: they must stay secret, and `save` without training data trains anew first.
 
-    Only the label of an input is certified, not its probability, and only for some inputs. Few, large batches, few
-    epochs and small networks certify most. Whether an input is certified depends on the records, so answering only
-    certified inputs is not differentially private.
+    Only the label of an input is certified, not its probability, and only for some inputs. The most inputs are
+    certified with few large batches, few epochs and a small network. Whether an input is certified depends on the
+    records, so answering only certified inputs is not differentially private.
 
-    Nothing is scaled by the records: give features of about the size 1, or public numbers to scale by. An estimator
+    Scaling does not depend on the records: give features of about size 1, or public numbers to scale by. An estimator
     must not be used by several threads at once, because `predict` may train.
 
     Args:
-        hidden_layer_sizes: Number of units of each hidden layer; none for (multinomial) logistic regression.
-        budgets: The ``k`` of each box, whole numbers in rising order: the number of records of a batch that may leave
-            for free.
+        hidden_layer_sizes: Number of units of each hidden layer; empty for (multinomial) logistic regression.
+        budgets: The ``k`` of each box, whole numbers in rising order: how many records of each batch can be removed for
+            free.
         changes: ``removals``; or ``additions and removals``, whose boxes also cover added records, need clipping, and
             certify less.
         epochs: Number of passes over the batches.
         batch_size: Number of records in a batch; ``auto``: all. Records that do not fill a batch are not learned from.
         step_size: ``alpha``; update ``n``, counted from 0, has step size ``alpha / (1 + decay n)``.
         decay: Decay ``eta`` of the step size.
-        clipping: How each record's gradient is clipped: ``clamp`` entry by entry, ``l2`` to a norm, ``none``.
+        clipping: How each record's gradient is clipped: ``clamp`` bounds each entry, ``l2`` bounds the norm, ``none``
+            does not clip.
         bound: Bound to clip to; None without clipping.
         weight_decay: Decoupled weight decay: parameters shrink by ``alpha_n weight_decay`` in every update.
         momentum: Momentum of the velocity.
@@ -107,21 +108,22 @@ class CertifiedMLPClassifier(Classifier):
 
     @without_sample_weight
     def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
-        """Learn from records, and from public rows beside them.
+        """Learn from records and, optionally, public rows.
 
         There is no ``sample_weight``: a weight would change how much a record can move the network.
 
-        Public rows are learned from as records are, and stay in every batch that they were drawn into: no request can
-        name one, and boxes cover no data set without it, so that more predictions are certified. They are scaled by the
-        parameters as records are, and change neither the scaling nor the list of classes.
+        The network learns from public rows as it does from records, and they stay in every batch that they were drawn
+        into. No request can name one, and boxes cover only data sets that contain all of them, so more predictions are
+        certified. They are scaled by the parameters as records are, and change neither the scaling nor the list of
+        classes.
 
         Args:
             X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix, whose
                 rows become dense.
             y: Their classes, of any type.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
-                A private record among them is promised nothing.
-            public_y: Their classes, each of which a record has.
+                A private record among them has no guarantee.
+            public_y: Their classes, each of which must occur among the records.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
@@ -129,9 +131,9 @@ class CertifiedMLPClassifier(Classifier):
         Raises:
             DataError: There are too few classes or records; or public rows have other columns or another class than
                 records, or only one of the two is sparse.
-            ParameterError: A parameter is not what it may be, or ``public_X`` was given without ``public_y``.
+            ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: A batch or a budget does not fit the number of records.
-            IntervalError: Bounds overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
+            IntervalError: Bounds overflow: use clipping, fewer epochs, smaller steps or smaller budgets.
         """
         with self._all_or_nothing():
             require_both(public_X, public_y)
@@ -152,7 +154,7 @@ class CertifiedMLPClassifier(Classifier):
         return public.after(features, labels)
 
     def _planned(self, n: int) -> CertifiedSgd:
-        """Return how to train on ``n`` records, public ones included.
+        """Return the settings of training on ``n`` records, public ones included.
 
         Raises:
             ParameterError: A parameter is invalid.
@@ -196,9 +198,9 @@ class CertifiedMLPClassifier(Classifier):
         self._train()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each record, shape ``(records,)``, by the network trained on the remaining records.
+        """Return the label that the network trained on the remaining records gives each record, shape ``(records,)``.
 
-        After free removals, a record whose label they could have changed makes the network train anew first.
+        After free removals, the network is trained anew first if they could have changed one of these labels.
         """
         rows = self._asked(X)
         if self._pending and not bool(self._certified(rows, 0).all()):
@@ -216,23 +218,23 @@ class CertifiedMLPClassifier(Classifier):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def certify(self, X: Any, k: int = 1) -> NDArray[np.bool_]:
-        """Return for each record whether ``k`` more removals from every batch leave its predicted label unchanged.
+        """Return, for each record, whether its label is certified to survive ``k`` more removals from every batch.
 
         Args:
             X: Features, shape ``(records, features)``.
             k: Number of further removals, at least 0. Removals since the last training count in addition.
 
         Raises:
-            ParameterError: No budget covers this many.
+            ParameterError: No budget covers this many removals.
         """
         require_count(least=0, k=k)
         rows = self._asked(X)
         return self._certified(rows, int(k)).cpu().numpy()
 
     def certified_radius(self, X: Any) -> NDArray[np.int64]:
-        """Return for each record how many more removals from every batch certainly leave its label, by the budgets.
+        """Return, for each record, the number of further removals from every batch that its label is certified for.
 
-        The number is 0 where nothing is certified; the true one may be larger.
+        The number is 0 if nothing is certified. It is a lower bound: the label may survive more removals.
         """
         radii = self._learned_radii(self._asked(X)) - self._spent()
         return np.maximum(radii, 0)
@@ -240,7 +242,7 @@ class CertifiedMLPClassifier(Classifier):
     def certify_poisoned(
         self, X: Any, *, moved: int = 0, by: float = 0.0, relabelled: int = 0, to: Any = None, together: bool = False
     ) -> NDArray[np.bool_]:
-        """Return for each record whether its label is the same however some training records are poisoned.
+        """Return, for each record, whether its label is certified to stay the same however some records are poisoned.
 
         The network is trained again, with a box that covers the poisoning, on the records that are left. Removals and
         additions of records are not covered at the same time: the budgets cover those, without poisoning.
@@ -248,14 +250,14 @@ class CertifiedMLPClassifier(Classifier):
         Args:
             X: Features, shape ``(records, features)``; they are not poisoned.
             moved: Number of records of every batch whose inputs are moved, public rows included.
-            by: How far, in every number that the network sees: after scaling by ``feature_ranges``, ``data_norm`` or
-                ``normalize``.
+            by: Largest change of each input number as the network sees it: after scaling by ``feature_ranges``,
+                ``data_norm`` or ``normalize``.
             relabelled: Number of records of every batch whose classes are changed.
             to: The only class that they are changed to; None for any.
             together: Whether these are the same records; otherwise others may be relabelled than moved.
 
         Raises:
-            ParameterError: ``to`` is no class.
+            ParameterError: ``to`` is not a class.
             DataError: The estimator was saved without its training data.
             IntervalError: Bounds overflow.
         """
@@ -272,14 +274,14 @@ class CertifiedMLPClassifier(Classifier):
 
     @property
     def budget_left_(self) -> int:
-        """Number of further records that may leave for free, from any batch; some batches may allow more."""
+        """Number of further records that can be removed for free from any batch; some batches may allow more."""
         self._require_records()
         return self._learned.budgets[-1] - self._spent()
 
     def certificate(self, X: Any, y: Any = None) -> PredictionCertificate:
         """Return a certificate of the predictions of some records, for the owner of the data.
 
-        `certificate.write` makes a file of it, and one of evidence beside it that is as secret as the records;
+        `certificate.write` writes it to a file, together with a file of evidence that is as secret as the records;
         ``unlearn verify`` recomputes every prediction from the evidence.
 
         Args:
@@ -316,7 +318,7 @@ class CertifiedMLPClassifier(Classifier):
         After free removals there is nothing to compare with: the records are gone.
 
         Raises:
-            DataError: They differ, or removals came since the last training.
+            DataError: They differ, or records were removed since the last training.
         """
         self._require_records()
         if self._pending:
@@ -332,7 +334,7 @@ class CertifiedMLPClassifier(Classifier):
         """Return in words what was removed, what is guaranteed, and what is not.
 
         Args:
-            X: Records among whose predictions to count certified ones; None: nothing is counted.
+            X: Records whose certified predictions are counted; None: nothing is counted.
         """
         self._require_fitted()
         done, learned = self._forgotten, self._learned
@@ -443,7 +445,7 @@ class CertifiedMLPClassifier(Classifier):
 
     @property
     def _present(self) -> torch.Tensor:
-        """Which of the fitted records are left; public ones stand after all others, and stay."""
+        """Which of the fitted records remain; public ones come after all others, and always remain."""
         left = torch.ones(self._n, dtype=torch.bool)
         left[: self._n - self._public_records] = torch.as_tensor(~self._store.removed)
         return left.to(self._places.device)
@@ -464,7 +466,7 @@ class CertifiedMLPClassifier(Classifier):
     def _train(self) -> None:
         """Train on the present records; when training again, with the budgets that are still below the smallest batch.
 
-        Where none is, because a batch has one record left, the only budget is 0: nothing is certified, and every
+        If no budget is, because a batch has one record left, the only budget is 0: nothing is certified, and every
         request makes the network train anew.
         """
         budgets = _whole(self.budgets)
@@ -506,7 +508,7 @@ class CertifiedMLPClassifier(Classifier):
         gone = self._store.removable(named)
         lost = {*self._store.labels[gone].tolist()}
         with self._all_or_nothing():
-            # What is erased here is never read again: its place stays empty.
+            # What is erased here is never read again, because its place stays empty.
             self._store = self._store.with_others(gone, 0, 0)
             if not bool(self._present[self._places].any(dim=1).all()):
                 raise AssumptionError(

@@ -1,7 +1,7 @@
-"""Which training records are most exposed: those whose own prediction few records of a batch could change.
+"""Which training records are most exposed: those whose own prediction a few records of a batch could change.
 
-Wicker et al. (2024), Section 4.2: an adversary may learn something from predictions that are not certified alone, and
-they point to people whom a guarantee serves badly.
+Wicker et al. (2024), Section 4.2: an adversary can learn something only from predictions that are not certified, and
+these point to people whom a guarantee serves badly.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from certified_unlearning.text import counted
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExposedRecords:
-    """How far the prediction of each training record is certified. All of it is secret, and so nothing prints it.
+    """How far the prediction of each training record is certified; this is secret, so it is never printed.
 
     Attributes:
         positions: Positions of the records in the fitted ``X``, the most exposed first; records in no batch are left
             out, because nothing was learned from them.
         radii: The largest budget that certifies each record's own prediction; 0 where none does.
-        margins: How far its logits are apart, at least 0: what breaks ties among radii.
-        right: Whether its own class is predicted.
+        margins: Distance between its logits, at least 0, which breaks ties among radii.
+        right: Whether the prediction is the record's own class.
         largest: The largest budget.
     """
 
@@ -36,7 +36,7 @@ class ExposedRecords:
     largest: int
 
     def __repr__(self) -> str:
-        """Return how many records there are, and nothing about any."""
+        """Return the number of records, and nothing about any of them."""
         return f"<secret: exposure of {counted(len(self.positions), 'record')}; see most() and summary()>"
 
     def most(self, count: int = 10) -> pd.DataFrame:
@@ -51,7 +51,7 @@ class ExposedRecords:
     def of(self, record: int) -> int:
         """Return the radius of one record, for its owner only.
 
-        What one person is told depends on the records of others too, and is not differentially private.
+        The radius also depends on the records of others, and telling it is not differentially private.
 
         Raises:
             ParameterError: The record was removed, or nothing was learned from it.
@@ -78,11 +78,11 @@ class ExposedRecords:
 
 
 def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
-    """Return how exposed the training records are that are left, for the owner of the data.
+    """Return how exposed the remaining training records are, for the owner of the data.
 
     The network is trained anew first if records were removed since the last training. A radius covers the changes that
-    the boxes cover (``changes``): with ``removals``, that the record's own absence, and that of others, changes
-    nothing; membership inference needs ``additions and removals``.
+    the boxes cover (``changes``): with ``removals``, neither the record's own absence nor that of others changes the
+    prediction. For membership inference, use ``additions and removals``.
 
     Raises:
         DataError: The model was saved without its training data.

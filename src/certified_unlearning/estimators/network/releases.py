@@ -1,4 +1,4 @@
-"""Labels of a `CertifiedMLPClassifier`, and the share of them that is certified, with differential privacy."""
+"""Publication of a `CertifiedMLPClassifier`'s labels and of their certified share, with differential privacy."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from certified_unlearning.vocabulary import Relation
 
 
 class PrivateLabels:
-    """Publishes labels of a fitted network, each with (epsilon, delta)-differential privacy, until none is left.
+    """Publishes a given number of a fitted network's labels, each with (epsilon, delta)-differential privacy.
 
     The network is trained anew first if records were removed since the last training. Later removals are not taken into
     account: create a new object then, whose epsilon and delta add to those spent here.
 
     Args:
         model: A model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        rule: ``cauchy`` or ``laplace``, for two classes: returns the label or the other one. ``stable``: returns the
+        rule: ``cauchy`` and ``laplace``, for two classes, return the label or the other one. ``stable`` returns the
             label or None.
         epsilon: Privacy loss of one label.
         delta: Failure probability of the guarantee for one label; 0 for ``cauchy``.
-        relation: Neighbouring relation: one record of one batch is replaced, or added or removed.
+        relation: Neighbouring relation: whether one record of one batch is replaced, or is added or removed.
         queries: Number of labels that may be published.
 
     Attributes:
-        release: The object that draws labels; it knows what was spent, the guarantee's assumptions, and what is not
-            guaranteed.
+        release: The object that draws labels; it also states what was spent, the guarantee's assumptions, and what is
+            not guaranteed.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PrivateLabels:
     def certificate(self) -> PrivateLabelsCertificate:
         """Return the certificate of all labels that may be published here, whether or not they were requested.
 
-        `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. The file is not secret.
+        `certificate.write` writes it to a file, which ``unlearn verify`` checks. The file is not secret.
         """
         release = self.release
         return PrivateLabelsCertificate.made(
@@ -72,7 +72,7 @@ class PrivateLabels:
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Publish the label of each record, with None where it is withheld; repeating a record costs again.
+        """Publish the label of each record, or None if it is withheld; asking again for the same record costs again.
 
         Raises:
             ParameterError: There are more records than queries left.
@@ -93,22 +93,22 @@ def publish_mean_share(
 ) -> ShareRelease:
     """Publish the mean certified share of a fitted network's predictions, with differential privacy by Gaussian noise.
 
-    It is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``, and so the mean radius
-    over ``K``. One record of one batch moves it by at most ``1 / K``, whatever the inputs are, which is what the noise
-    is calibrated to, exactly. Every call publishes another number, whose epsilon and delta add up. What the records
-    hold besides, no noise hides: parameters, boxes and radii stay secret.
+    It is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``, which is the mean radius
+    divided by ``K``. One record of one batch moves it by at most ``1 / K``, whatever the inputs are, and the noise is
+    calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. No noise hides
+    anything else that depends on the records: parameters, boxes and radii must stay secret.
 
     Args:
         model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the records themselves that are
-            left in batches; then one record moves the share by a bit more, ``(n - 1 + K) / (n K)``.
+        X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the training records that
+            remain in batches; then one record moves the share by slightly more, ``(n - 1 + K) / (n K)``.
         epsilon: Epsilon of this number.
         delta: Delta of this number.
-        relation: When data sets are neighbours: one record of one batch replaced, or added or removed; of the records
-            themselves ``replace-one``.
+        relation: When data sets are neighbours: one record of one batch is replaced, or is added or removed. With
+            ``X=None``, only ``replace-one``.
 
     Raises:
-        AssumptionError: Radii are none of this relation.
+        AssumptionError: The radii do not hold for this relation.
     """
     settings, learned = model._current()
     rows = model._learned_records()[1] if X is None else model._asked(X)

@@ -20,23 +20,24 @@ class PrivateLogisticRegression(PrivateModel, LinearClassifier):
     The other estimators protect removed records. This one protects all records, before anybody asks: the model's
     distribution hardly changes when one record is replaced by any other. So a deletion needs no work: `unlearn` records
     it and changes nothing. `epsilon_after` is the guarantee of the unchanged model against one learned with the deleted
-    records replaced; it grows with their number. `deletions_within` says how many deletions a given epsilon covers.
-    Where that is too few, learn anew or use another estimator.
+    records replaced; it grows with their number. `deletions_within` says how many deletions a given epsilon covers. If
+    that is too few, learn anew or use another estimator.
 
     ``output-perturbation`` publishes a regularised minimiser with noise. The amount of noise does not depend on the
-    number of features, but its error shrinks more slowly with the number of records than that of
-    ``noisy-gradient-descent``, which takes all records in every step and suits few features. ``embedding`` runs that
-    descent on rows of few random columns, for many features.
+    number of features, but the error shrinks more slowly with the number of records than that of
+    ``noisy-gradient-descent``, which uses all records in every step and suits few features. ``embedding``, for many
+    features, runs that descent on rows that are projected to few random columns.
 
-    It keeps no record. Every bound is public: rows longer than ``data_norm`` are scaled down to it, and weights stay in
-    a ball whose ``radius`` is given, or selected privately from several given ones.
+    The estimator keeps no records. Every bound is public: rows longer than ``data_norm`` are scaled down to it, and
+    weights stay in a ball whose ``radius`` is given, or selected privately from several given ones.
 
     Args:
-        radius: Largest norm of coefficients and intercept together, as the model sees features. With several, half of
-            the records learn one model for each; the other half selects one of these, or a model of zeros.
+        radius: Largest norm of coefficients and intercept together, as the model sees features. If several are given,
+            half of the records are used to learn one model for each; the other half is used to select one of these, or
+            a model of zeros.
 
     Attributes:
-        classes_: The two classes, sorted. Which two they are is taken from the records.
+        classes_: The two classes, sorted. They are read from the records without noise.
 
     See Also:
         `PrivateLinearRegression`: The same for regression.

@@ -46,7 +46,7 @@ Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 
 @dataclass(repr=False, eq=False)
 class PrivateModel(LinearModel):
-    """Learns with noise that hides each record, and keeps none of them.
+    """A linear model that is learned with noise that hides each record, and that keeps no records.
 
     A warning of `fit` that one column drowns the others is computed from the records without noise: epsilon does not
     cover it, so do not publish it.
@@ -58,14 +58,14 @@ class PrivateModel(LinearModel):
             is ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         relation: The neighbouring relation of epsilon: ``replace-one`` replaces a record by any other; ``add-remove``
             leaves its place empty, with half of the noise. Epsilons of the two relations are not interchangeable.
-        boosting: With a number, several chunks of the records learn one model each, and one model is selected privately
-            on a separate chunk. A smaller number means more chunks, which are meant to make a bad model rarer; smaller
-            chunks cost accuracy. None: all records learn one model.
+        boosting: If a number is given, one model is learned from each of several chunks of the records, and one of
+            these models is selected privately on a separate chunk. A smaller number means more chunks, which are meant
+            to make a bad model rarer, but smaller chunks cost accuracy. None: one model is learned from all records.
         strong_convexity: ``lambda`` of output perturbation; None: the value with the best bound.
         steps: Number of descent steps; None: the number of records, at most 1000.
         dimension: Number of columns of an embedding; None: chosen by the analysis.
         normalize: Whether every row is divided by its own norm; then ``data_norm`` is None.
-        data_norm: Rows that are longer are scaled down to this norm; all are divided by it.
+        data_norm: Rows that are longer are scaled down to this norm, and then all rows are divided by it.
         fit_intercept: Whether there is an intercept. The ball includes it.
     """
 
@@ -150,7 +150,7 @@ class PrivateModel(LinearModel):
         return plan
 
     def _run(self, problem: LinearProblem, runs: int, *, delta: float) -> Learner:
-        """Return the plan of one run, if a number of runs share epsilon and delta."""
+        """Return the plan of one of several runs that share epsilon and delta."""
         if self.method == "output-perturbation":
             return OutputPerturbation.plan(
                 problem, epsilon=self.epsilon, delta=delta, strong_convexity=self.strong_convexity, runs=runs
@@ -173,7 +173,7 @@ class PrivateModel(LinearModel):
         """Return the radii for weights of rows; with an intercept these weights are longer.
 
         Raises:
-            ParameterError: ``radius`` is neither a number above 0 nor several.
+            ParameterError: ``radius`` is neither a number above 0 nor several such numbers.
         """
         given = [self.radius] if isinstance(self.radius, int | float | np.number) else self.radius
         several = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim == 1)
@@ -229,8 +229,8 @@ class PrivateModel(LinearModel):
         Returns:
             The epsilon between this model and one that the same algorithm learns with these records replaced by any
             others (under add-remove, with their places left empty). It holds at the certificate's delta plus what the
-            noise sampler leaves out, which is at most delta. Infinite where that would be more than delta: nothing is
-            guaranteed then.
+            noise sampler leaves out, which is at most delta. It is infinite if that would be more than delta: then
+            nothing is guaranteed.
         """
         self._require_fitted()
         plan, delta = self._plan, self._certificate.delta
@@ -302,4 +302,4 @@ class PrivateModel(LinearModel):
             # Earlier versions wrote the labels of deleted records into their files.
             self._store = self._store.without(np.flatnonzero(arrays["removed"]))
         if isinstance(self.radius, list):
-            self.radius = tuple(self.radius)  # JSON knows lists only.
+            self.radius = tuple(self.radius)  # JSON has lists, but no tuples.

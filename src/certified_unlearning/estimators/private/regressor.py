@@ -19,9 +19,9 @@ class PrivateLinearRegression(PrivateModel, LinearRegressor):
     Args:
         loss: ``squared``; ``absolute``, for medians, smoothed by a parabola near 0; or ``huber``, squared near 0 and
             linear beyond.
-        width: Half the width of that parabola.
+        width: Half of the width of that parabola (or of the squared part of ``huber``).
         radius: Largest norm of coefficients and intercept together, as the model sees features and for targets in [-1,
-            1]. With several, one is selected privately, as in `PrivateLogisticRegression`.
+            1]. If several are given, one is selected privately, as in `PrivateLogisticRegression`.
 
     See Also:
         `PrivateLogisticRegression`: The same for two classes.

@@ -22,26 +22,26 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     """Logistic regression that unlearns; with two classes by Newton steps whose time does not grow with ``n``.
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads only
-    the removed records, and bounds how far the result is from an exact refit on the remaining records. Where the bound
+    the removed records, and bounds how far the result is from an exact refit on the remaining records. When the bound
     reaches its budget, the data are read again. With three classes or more, and with more than 5000 features, every
     removal reads the data. A reading learns anew from the remaining records, so nothing of the removed ones stays in
-    the secret state; it takes as long as `fit`. With many records or wide rows (``n d (8 + d / 20)``, times the number
-    of classes from three on, is 10 million or more, and ``strict_timing`` is off), passes over the rows correct the
-    weights instead, where that is enough. Passes wash nothing out of the secret state. A reading does, after
-    ``records_between_reads`` removed records, usually one in ten or more.
+    the secret state; it takes as long as `fit`. With many records or wide rows, passes over the rows correct the
+    weights instead if that is enough. This is the case if ``strict_timing`` is off and ``n d (8 + d / 20)``, times the
+    number of classes if there are three or more, is at least 10 million. Passes do not clear removed records out of the
+    secret state. A reading does, after ``records_between_reads`` removed records, usually one in ten or more.
 
-    With ``strategy="one-vs-rest"`` each of three classes or more has its own binary model, against all others. All
-    weights are one release, with one certificate. The matrices of ``k`` classes take ``16 k d^2`` bytes; where that is
-    more than 1.6 GB, every removal refits all of them.
+    With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
+    weights are one release, with one certificate. The matrices of ``k`` classes take ``16 k d^2`` bytes; if that is
+    more than 1.6 GB, every removal refits all models.
 
-    Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
-    ten records or more may leave between readings, their removals are Newton steps that copy the entries of the other
-    rows. All other removals of sparse rows read the data, in passes over the entries.
+    Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, if ten
+    or more records may be removed between readings, removals of sparse rows are Newton steps that copy the entries of
+    the other rows. All other removals of sparse rows read the data, in passes over the entries.
 
     The certificate compares with an *exact refit plus the same noise*: it does not protect the remaining records.
     `LangevinLogisticRegression` compares two noisy algorithms. The objective is that of scikit-learn with the same
     ``C``, except that the intercept is regularised, as in the solver ``liblinear``. scikit-learn's ``C = 1`` is a good
-    first choice here, too. A smaller ``C`` lets more records leave before data are read again.
+    first choice here, too. With a smaller ``C``, more records can be removed before the data are read again.
 
     `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes they allow a larger
     budget if they outnumber the records by far. On wide rows, and with three classes or more, they only change the
@@ -52,16 +52,16 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
 
     Args:
         sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
-            intercept). With more noise, more records leave before data are read again.
+            intercept). With more noise, more records can be removed before the data are read again.
         records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
-            where every request learns anew.
-        strict_timing: Whether that number is planned from a bound that holds for all data, so that the time of reading
-            reveals nothing about the records. Otherwise data may have to be read earlier, which the certificate then
-            states.
-        downdate: Whether a removal takes its records out of the Hessian. This costs ``O(S d^2)`` for ``S`` records and
-            lets more of them leave before data are read again. None: up to 1000 features.
-        strategy: How three classes or more are learned: ``"softmax"`` regression, or ``"one-vs-rest"``, each class'
+            since the last reading. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect if
+            every request learns anew.
+        strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data, so that the
+            time of a reading reveals nothing about the records. Otherwise, the data may have to be read earlier, and
+            the certificate then states that.
+        downdate: Whether a removal subtracts its records from the Hessian. This costs ``O(S d^2)`` for ``S`` records,
+            and more records can then be removed before the data are read again. None: yes with up to 1000 features.
+        strategy: How three or more classes are learned: ``"softmax"`` regression, or ``"one-vs-rest"``, each class'
             logistic regression against all others, as scikit-learn's ``OneVsRestClassifier(LogisticRegression(C))``.
             With two classes both are the same.
 

@@ -41,7 +41,7 @@ from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
 
 @dataclass(repr=False, eq=False)
 class RefitModel(LinearModel):
-    """Keeps the minimiser secret, publishes it with Gaussian noise, and takes records out of it.
+    """A linear model that keeps its minimiser secret, publishes it with Gaussian noise, and removes records from it.
 
     Args:
         epsilon: Target epsilon for the last published model, with requests fixed in advance. `certificate_` also states
@@ -50,7 +50,7 @@ class RefitModel(LinearModel):
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
         records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: planned. It has no effect where every request learns anew.
+            since the last reading. None: planned. It has no effect if every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -73,12 +73,12 @@ class RefitModel(LinearModel):
 
         There is no ``sample_weight``: an individual weight would change how much a record can move the model.
 
-        Public rows are in the objective as records are, and never leave it: no request can name one, and the
-        certificate compares with a refit on the same public rows. ``n`` always counts both, so ``C`` and ``alpha`` mean
-        what they mean in scikit-learn on all rows together. Public rows are scaled by the parameters as records are;
-        they change neither the scaling nor the list of classes. Where they curve the objective in every direction,
-        whatever the records are, the budget grows (``public_curvature`` in the certificate): more records leave before
-        data are read again.
+        Public rows are part of the objective, as records are, but are never removed: no request can name one, and the
+        certificate compares with a refit that includes the same public rows. ``n`` always counts both, so ``C`` and
+        ``alpha`` mean what they mean in scikit-learn on all rows together. Public rows are scaled by the parameters as
+        records are; they change neither the scaling nor the list of classes. If they curve the objective in every
+        direction, whatever the records are, the budget grows (``public_curvature`` in the certificate), and more
+        records can be removed before the data are read again.
 
         Args:
             X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix. Rows must
@@ -97,7 +97,7 @@ class RefitModel(LinearModel):
                 records; or public rows have other columns or another class than records, or only one of the two is
                 sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
-            AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
+            AssumptionError: The noise would be lost in rounding, or float64 is too coarse for the noise or the
                 regulariser.
             InfeasibleError: The target cannot be met, or a solver did not reach its budget.
         """
@@ -203,7 +203,8 @@ class RefitModel(LinearModel):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
-        # A fit, and so the audited model, may be as far off as the budget allows. The comparator may not.
+        # A fit may be as far from the minimiser as the budget allows, and so may the audited model. The comparator may
+        # not.
         exact = self._minimiser(unlearned._store.rows, unlearned._store.labels)
 
         def drawn(weights: Array, name: str) -> Array:
@@ -259,7 +260,7 @@ class RefitModel(LinearModel):
 
     @property
     def certificate_(self) -> ResidualCertificate:
-        """The certificate of the current model; `certificate.write` makes a file for ``unlearn verify``.
+        """Certificate of the current model; `certificate.write` writes it to a file for ``unlearn verify``.
 
         It holds no digest of the data, because a digest of all records would have to be recomputed by reading them all.
         """

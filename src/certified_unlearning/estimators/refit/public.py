@@ -1,4 +1,4 @@
-"""Public rows as given to `fit`: checked, and refused with a sentence where they do not fit the records."""
+"""Public rows as given to `fit`: checked, and refused if they do not fit the records."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ class PublicRows:
 
 
 def require_both(public_X: Any, public_y: Any) -> None:
-    """Raise `ParameterError` where one of the two is given alone."""
+    """Raise `ParameterError` if only one of the two is given."""
     if (public_X is None) != (public_y is None):
         given, missing = ("public_X", "public_y") if public_y is None else ("public_y", "public_X")
         raise ParameterError(f"give public_X and public_y together, or neither; {given} came without {missing}")

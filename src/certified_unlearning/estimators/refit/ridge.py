@@ -18,32 +18,33 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     """Ridge regression that unlearns records in a time independent of ``n``: milliseconds up to a thousand features.
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A quadratic's Newton step is exact. A removal
-    takes the removed records out of the Hessian and solves for the new minimiser; all that is left of the gradient is
-    the solution's remainder and rounding, which are bounded. When a tenth of the records has left, or where that bound
-    reaches its budget, the data are read again, in one pass. With more than 5000 features every removal reads them. A
-    reading learns anew from the remaining records, so nothing of the removed ones stays in the secret state.
+    subtracts the removed records from the Hessian and solves for the new minimiser. The remaining gradient comes only
+    from the solver's remainder and from rounding, and both are bounded. When a tenth of the records has been removed,
+    or when that bound reaches its budget, the data are read again in one pass. With more than 5000 features every
+    removal reads them. A reading learns anew from the remaining records, so nothing of the removed ones stays in the
+    secret state.
 
     Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features every removal reads them.
 
     The certificate is that of `CertifiedLogisticRegression`: it compares with an *exact refit plus the same noise*.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
-    intercept is regularised, which draws it to the middle of ``target_range``. Targets are clipped to that range and
-    mapped to [-1, 1], so the loss at 0 is at most 1/2. With strong convexity ``m = alpha / n`` (half of it with an
+    intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
+    and mapped to [-1, 1], so the loss at 0 is at most 1/2. With strong convexity ``m = alpha / n`` (half of it with an
     intercept), weights then have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0``, linear regression, is
-    refused: without strong convexity no noise covers what one record may have moved.
+    refused, because without strong convexity no amount of noise hides how far one record may have moved the weights.
 
-    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. The least eigenvalue of their Gram
-    matrix, over ``n``, adds to ``m``: a smaller ``sigma`` or ``alpha`` is then enough for float64.
+    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. The smallest eigenvalue of their
+    Gram matrix, divided by ``n``, adds to ``m``, so float64 then allows a smaller ``sigma`` or ``alpha``.
 
     A failed or interrupted call leaves the estimator as it was, except for the time of the next call. Removals modify
     arrays in place, so a copy must be a deep copy.
 
     Args:
-        sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1] (and times ``sqrt(2)``,
-            with an intercept).
+        sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1]; with an intercept, it
+            applies to the weights times ``sqrt(2)``.
         records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: a tenth of ``n``. It has no effect where every request reads.
+            since the last reading. None: a tenth of ``n``. It has no effect if every request reads the data.
 
     See Also:
         `CertifiedLogisticRegression`: The same for classes.

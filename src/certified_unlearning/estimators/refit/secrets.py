@@ -1,4 +1,4 @@
-"""The secret state in a model's file: of one model, or of one for each class against the rest."""
+"""The secret state that a file holds: that of one model, or of one model for each class against the rest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def restored(plan: RefitPlan, header: Mapping[str, Any], arrays: Mapping[str, ND
     """Return the model of a file.
 
     Raises:
-        KeyError: The file does not hold it.
+        KeyError: The file does not hold the secret state.
     """
     if not plan.one_vs_rest:
         return _restored(plan, header, arrays)
