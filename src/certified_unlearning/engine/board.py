@@ -1,11 +1,11 @@
 """Memory shared by all processes of a run on one machine, which saves sending messages.
 
-A process waits for the others by polling. A process that slept until a message woke it returned so late that a step of
-12 ms on two processes took 15 (`benchmarks/README.md`); one that has polled for long sleeps between polls. A lock,
-which ends with its process, shows whether another process is alive.
+A process waits for the others by polling. With processes that sleep until a message wakes them, a step of 12 ms on two
+processes took 15 ms (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process
+holds a lock that ends with it, which shows whether it is alive.
 
-The memory is a nameless file, which vanishes with the processes that have it open, however they end. Processes of
-another machine, or of another user, cannot open it.
+The memory is a nameless file, which vanishes when all processes that have it open have ended, however they end.
+Processes of another machine, or of another user, cannot open it.
 
 It is for Linux on x86-64 only, where all processors see writes in the order in which they were made.
 """
@@ -33,13 +33,13 @@ LINE = 64
 LOOKING = 5e-3
 """Seconds of polling after which a process sleeps between polls."""
 SLEEP = 1e-4
-"""Seconds of such a sleep."""
+"""Seconds of sleep between polls."""
 ASKING = 0.5
 """Seconds between two checks whether the others are alive."""
 
 
 class Board:
-    """Memory with two sides in turn, on each of which every process has its place.
+    """Shared memory with two sides that are used in turn; every process has a place on each.
 
     A process signals that it has read one side by arriving when the other one is full, before the first is written
     again.
@@ -90,7 +90,7 @@ class Board:
                 time.sleep(SLEEP)
                 if now - asked > ASKING:
                     asked = now
-                    # Its last count may have arrived in the meantime.
+                    # The last count of an ended process may have arrived in the meantime.
                     if self._has_ended(rank) and self._counts[rank] < self._count:
                         raise RuntimeError(f"process {rank} has ended")
         self._waits = False
@@ -148,7 +148,7 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    # Python builds for old systems may lack it.
+    # Python builds for old systems may lack this function.
     return sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
 
 

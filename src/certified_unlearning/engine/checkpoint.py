@@ -1,4 +1,4 @@
-"""Checkpoints of long simulations: the state is saved from time to time, with a key of the simulation's inputs."""
+"""Checkpoints of long simulations: the state is saved now and then, with a key of the simulation's inputs."""
 
 import json
 import time

@@ -46,7 +46,7 @@ class CyclicObjective(Objective, Protocol):
         """Let the next step be number ``step`` of the cycle, counted from 0."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Take the first of some steps of one trial at once, including noise; return their number, perhaps 0."""
+        """Apply the first few of some steps of one trial at once, with noise; return their number, which may be 0."""
 
 
 @dataclass
@@ -81,20 +81,20 @@ def run(
 ) -> DescentResult:
     """Run all phases for a batch of trials.
 
-    Trials may differ in their number of steps and in sigma. A trial's numbers depend on its own keys only, up to
-    the rounding of matrix products of another size.
+    Trials may differ in their number of steps and in sigma. A trial's numbers depend only on its own keys, except that
+    matrix products of another size may round differently.
 
     Args:
         objective: The loss; its ``remove`` is called at the start of each phase.
         start: Starting weights, shape ``(trials, d)``; not changed.
         phases: What to run, in order.
         step_size: ``eta``, for all phases.
-        measure: Maps weights ``(trials, d)`` to one number for each trial; None: nothing is measured.
+        measure: Maps weights ``(trials, d)`` to one number for each trial; None to measure nothing.
         judge: Maps published weights to their measures, a row for each; None: ``measure``.
-        radius: Radius of the ball that every step projects onto; None for no projection.
+        radius: Radius of the ball onto which every step projects; None for no projection.
         progress: Receives the work done, in trial steps.
         checkpoint: Where the state is saved from time to time; a run with the same checkpoint continues from there and
-            ends with the same bits.
+            gives bit-identical results.
 
     Returns:
         The final weights and the measures.
@@ -133,7 +133,7 @@ def run(
             state.weights = published
         save(number + 1, 0, force=number + 1 == len(phases))
     if state.weights.is_inference():
-        state.weights = state.weights.clone()  # A tensor that may be changed in place anywhere.
+        state.weights = state.weights.clone()  # A copy, so that it may be changed in place anywhere.
     return state
 
 
@@ -164,7 +164,7 @@ def _run_phase(
     progress: Progress | None,
     save: Callable[..., None],
 ) -> None:
-    # Longest trials first: those still running are always a leading, contiguous slice.
+    # The longest trials come first, so that those still running are always a leading, contiguous slice.
     order = sorted(range(len(phase.steps)), key=lambda trial: -phase.steps[trial])
     steps = [phase.steps[trial] for trial in order]
     keys = [phase.keys[trial] for trial in order]
@@ -225,7 +225,7 @@ def _run_phase(
 
 
 def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
-    """Return memory for as many blocks of noise as are best drawn together, limited to some steps."""
+    """Return memory for the best number of blocks of noise to draw together, at most a given number of steps."""
     trials, dimension = weights.shape
     most = max(1, randomness.NUMBERS_AT_ONCE // (trials * randomness.BLOCK_STEPS * dimension))
     needed = -(-last // randomness.BLOCK_STEPS) - first // randomness.BLOCK_STEPS

@@ -32,7 +32,7 @@ def device_of_loaded(name: str) -> torch.device:
 
 
 WORTH_A_THREAD = 250_000
-"""Number of values per step from which on a second thread pays."""
+"""Number of values per step above which a second thread pays off."""
 
 
 @contextmanager

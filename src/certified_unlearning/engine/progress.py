@@ -12,7 +12,7 @@ class Progress:
     Args:
         name: What the line starts with.
         total: All the work, in any unit that costs the same throughout.
-        first_seconds: No line before this time.
+        first_seconds: Seconds before the first line.
         every_seconds: Least time between two lines.
     """
 

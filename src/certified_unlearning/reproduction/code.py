@@ -100,7 +100,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a syntax tree imports; of `from a import b` the module ``a.b`` where there is one."""
+    """Yield the modules that a syntax tree imports; of `from a import b` the module ``a.b`` if there is one."""
     for child in _inner(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue

@@ -56,7 +56,7 @@ class Sweep(BaseModel):
 
 
 def _round_below(count: int) -> int:
-    """Return the largest of 1, 2, 5, 10, 20, 50, ... that is at most a count; 1 where there is none."""
+    """Return the largest of 1, 2, 5, 10, 20, 50, ... that is at most a count; 1 if there is none."""
     power = int("1" + "0" * (len(str(count)) - 1))
     return max((factor * power for factor in (1, 2, 5) if factor * power <= count), default=1)
 
@@ -126,7 +126,7 @@ class Experiment:
         sweep: Its section of `params.yaml`.
         rows: The columns of its rows, with roles.
         make: Makes a plan for mechanisms to run, or just a table of rows (bounds, attacks, tables).
-        mechanisms: Those that run its plan, as `reproduction.declared` names them; empty where `make` gives a table.
+        mechanisms: Those that run its plan, as `reproduction.declared` names them; empty if `make` gives a table.
         draw: Draws its rows, as ``module:function``, imported when drawn; None if there is only a table.
         page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are. With a
             figure, the report shows the table as well.

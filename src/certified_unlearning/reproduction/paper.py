@@ -16,7 +16,7 @@ class Paper:
         name: Its key in `params.yaml`, its directory in the results.
         title: What people call it.
         experiments: The experiments, in the order in which the report shows them.
-        package: The package in which ``claims.yaml`` lies; empty where it has no claims.
+        package: The package in which ``claims.yaml`` lies; empty if it has no claims.
         citation: Who wrote it, where it appeared.
         measures: Modules of functions that claims may name; each is imported when claims are judged.
         data_sets: Data sets that it brings along.
@@ -43,11 +43,11 @@ class Paper:
     key_numbers: str | None = None
 
     def experiment(self, name: str) -> Experiment | None:
-        """Return the experiment of that name; None where there is none."""
+        """Return the experiment of that name; None if there is none."""
         return next((each for each in self.experiments if each.name == name), None)
 
     @property
     def claims(self) -> Traversable | None:
-        """The table of its claims; None where it has none."""
+        """The table of its claims; None if it has none."""
         path = files(self.package) / "claims.yaml" if self.package else None
         return path if path is not None and path.is_file() else None

@@ -17,7 +17,7 @@ def parse(model: type[ModelType], text: str, *, source: str) -> ModelType:
     """Read one part of the parameters from JSON.
 
     Raises:
-        ParameterError: The text is no JSON or does not fit; the message names ``source`` and the key.
+        ParameterError: The text is not JSON or does not fit; the message names ``source`` and the key.
     """
     try:
         content = json.loads(text)

@@ -44,7 +44,7 @@ OF_A_POINT = tuple(name for name in CONSTANTS if name not in (*OF_THE_PRESET, "e
 line follows from the data.)"""
 
 Value: TypeAlias = str | int | float | None
-"""A quantity; None where a record leaves it empty."""
+"""A quantity; None if a record leaves it empty."""
 
 
 class RegressionError(UnlearningError):

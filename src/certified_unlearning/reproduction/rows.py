@@ -17,15 +17,15 @@ from certified_unlearning.files import atomic_path
 Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
 """Role of a column.
 
-``point`` tells rows of an experiment apart, ``constant`` is the same whenever the same is run, ``measure`` came out,
-``cost`` is what it took; ``trial`` numbers repetitions, ``origin`` says which run, code and machine a row is from.
+``point`` distinguishes rows of an experiment, ``constant`` is the same for equal runs, ``measure`` is a result,
+``cost`` is the effort, ``trial`` numbers repetitions, and ``origin`` names the run, code and machine of a row.
 """
 Kind = Literal["text", "whole", "number", "flag"]
 _TYPES = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
 
 
 def column(name: str, kind: Kind, role: Role, *, empty: bool = False) -> pa.Field:
-    """Return a column with its role; ``empty`` where a row may have nothing in it."""
+    """Return a column with its role; ``empty`` if a row may have no value in it."""
     return pa.field(name, _TYPES[kind], nullable=empty, metadata={"role": role})
 
 
@@ -47,7 +47,7 @@ def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
 def fields_of_run(plan: "ExperimentPlan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
     """Return the columns that a run, its plan, or the plan's constants or settings have a field for, by that name.
 
-    The first of these that has one counts.
+    The first of these that has such a field counts.
     """
     holders = (run, plan, plan.constants, plan.settings)
     held = [
@@ -83,7 +83,7 @@ RUN_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""One row per run, request and trial. ``epsilon`` is empty where nothing is guaranteed. `seconds` is the run's share of
+"""One row per run, request and trial. ``epsilon`` is empty if nothing is guaranteed. `seconds` is the run's share of
 its job's simulation time; it and `code_version` are the only columns that may differ between two runs with the same
 inputs on the same device."""
 
@@ -114,14 +114,14 @@ BOUND_ROWS = pa.schema(
 )
 """Results of accounting, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
 or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
-``strong_convexity`` is empty where a bound does not depend on it."""
+``strong_convexity`` is empty if a bound does not depend on it."""
 
 
 def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
     """Write rows as Parquet, atomically.
 
     Raises:
-        DataError: A column is missing, superfluous, of another type, or empty where it must not be.
+        DataError: A column is missing, superfluous, of another type, or empty if it must not be.
     """
     table = _conform(rows, schema, where=str(path))
     with atomic_path(path) as temporary:
@@ -143,12 +143,12 @@ def read_table(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     if table.schema.names != schema.names or table.schema.types != schema.types:
         raise DataError(f"{path} does not have the expected columns; was it written by another version?")
     frame: pd.DataFrame = table.to_pandas()
-    # Whole numbers stay whole where some are missing.
+    # Whole numbers stay whole even if some are missing.
     return frame.astype({field.name: "Int64" for field in schema if field.nullable and pa.types.is_integer(field.type)})
 
 
 def concatenate(paths: Sequence[str | Path], schema: pa.Schema) -> pd.DataFrame:
-    """Read several tables of the same schema into one; none give an empty one."""
+    """Read several tables of the same schema into one; no tables give an empty one."""
     if not paths:
         empty: pd.DataFrame = schema.empty_table().to_pandas()
         return empty

@@ -75,7 +75,7 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 
 
 def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
-    """Return the row that speaks for an experiment where one has to.
+    """Return the row that represents an experiment when a single one is needed.
 
     That is the mechanism that the summary has first, by its tightest accountant, at the target epsilon nearest to
     `STANDARD_EPSILON` (as a ratio; the smaller of two), with the most records removed and the least noise.
@@ -84,7 +84,7 @@ def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
         summary: What `summarise` returns.
 
     Returns:
-        A row of the summary, after the last request of its run; None where no run has an accountant of its own.
+        A row of the summary, after the last request of its run; None if no run has an accountant of its own.
     """
     accountants = summary["accountant"].map(ACCOUNTANTS.get)
     own = [
@@ -163,6 +163,6 @@ def _headline(requests: pd.DataFrame, streams: bool) -> dict[str, float | int]:
 
 
 def _leading_number(member: str) -> float:
-    """Return the number in what tells lines of a method apart, such as 2 of ``I = 2``; 0 where there is none."""
+    """Return the number in what tells lines of a method apart, such as 2 of ``I = 2``; 0 if there is none."""
     _, _, value = member.partition(" = ")
     return float(value) if value else 0.0

@@ -35,7 +35,7 @@ def minimise(function: Callable[[Array], Array], low: float, high: float) -> tup
     the grid.
 
     Args:
-        function: Maps an array of points to an array of values; infinite where it is not defined.
+        function: Maps an array of points to an array of values; infinite if it is not defined.
         low: Left end.
         high: Right end.
     """

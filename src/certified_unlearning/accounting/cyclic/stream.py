@@ -173,7 +173,7 @@ class Requests:
 
     @classmethod
     def before(cls, schedule: Schedule) -> "Requests":
-        """Return the requests before the first one of a schedule that has a cycle."""
+        """Return the state before the first request of a schedule that has a cycle."""
         assert schedule.cycle is not None
         return cls(schedule.cycle, np.empty((3, 0), dtype=np.int64), 0, int(schedule.learning_steps))
 

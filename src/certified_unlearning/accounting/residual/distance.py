@@ -60,7 +60,7 @@ class Left:
         displacement: ``alpha``: the Euclidean norm of ``B_0^-1 g``.
         change: ``Theta``, of the records removed since ``B_0``.
         records: Number of these records.
-        moved: A bound on ``|a.(w - w_B)| / r`` over the remaining rows; infinite where ``|w - w_B|`` alone is known.
+        moved: A bound on ``|a.(w - w_B)| / r`` over the remaining rows; infinite if ``|w - w_B|`` alone is known.
     """
 
     residual: float

@@ -52,9 +52,9 @@ class Step:
         length: ``|v|``.
         moved: ``|w - w_B|`` before the step, or ``|a.(w - w_B)| / r`` of every remaining row ``a``.
         moved_after: The same for ``|w + v - w_B|``.
-        seminorm: ``|v|_H``; infinite where it is not known.
-        moved_seminorm: ``|w - w_B|_H`` before the step; infinite where it is not known.
-        moved_after_seminorm: ``|w + v - w_B|_H``; infinite where it is not known.
+        seminorm: ``|v|_H``; infinite if it is not known.
+        moved_seminorm: ``|w - w_B|_H`` before the step; infinite if it is not known.
+        moved_after_seminorm: ``|w + v - w_B|_H``; infinite if it is not known.
     """
 
     length: float
@@ -123,7 +123,7 @@ def by_self_concordance(step: Step, *, row_norm: float = ROW_NORM) -> float:
 
 
 def growth(exponent: float) -> float:
-    """Return ``E(X) = (exp(X) - 1) / X``, rounded up; 1 at 0, infinite where it overflows."""
+    """Return ``E(X) = (exp(X) - 1) / X``, rounded up; 1 at 0, infinite if it overflows."""
     if exponent > 700:
         return math.inf
     return math.expm1(exponent) / exponent * OUTWARD if exponent > 0 else 1.0

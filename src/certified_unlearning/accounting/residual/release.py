@@ -126,8 +126,8 @@ def require_representable(
 ) -> None:
     """Raise `AssumptionError` if float64 is too coarse for a budget; no data are read.
 
-    The rounding of one gradient may use `ROUNDING_SHARE` of the budget. The rounding of the published numbers and the
-    error of their noise may each use `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as
+    The rounding of one gradient may use `ROUNDING_SHARE` of the budget. Together, the rounding of the published numbers
+    and the error of their noise may use `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as
     delta.
 
     Args:

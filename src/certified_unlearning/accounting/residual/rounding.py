@@ -42,8 +42,8 @@ what is bounded by ``d`` and `chain` is bounded for sparse rows, too.
 *A product* ``H v`` is off by ``gamma_d |H|_F |v|``: the same entries with absolute values have the same norm.
 
 A factor of a matrix and a solution by it are never trusted: a step ``v`` is the numbers that came out, and what they
-leave, ``g + H v``, is evaluated and bounded like everything else. Underflow costs at most the least normal number a
-product, also where a processor flushes to zero. All bounds are multiplied by 1.01 for what errors do to each other, and
+leave, ``g + H v``, is evaluated and bounded like everything else. Underflow costs at most the least normal number per
+product, even if a processor flushes to zero. All bounds are multiplied by 1.01 for what errors do to each other, and
 sums of bounds by `OUTWARD` for their own rounding.
 """
 

@@ -19,7 +19,7 @@ from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
 
 TRIANGLE_SHARE = 1e-6
-"""Share of delta that comparing a computed run with the exact one may take."""
+"""Share of delta that the comparison of a computed run with the exact one may use."""
 
 
 class RoundingFloor(NamedTuple):

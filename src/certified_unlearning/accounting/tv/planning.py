@@ -169,7 +169,7 @@ def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, rec
     """Return noisy SGD's noise, accelerated or not, for records whose gradients have norm at most ``G``.
 
     The published one is Theorems 22 and 44's ``8 T G / (n rho)``; ``sqrt(2 / pi) T G / (n rho)`` suffices by the union
-    bound alone, and the least is a little below it.
+    bound alone; the least sufficient noise is slightly below it.
 
     Args:
         n: The fewest records there will be before a deletion.

@@ -89,7 +89,7 @@ def _columns(name: str, columns: Sequence[str], among: Sequence[str], path: str,
         columns: All columns of the file, in its order.
         among: The columns that a run may cover, in the same order.
         path: The file.
-        key: The key under which the name stands.
+        key: The key that contains the name.
     """
     if name in columns:
         return [name]

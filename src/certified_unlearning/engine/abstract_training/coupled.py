@@ -1,11 +1,13 @@
 """Boxes under momentum with weight decay inside the velocity, as PyTorch's SGD has it, where that is sound.
 
-Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. A direction ``d`` that is larger by 1 once
-changes parameters ``n`` updates later by ``-alpha (r^n - s^n) / (r - s)``, where ``r`` and ``s`` solve ``z^2 - (1 + mu
+Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. A direction ``d`` that is once larger by 1
+changes the parameters ``n`` updates later by ``-alpha (r^n - s^n) / (r - s)``, where ``r`` and ``s`` solve ``z^2 - (1 +
+mu
 - alpha lambda) z + mu = 0``. Both are real and positive, so that all changes have one sign, if and only if ``alpha
-lambda <= (1 - sqrt(mu))^2``; above that they oscillate. What parameters themselves are larger by changes later ones
-with one sign, too. So the largest parameters are those of the least directions, and training itself, with these, gives
-the ends of the box. The velocity that belongs to an end is no bound of velocities: it sees that end's parameters.
+lambda <= (1 - sqrt(mu))^2``; above that they oscillate. A change of the parameters themselves also changes later ones
+with one sign. So the least directions lead to the largest parameters, and training with these directions gives the ends
+of the box. The velocity that belongs to an end is not a bound on velocities, because it depends on that end's
+parameters.
 
 Derived here; the paper has neither momentum nor weight decay.
 """
@@ -41,13 +43,13 @@ def followed(
 ) -> tuple[Box, tuple[Velocities, ...]]:
     """Return the box after an update, and the velocities.
 
-    What training rounds, a neighbour's as well as that of the ends, is a few units in the last place of the terms; it
-    acts like another direction, or another parameter, and is taken outward.
+    The rounding of training, of a neighbour as well as of the ends, is a few units in the last place of the terms. It
+    acts like a change of the direction or of a parameter, and bounds are moved outward by it.
 
     Args:
         descent: How parameters follow gradients, with weight decay inside the velocity.
         box: Box before the update.
-        velocities: Velocities after the previous update; None in the first.
+        velocities: Velocities after the previous update; None before the first update.
         bounds: Bounds of the directions.
         rounding: How to round.
     """

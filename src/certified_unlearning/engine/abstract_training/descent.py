@@ -38,15 +38,15 @@ class Descent:
         step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
         decay: ``eta``.
         clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over
-            all entries; a record whose inputs are too large for that adds nothing (`clipping.norm_factor`).
+            all entries. A record whose inputs are too large for ``l2`` adds nothing (`clipping.norm_factor`).
         bound: ``gamma``: the largest absolute entry, or the largest norm; None without clipping.
-        weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update; unless
-            ``couples_decay`` says otherwise.
+        weight_decay: ``lambda``. It is decoupled: parameters are multiplied by ``1 - alpha_n lambda`` in every update,
+            unless ``couples_decay`` is set.
         momentum: ``mu``.
         nesterov: Whether the step looks ahead, as in PyTorch.
-        couples_decay: Whether weight decay is inside the velocity of momentum, as in PyTorch's SGD. Boxes are sound
-            then only for ``alpha lambda <= (1 - sqrt(mu))^2``, step sizes that stay, and steps that do not look ahead
-            (`coupled`).
+        couples_decay: Whether weight decay is inside the velocity of momentum, as in PyTorch's SGD. In that case, boxes
+            are sound only for ``alpha lambda <= (1 - sqrt(mu))^2``, constant step sizes, and steps that do not look
+            ahead (`coupled`).
 
     Raises:
         ParameterError: No box would be sound.
@@ -85,7 +85,7 @@ class Descent:
             )
 
     def _require_one_sign(self) -> None:
-        """Raise `ParameterError` unless parameters answer a direction with one sign although decay is coupled."""
+        """Raise `ParameterError` if coupled decay lets one direction move later parameters with both signs."""
         if not self.momentum or not self.weight_decay:
             raise ParameterError(
                 "couples_decay needs momentum and weight_decay, and is the same as decoupled decay without one of them"
@@ -95,7 +95,7 @@ class Descent:
                 "weight decay inside the velocity has a box only for step sizes that stay (decay 0) and steps that do "
                 f"not look ahead, got decay {self.decay!r} and nesterov {self.nesterov!r}"
             )
-        # In fractions: 1 + mu - alpha lambda >= 2 sqrt(mu) has no rounding once both sides are squared.
+        # Fractions are used: once both sides are squared, 1 + mu - alpha lambda >= 2 sqrt(mu) is free of rounding.
         alpha, mu, decay = (Fraction(each) for each in (self.step_size, self.momentum, self.weight_decay))
         half = 1 + mu - alpha * decay
         if half < 0 or half**2 < 4 * mu:
@@ -148,7 +148,7 @@ def directions(
         parameters: Each of shape ``(runs, ...)``.
         rows: Shape ``(runs or 1, records, ...)``.
         labels: Shape ``(records,)`` or ``(runs, records)``.
-        present: Shape ``(runs or 1, records)``: which places are filled; None: all.
+        present: Shape ``(runs or 1, records)``: which places are filled; None for all.
         divisor: Divisor of sums; None: the number of records present.
         at_once: Number of records to handle together; None: all.
     """

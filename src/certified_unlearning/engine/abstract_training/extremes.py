@@ -1,8 +1,8 @@
 """Sums and extremes of single records' gradients over a batch, entry by entry, without holding all of them.
 
-The sum of the ``m - s`` largest of ``m`` numbers is their sum less the ``s`` smallest. So a batch is read in pieces,
-and only values of the size of the parameters are kept: sums, and for each entry the few smallest upper and largest
-lower bounds.
+The sum of the ``m - s`` largest of ``m`` numbers is the sum of all minus the sum of the ``s`` smallest. So a batch is
+read in pieces, and only values of the size of the parameters are kept: sums, and for each entry the few smallest upper
+and largest lower bounds.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ NUMBERS_AT_ONCE = 1 << 18
 
 
 class Sums(NamedTuple):
-    """What a pass over records keeps of their gradients of one parameter, each of shape ``(runs, *parameter)``.
+    """What a pass over records keeps of their gradients for one parameter; each has shape ``(runs, *parameter)``.
 
     Attributes:
         total: Sums of lower and of upper bounds; in float64 also of float32, where rounding is outward.
@@ -55,10 +55,10 @@ class Extremes:
 
     Attributes:
         private: Sums and extremes of records that may be removed.
-        public: Sums of bounds of records that may not; None if there are none.
+        public: Sums of bounds of records that cannot be removed; None if there are no such records.
         size: Upper bound of the sum of absolute gradients, for rounding.
         records: Number of records that may be removed.
-        public_records: Number of records that may not.
+        public_records: Number of records that cannot be removed.
         terms: Largest number of terms of a sum.
     """
 
@@ -103,7 +103,7 @@ def extremes(
         clipping: How each record's gradient is clipped.
         bound: Bound to clip to, shape ``(runs,)``; infinite for none.
         bounding: How products are bounded.
-        public: Shape ``(records,)``: which records cannot be removed; None: none.
+        public: Shape ``(records,)``: which records cannot be removed; None if all can.
     """
     limit = largest_entry(network, clipping, bound, bounding)
     if clipping == "l2":
@@ -143,7 +143,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     """
     outer, inner = factors.derivatives, factors.columns
     if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
-        # The kernel works along inputs. The two are swapped where that uses it better.
+        # The kernel works along inputs. Inputs and outputs are swapped if that makes better use of it.
         turns = kernel.turns(outer, inner)
         if turns:
             compiled = kernel.summed(_expanded(inner, len(outer.lower)), outer, bound, most, nonnegative=False)
@@ -154,7 +154,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
             return Sums(Interval(lower, upper), *rest)
     runs, records, positions, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
-    # In float32 a sum of thousands would be off by more than one record moves it.
+    # In float32, the error of a sum of thousands would exceed the effect of one record.
     wide = torch.float64 if bounding.rounding.is_outward else outer.lower.dtype
     lower, upper = (outer.lower.new_zeros(shape, dtype=wide) for _ in range(2))
     smallest = outer.lower.new_full((*shape, most), torch.inf)
@@ -176,7 +176,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         left, right = (norm_above(in_a_row(each), 1, bounding.rounding) for each in (outer, inner))
         size = left.mT * right
         if positions == 1:
-            # Of several positions the sum is clipped: what training adds up for it may be larger.
+            # If there are several positions, their sum is clipped, so the terms that training adds up may be larger.
             size = torch.minimum(size, max(1, records) * bound[:, None, None].to(size))
     return Sums(Interval(lower, upper), size, smallest.movedim(-1, 1), largest.movedim(-1, 1))
 

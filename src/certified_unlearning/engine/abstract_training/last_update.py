@@ -1,16 +1,16 @@
-"""The last update's effect on the last weights, by lines.
+"""Bounds on the last update's effect on the last weights, by lines.
 
 A record's gradient of a last weight is ``(p - y) u``: ``p`` is the logistic function of the difference ``D`` of logits
 and ``u`` a unit of the last hidden layer. With ``E = D`` for label 0 and ``E = -D`` for label 1 it is, except for its
-sign, ``min(gamma, p(E) u)`` where entries are clamped to ``gamma``; it rises with ``D`` for either label. So it lies
-between two lines in ``D``, of slopes of at least 0, over the values that ``D`` takes in the box before the update.
+sign, ``min(gamma, p(E) u)`` where entries are clamped to ``gamma``; The gradient increases with ``D`` for either label.
+So over the values of ``D`` in the box before the update, it is between two lines in ``D`` with slopes of at least 0.
 ``D`` is the last weights ``v`` times the units, and lies between such products with numbers instead of units
 (`engine.intervals.last_update.supporting`). The sum over the batch is then between two linear functions of ``v``. This
 adds up the distances of single records from their lines, not their effects at the worst points of the box.
 
 Removals and additions are bounded for the lines' remainders as for gradients (`direction_bounds`). That is correct if
-the largest direction of any neighbour has the same numbers of removals and additions at all parameters: one divisor for
-all neighbours.
+the largest direction of any neighbour has the same numbers of removals and additions at all parameters, which requires
+one divisor for all neighbours.
 """
 
 import math
@@ -31,7 +31,7 @@ from certified_unlearning.engine.intervals.propagation import Bounding, forward,
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL
 
 NUMBERS_KEPT = 1 << 23
-"""Largest number of slopes of all budgets together: more are not worth their memory."""
+"""Largest total number of slopes over all budgets; more are not worth their memory."""
 
 
 def last_update(
@@ -48,7 +48,7 @@ def last_update(
 ) -> LastUpdate | None:
     """Return how the last update moved the last weights; the arguments are those of `train`, which checks them.
 
-    Lines cover the neighbourhood's changes, not poisoned records.
+    Lines cover the neighbourhood's changes, but not poisoned records.
 
     Args:
         network: The layers.

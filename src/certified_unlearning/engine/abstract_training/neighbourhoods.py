@@ -1,12 +1,13 @@
 """The data sets that a box covers, and bounds on their batches' descent directions.
 
-The budget ``k`` is spent anew in every batch. Batches are fixed sets of places that were chosen without looking at the
-data: a removed record leaves its place empty and nothing moves up; an added one joins an existing batch. Directions are
-means over the present records, or sums over a fixed divisor.
+Every batch has the full budget ``k``. Batches are fixed sets of places that were chosen independently of the data. A
+removed record leaves its place empty, and no other record moves there; an added record joins an existing batch.
+Directions are means over the present records, or sums over a fixed divisor.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1,
 for removals, and for additions and removals, with means over the records present (its proof writes a fixed divisor, for
-which its formulas are unsound). The other rows are derived: each is the largest value that any neighbour attains.
+which its formulas are unsound). The other kinds are derived here; each bound is the largest value that any neighbour
+attains.
 """
 
 from collections.abc import Sequence
@@ -31,8 +32,8 @@ class Neighbourhood:
 
     Attributes:
         changes: ``removals``: at most k in each batch, for unlearning. ``additions and removals``: at most k of each,
-            for privacy. ``substitutions``: at most k, each of one record by another. ``additions or removals``: at most
-            k of both together.
+            for privacy. ``substitutions``: at most k records in each batch, each replaced by another. ``additions or
+            removals``: at most k of both together.
         normaliser: ``present``: the mean over the present records; ``fixed``: a fixed divisor.
         order_free: Whether every batch may hold any of the records, in any order without repetition, of which at least
             ``batch - k`` are original ones; the number of updates is unchanged. Bounds are very loose then.
@@ -64,7 +65,7 @@ class Neighbourhood:
         """Check that bounds exist for a batch.
 
         Raises:
-            ParameterError: Additions without clipping.
+            ParameterError: There are additions without clipping.
             AssumptionError: Removals can empty the batch.
         """
         if k < 0:
@@ -120,7 +121,7 @@ def direction_bounds(
     ]
     if rounding.is_outward:
         slack = _slack(found, neighbourhood, k, limit, divisor, batch, rounding)
-        # Sums of float32 are in float64, and become float32 again here.
+        # Sums of float32 numbers are in float64; they become float32 again here.
         ends = [rounding.up(each.add_(slack).to(found.size)) for each in ends]
     return Interval(-ends[1], ends[0])
 
@@ -149,7 +150,7 @@ def _upper(
             each = torch.where(choice.possible.reshape(shape), each, -torch.inf)
         result = each if result is None else torch.maximum(result, each)
     assert result is not None
-    # A batch that may lose every record may not move.
+    # If a batch can lose every record, its direction can be 0.
     emptied = k >= found.records + found.public_records
     return torch.where(emptied.reshape(shape), result.clamp_min(0), result) if bool(emptied.any()) else result
 

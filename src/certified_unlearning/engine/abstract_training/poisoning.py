@@ -1,8 +1,8 @@
 """Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none are added or removed.
 
-Each record has two boxes of gradients, clean and poisoned. The largest direction takes clean bounds of all, and for the
-few records where it gains most the poisoned ones instead; a record may have both changes, so separate boxes for moved
-inputs and for changed labels must not be added.
+Each record has two boxes of gradients, clean and poisoned. The largest direction uses clean bounds for all records
+except the few that gain most from poisoned bounds. A record may have both changes, so the effects of separate boxes for
+moved inputs and for changed labels must not be added.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,9 @@ class Poisoning:
     Attributes:
         moved: Number of records whose inputs are moved.
         by: How far, in every coordinate.
-        relabelled: Number of records whose labels change: to any class; with the squared loss by at most ``shift``.
-        together: Whether these are the same records; otherwise others may be relabelled than moved.
+        relabelled: Number of records whose labels change to any class; with the squared loss, labels change by at most
+            ``shift``.
+        together: Whether the moved and the relabelled records are the same; otherwise they may differ.
         to: The only class that labels are changed to; None for any.
         shift: How far labels of the squared loss are moved; above 0 with that loss, 0 with all others.
     """

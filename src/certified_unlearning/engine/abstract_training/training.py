@@ -31,7 +31,7 @@ NUMBERS_AT_ONCE = 1 << 17
 NUMBERS_AT_ONCE_ON_GPU = 1 << 25
 """The same on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
-"""Units in the last place by which parameters may leave a naive box before this counts as an error."""
+"""Units in the last place by which parameters may leave a naively rounded box before this is an error."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Batch:
     Attributes:
         rows: Shape ``(records, ...)``, as the first layer takes a record.
         labels: Shape ``(records,)``.
-        public: Shape ``(records,)``: which records can be neither removed nor added; None: none.
+        public: Shape ``(records,)``: which records can be neither removed nor added; None for none.
     """
 
     rows: Tensor
@@ -81,12 +81,12 @@ def train(
     box: Box | None = None,
     noise: Iterable[Parameters] | None = None,
 ) -> Trained:
-    """Train, and carry a box for each budget along.
+    """Train, and update a box for each budget along the way.
 
     Args:
         network: The layers.
         descent: How parameters follow gradients.
-        start: Initial parameters, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
+        start: Initial parameters, which do not depend on the data; each of shape ``(1, ...)``, or ``(runs, ...)``.
         batches: The batch of every update, in order.
         k: Budgets, one for each run.
         neighbourhood: The data sets that the boxes cover; by default at most k removals in every batch.
@@ -94,15 +94,15 @@ def train(
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
         everyone: All records, if the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
-        box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
-            and ``start`` lies in it. None: they start where the data set does.
+        box: Where training of the neighbours starts if something was learned before; each of shape ``(runs, ...)``. It
+            must contain ``start``. None if they start at ``start``.
         noise: Noise added to the direction of every update in turn, each of shape ``(1, ...)``. It is the same for the
-            data set and for all neighbours, so it must have been drawn without looking at records: the box then holds
-            the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds it to
-            the data set's parameters alone, which says nothing of a neighbour's. None: no noise.
+            data set and for all neighbours, so it must have been drawn independently of the records. The box then
+            contains the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds it to the
+            data set's parameters alone, which says nothing about a neighbour's. None for no noise.
 
     Raises:
-        ParameterError: An argument is invalid, or clipping is required.
+        ParameterError: An argument is invalid, or clipping is required but missing.
         AssumptionError: A batch may lose all its records.
         DataError: Records are not finite.
         IntervalError: Bounds overflow, or parameters leave their box.
@@ -203,7 +203,7 @@ def _directions(
 
 
 def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
-    """Return how many records are bounded together, so that a layer's values fit in a processor's cache."""
+    """Return the number of records to bound together, so that a layer's values fit in a processor's cache."""
     if rows.is_cuda:
         return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))
     return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
@@ -277,7 +277,7 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
         raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
-    # A sum is quick, and finite unless a term is not, or many terms are huge.
+    # A sum is a quick check: it is finite unless a term is not, or many terms are huge.
     if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
         raise DataError("a batch holds numbers that are not finite")
     removable = records if batch.public is None else int((~batch.public).sum())

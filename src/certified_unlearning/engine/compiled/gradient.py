@@ -1,4 +1,4 @@
-"""Compiled gradients of logistic regression over float32 rows, summed in float64: each row is read once, unconverted.
+"""Compiled gradients of logistic regression: float32 rows are summed in float64, each read once without a copy.
 
 NumPy would make a float64 copy of a block of rows first. A float32 number is a float64 number, so the bounds of
 `accounting.residual.rounding` hold: scores are sums in any order, and rows are added in the blocks that the bounds
@@ -18,7 +18,7 @@ from certified_unlearning import compiled
 
 SOURCE = Path(__file__).with_name("gradient.cpp")
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries read in some tenths of a second, for which a signal must wait."""
+"""Number of entries read in a few tenths of a second, the time that a signal may have to wait."""
 
 
 def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] = np.float64) -> bool:

@@ -23,11 +23,11 @@ from certified_unlearning.engine import randomness
 
 SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
-"""Entries of a batch from which on PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
+"""Number of entries of a batch above which PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries read in some tenths of a second."""
+"""Number of entries read in a few tenths of a second."""
 FEW_THREADS = 2
-"""With this many threads it took 1.4 to 1.8 times as long as the kernel, which has one thread, for any batch."""
+"""With this many threads, PyTorch took 1.4 to 1.8 times as long as the single-threaded kernel, for any batch."""
 
 
 def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool) -> bool:
@@ -53,7 +53,7 @@ def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool)
 def normal_numbers(key: int, steps: range, features: int) -> Array:
     """Return the noise of `randomness` of some steps, shape ``(steps, features)``.
 
-    A block with a number that needs more bits, as one in a million does, is made by `randomness` itself.
+    A block with a number that needs more bits (one number in a million does) is made by `randomness` itself.
 
     Args:
         key: Address of the noise.

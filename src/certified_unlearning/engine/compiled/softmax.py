@@ -1,4 +1,4 @@
-"""Compiled gradients of softmax regression over float32 rows, summed in float64: each row is read once, unconverted.
+"""Compiled gradients of softmax regression: float32 rows are summed in float64, each read once without a copy.
 
 This is the counterpart of `gradient` for more classes. Scores and sums are computed for a few classes at once, as many
 as registers hold, so any number of classes is possible. A float32 number is a float64 number, so the bounds of

@@ -1,4 +1,4 @@
-"""The ids of the present records: edited and looked up in a time that does not grow with their number."""
+"""The ids of the present records; the time of edits and look-ups does not grow with their number."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ class Alive:
 
         Args:
             ids: Shape ``(n,)``, whole numbers of at least 0, all different. Copied.
-            next_id: Ids below it were used, whether or not they are present.
+            next_id: All ids below it count as used, whether or not they are present.
 
         Raises:
             ParameterError: An id is negative or a duplicate.
@@ -48,14 +48,14 @@ class Alive:
         return torch.where(known, self._positions[ids.where(known, 0)], _ABSENT)
 
     def edit(self, removed: Tensor, inserted: Tensor) -> None:
-        """Remove some ids and insert others; nothing changes if one of them does not fit.
+        """Remove some ids and insert others; nothing changes if one of them is invalid.
 
         Args:
             removed: Shape ``(k1,)``, all different, all present.
             inserted: Shape ``(k2,)``, ascending from at least `next_id`.
 
         Raises:
-            ParameterError: An id does not fit.
+            ParameterError: An id is invalid.
         """
         holes = self.positions(removed)
         if bool((holes == _ABSENT).any()):

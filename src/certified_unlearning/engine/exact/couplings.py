@@ -1,8 +1,8 @@
-"""Couplings: a value drawn from an old law becomes one of the new law, and stays the same as often as possible.
+"""Couplings: turn values from an old distribution into values from a new one, changing as few as possible.
 
-A noisy gradient is kept or reflected; a rounded one is kept if its cell is; a batch loses and gains as few members as
-its new law allows. Source: Ullah, "Statistical learning via stochastic optimization under data privacy considerations"
-(PhD dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C.
+A noisy gradient is kept or reflected. A rounded gradient is kept if its cell stays the same. A batch loses and gains as
+few members as its new distribution allows. Source: Ullah, "Statistical learning via stochastic optimization under data
+privacy considerations" (PhD dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from certified_unlearning.engine.exact.draws import Draws
 
 
 def cells(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
-    """Return the cells of a shifted grid that values lie in: whole numbers, exact enough for comparison.
+    """Return the cells of a shifted grid that contain the values: whole numbers, exact enough for comparison.
 
     Args:
         values: Any shape.
@@ -36,8 +36,8 @@ def quantized(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
 def first_uses(batches: Tensor, record: int) -> Tensor:
     """Return the first iteration whose batch has a record, or the number of iterations if none has.
 
-    Given that a uniform subset of ``n`` records lacks one of them, it is a uniform subset of the others: batches before
-    the first use have the law of batches without the record (Claims 1 and 2).
+    A uniform subset of ``n`` records that lacks one of them is a uniform subset of the others. So batches before the
+    first use are distributed like batches without the record (Claims 1 and 2).
 
     Args:
         batches: Shape ``(trials, T, m)``.

@@ -1,12 +1,13 @@
 """Fresh randomness for one learning or one edit.
 
-Exact unlearning is a statement on the law of a state, so a seed that reveals the rest of it must not be kept:
-`Draws.fresh` takes its seed from the operating system and forgets it. Experiments take theirs from an address
-(`Draws.at`), from which a run can be repeated.
+Exact unlearning is a statement about the distribution of a state, so a seed that reveals more of it must not be kept:
+`Draws.fresh` gets its seed from the operating system and forgets it. Experiments get theirs from an address
+(`Draws.at`), with which a run can be repeated.
 
-On the CPU the bits are AES-128's in counter mode, keyed by all bits of the seed: the numbers that a state keeps do not
-allow predicting others. (PyTorch's own generator there is seeded with 32 bits, few enough to try all.) A GPU's are
-PyTorch's Philox, with a key of 64 bits. Numbers of [0, 1) have 53 random bits; statements on laws hold up to that.
+On the CPU, the bits come from AES-128 in counter mode, keyed by all bits of the seed, so the numbers that a state keeps
+do not allow predicting others. (PyTorch's own CPU generator is seeded with 32 bits, few enough to try all.) On a GPU,
+they come from PyTorch's Philox, with a key of 64 bits. Numbers in [0, 1) have 53 random bits; statements about
+distributions hold up to that resolution.
 """
 
 import math
@@ -44,7 +45,7 @@ class Draws:
 
     @classmethod
     def at(cls, *parts: str | int | float, device: torch.device | str = "cpu") -> Self:
-        """Return the stream of an address: the same parts, the same numbers on the same kind of device."""
+        """Return the stream of an address; equal parts give equal numbers on the same kind of device."""
         return cls(address(*parts), device=device)
 
     @classmethod
@@ -61,7 +62,7 @@ class Draws:
         """Return independent standard normal numbers, float64."""
         if self._on_cpu:
             count = math.prod(shape)
-            # Box and Muller, of two independent numbers of (0, 1] and [0, 1).
+            # Box and Muller's method, with two independent numbers from (0, 1] and [0, 1).
             radius, angle = self.uniform(2, -(-count // 2))
             radius = (1 - radius).log_().mul_(-2).sqrt_()
             angle = angle.mul_(2 * math.pi)
@@ -69,7 +70,7 @@ class Draws:
         return torch.randn(shape, generator=self._torch, dtype=torch.float64, device=self._device)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Return independent numbers of [0, 1), float64."""
+        """Return independent uniform numbers from [0, 1), float64."""
         if self._on_cpu:
             bits = np.frombuffer(self._cipher.update(bytes(8 * math.prod(shape))), dtype="<u8")
             return torch.from_numpy((bits >> 11) * 2.0**-53).view(shape)

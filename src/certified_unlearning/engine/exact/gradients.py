@@ -1,6 +1,7 @@
 """Gradients of single records' losses, summed over a few records for many trials at once.
 
-Records are named by their position in the rows: a position is never used again, and an erased record's row is zeros.
+Records are identified by their position in the rows. A position is never used again, and an erased record's row is
+zeros.
 """
 
 from collections.abc import Callable
@@ -101,7 +102,7 @@ class LinearRecords:
         self._count = count
 
     def erase(self, records: Tensor) -> None:
-        """Overwrite records by zeros, their positions stay."""
+        """Overwrite records by zeros; their positions stay used."""
         self._rows[records], self._labels[records] = 0, 0
 
     def _checked(self, rows: Tensor, labels: Tensor) -> Tensor:

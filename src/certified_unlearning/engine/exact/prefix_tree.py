@@ -1,12 +1,12 @@
-"""Noisy sums over prefixes of ordered records, and edits that leave them in the law of a fresh run.
+"""Noisy sums over prefixes of ordered records, and edits after which they are distributed as in a fresh run.
 
 Source: Ullah (2024), chapter 5 (Algorithms 12 and 13, 30 to 32, section D.6.2), as a Fenwick tree: the nodes that a
 prefix sum can read are the left children of the dissertation's binary tree, and exactly one of them is complete with
 each position. Node ``t`` sums positions ``t - lb(t) + 1`` to ``t``, where ``lb(t)``, the lowest set bit of ``t``, is 2
-to the power of the node's *height*. So a node of noise for each position suffices.
+to the power of the node's *height*. So one noisy node for each position suffices.
 
-All trials run side by side: they have the same records, each in its own order, so an edit is at a different position in
-each. Positions count from 1; position 0 of every tensor is unused or holds zeros.
+All trials run side by side. They have the same records, each in its own order, so an edit is at a different position in
+each trial. Positions count from 1; position 0 of every tensor is unused or holds zeros.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ POSITIONS_AT_ONCE = 1 << 10
 class PrefixMethod(Protocol):
     """A learner that sees records one by one, through noisy prefix sums of increments.
 
-    Both functions may depend only on their arguments. In a call each trial has its own position.
+    Both functions may depend only on their arguments. In a call, each trial has its own position.
     """
 
     @property
@@ -250,13 +250,13 @@ class PrefixTree:
         self.models[rows, positions + 1] = self.method.updates(positions, self.models[rows, positions], prefixes)
 
     def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
-        """Learn again from a separate position on in each trial; a position beyond the last means nothing to do."""
+        """Relearn each trial from its own position on; a position beyond the last means that there is nothing to do."""
         starts, rows = restarts.sort()
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
         for first in range(1, self.size + 1, POSITIONS_AT_ONCE):
             last = min(first + POSITIONS_AT_ONCE, self.size + 1)
             positions = [position for position in range(first, last) if reached[position]]
-            # Moved to the device before the first one is learned, so that none waits for a copy.
+            # All are moved to the device before the first is learned, so that none waits for a copy.
             children = _whole([_children(position) for position in positions], rows.device)
             prefixes = _whole([nodes_of_prefix(position) for position in positions], rows.device)
             for position, below, prefix in zip(positions, children, prefixes, strict=True):
@@ -297,7 +297,7 @@ class PrefixTree:
         return self.increments[rows, nodes] + self.sums[rows[:, None], children].sum(dim=1)
 
     def _drop_last(self) -> None:
-        """Forget the last position and the model after it."""
+        """Erase the last position and the model after it."""
         for tensor in (self.increments, self.sums, self.noisy):
             tensor[:, self.size] = 0
         self.order[:, self.size] = -1

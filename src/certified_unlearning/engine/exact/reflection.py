@@ -1,7 +1,7 @@
-"""The maximal coupling of two Gaussians of one covariance: keep a value, or reflect it through the midpoint.
+"""The maximal coupling of two Gaussians with the same covariance: keep a value, or reflect it through the midpoint.
 
-Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection, Algorithms 13 and
-27 the inverse of the ratio; with either, the result does not have the new law.
+Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection, and Algorithms 13
+    and 27 print the inverse of the ratio. With either, the result does not have the new distribution.
 """
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def log_density_ratio(values: Tensor, old: Tensor, new: Tensor, sigma: Tensor | float) -> Tensor:
-    """Return the logarithm of the density of ``N(new, sigma^2 I)`` over that of ``N(old, sigma^2 I)``.
+    """Return the logarithm of the density of ``N(new, sigma^2 I)`` divided by that of ``N(old, sigma^2 I)``.
 
     Args:
         values: Points, shape ``(k, d)``.
@@ -21,7 +21,8 @@ def log_density_ratio(values: Tensor, old: Tensor, new: Tensor, sigma: Tensor | 
         Shape ``(k,)``.
     """
     scale = torch.as_tensor(sigma, dtype=values.dtype, device=values.device)[..., None]
-    # Divided before they are multiplied: squares of very small deviations are 0, of very large ones infinite.
+    # Divide before multiplying, because squares of very small deviations are 0, and those of very large ones are
+    # infinite.
     return ((values - (old + new) / 2) / scale * ((new - old) / scale)).sum(dim=-1)
 
 
@@ -31,7 +32,8 @@ def reflection_step(
     """Turn values of law ``N(old_mean, sigma^2 I)`` into ``N(new_mean, sigma^2 I)``, changing as few as possible.
 
     A value stays with the probability ``min(1, ratio)`` of densities, new over old; otherwise it becomes
-    ``old_mean + new_mean - value``. Over all values, one stays with probability ``1 - TV`` of the two laws.
+    ``old_mean + new_mean - value``. On average over the values, one stays with probability ``1 - TV``, with the total
+    variation of the two distributions.
 
     Args:
         values: Shape ``(..., d)``.

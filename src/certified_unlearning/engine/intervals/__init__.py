@@ -1,1 +1,1 @@
-"""Interval arithmetic on networks: what outputs and gradients can be while parameters lie in a box."""
+"""Interval arithmetic on networks: bounds on outputs and gradients for all parameters in a box."""

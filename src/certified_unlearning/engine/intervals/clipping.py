@@ -17,7 +17,8 @@ from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
 
 def clamped(values: Interval, bound: float | Tensor) -> Interval:
     """Return the interval of clamped tensors: the function is monotone, so ends map to ends."""
-    # Passed unchanged: a number turned into a tensor would be rounded to float32, perhaps downward.
+    # The bound is passed unchanged, because a number turned into a tensor would be rounded to float32, perhaps
+    # downward.
     lower, upper = (torch.clamp(end, -bound, bound) for end in values)  # type: ignore[arg-type]
     return Interval(lower, upper)
 
@@ -37,7 +38,7 @@ def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD
 def scale_bounds(
     longest: Tensor, shortest: Tensor, bound: float | Tensor, terms: int, rounding: Rounding = OUTWARD
 ) -> Interval:
-    """Return bounds of ``min(1, bound / |g|)``, including 0 where training may use 0 instead (`norm_factor`).
+    """Return bounds of ``min(1, bound / |g|)``, including 0 if training may use 0 instead (`norm_factor`).
 
     Args:
         longest: Upper bounds of the norms of ``g``, up to rounding.
@@ -49,7 +50,7 @@ def scale_bounds(
     off, numbers = 4 * rounding.error_of_sums(terms + 16, longest.dtype), torch.finfo(longest.dtype)
     lost = 2 * terms * rounding.smallest(longest.dtype)
     below = (bound / (longest * (1 + off) + lost) * (1 - off)).clamp_max(1)
-    # No norm is infinite: one too large for a float leaves a factor above 0.
+    # Real norms are finite, so a norm that is too large for a float still leaves a factor above 0.
     above = (bound / (shortest * (1 - off) - lost).clamp(0, numbers.max) * (1 + off)).clamp_max(1)
     return Interval(torch.where(below < numbers.tiny, 0, below), above)
 
@@ -92,9 +93,8 @@ def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tenso
 def norm_factor(columns: Sequence[Tensor], length: Tensor, bound: Tensor) -> Tensor:
     """Return the factor by which training clips gradients to a bound.
 
-    It is 0 where it would be too small for a float of full precision, and for records with inputs or activations so
-    large that products with them would lose precision. The contribution of an unknown record is then bounded in floats,
-    too.
+    It is 0 if it would be too small for a float of full precision, and for records with inputs or activations so large
+    that products with them would lose precision. The contribution of an unknown record is then bounded in floats, too.
 
     Args:
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.

@@ -48,7 +48,7 @@ class Interval(NamedTuple):
         return Interval(-self.upper, -self.lower)
 
     def holds(self, values: Tensor) -> Tensor:
-        """Return for each entry whether the interval contains the value, without tolerance; never for NaN."""
+        """Return, for each entry, whether the interval contains the value, without tolerance; always False for NaN."""
         return (self.lower <= values) & (values <= self.upper)
 
     def intersected(self, other: "Interval") -> "Interval":
@@ -56,7 +56,7 @@ class Interval(NamedTuple):
         return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
 
     def ordered(self) -> "Interval":
-        """Return the interval with its ends in order; the ends of a point may be rounded apart."""
+        """Return the interval with its ends in order, because rounding may swap the ends of a point."""
         return Interval(torch.minimum(*self), torch.maximum(*self))
 
     def checked(self, what: str) -> Self:

@@ -1,6 +1,6 @@
 """The compiled kernel of bounds (`certified_unlearning.compiled`).
 
-It takes float64 on a CPU. Its results differ from PyTorch's only by the order of sums, which bounds allow for.
+It supports float64 on a CPU. Its results differ from PyTorch's only by the order of sums, which bounds allow for.
 """
 
 import ctypes
@@ -16,9 +16,9 @@ from certified_unlearning.engine.intervals.interval import Interval
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
 TILE = 16
-"""Number of columns that `kernel.cpp` works along."""
+"""Number of columns that `kernel.cpp` handles together."""
 MOST_TURNED = 256
-"""Largest number of columns that are transposed: more of them, for some hundred records, would not fit in the cache."""
+"""Largest number of columns that are transposed: more, for a few hundred records, would not fit in the cache."""
 MOST_COLUMNS = 2
 """Products with more columns are left to PyTorch, which reads a row once for all of them."""
 
@@ -103,7 +103,7 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     assert found is not None
     addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
     finite = found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
-    # The kernel's comparisons ignore NaN; PyTorch's do not.
+    # Checked here because the kernel's comparisons ignore NaN, unlike PyTorch's.
     return Summed(*sums, *extremes) if finite else None
 
 

@@ -1,13 +1,13 @@
 """A network's last weights before the last update, and how that update moved them, by lines.
 
 A box bounds how far changed records can move each weight, but ignores that the same records move all weights. A step of
-descent mostly corrects the excess of earlier steps, which a box cannot represent: its bounds add up. So the weights of
-the last layer after the last update are bounded by linear functions of what they were before
-(`engine.abstract_training.last_update`), and a difference of logits, which is linear in them, by the composition.
+descent mostly corrects the excess of earlier steps, which a box cannot represent: its bounds add up. So linear
+functions of the last layer's weights before the last update bound those after it
+(`engine.abstract_training.last_update`). A difference of logits is linear in the weights, so the composition bounds it.
 
-For networks with two classes, whose logits' difference is one function of one vector: the difference of the two rows of
-the last weight followed by the difference of biases, or the only row and its bias. This is derived here, not taken from
-a paper.
+This is for networks with two classes, whose logits' difference is a function of one vector: the difference of the two
+rows of the last weight followed by the difference of biases, or the only row and its bias. This is derived here, not
+taken from a paper.
 
 Like other lines, these depend on the box: those of a larger box may happen to give narrower bounds.
 """
@@ -28,8 +28,8 @@ from certified_unlearning.errors import DataError
 class LastUpdate:
     """Bounds ``below_slopes v + below_shifts <= v' <= above_slopes v + above_shifts`` of the update, entry by entry.
 
-    They hold for neighbours' weights as training computes them, with exact differences ``v`` and ``v'``; not for all
-    parameters of a box. ``w`` is the number of last hidden units, plus 1 with a bias.
+    They hold for neighbours' weights as training computes them, with exact differences ``v`` and ``v'``, but not for
+    all parameters of a box. ``w`` is the number of last hidden units, plus 1 with a bias.
 
     Attributes:
         before: Bounds of ``v``, the last weights before the update, shape ``(runs, w)``.

@@ -102,14 +102,14 @@ def any_label_bounds(
 
     Args:
         logits: Shape ``(runs, records, outputs)``.
-        loss: Which.
+        loss: The loss.
         rounding: How to round.
-        labels: As they are; needed with ``to`` and with the squared loss.
+        labels: The unchanged labels; needed with ``to`` and with the squared loss.
         to: The only class that labels are changed to; None for any class.
-        shift: How far numbers of the squared loss are moved.
+        shift: Largest shift of the labels of the squared loss.
 
     Raises:
-        ParameterError: There is no such class, the loss has no classes, or it is not said how far numbers move.
+        ParameterError: There is no such class, the loss has no classes, or the shift is missing.
     """
     if loss == "squared":
         if to is not None or not shift or labels is None:
@@ -117,7 +117,7 @@ def any_label_bounds(
                 "labels of the squared loss are numbers: any of them would leave no bounds; say by shift, above 0, how "
                 "far they move, and name no class"
             )
-        # As training has them: rounded to the type of the logits.
+        # Rounded to the type of the logits, as in training.
         targets = _targets(labels, logits.lower)
         least, most = rounding.down(rounding.down(targets) - shift), rounding.up(rounding.up(targets) + shift)
         return Interval(2 * rounding.down(logits.lower - most), 2 * rounding.up(logits.upper - least))

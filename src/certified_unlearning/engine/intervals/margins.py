@@ -1,4 +1,4 @@
-"""Predictions that no parameters of a box can change; with lines of the last update, none that satisfy the lines."""
+"""Predictions that no parameters of a box can change; with lines of the last update, only parameters on them count."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

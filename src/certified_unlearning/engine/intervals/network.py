@@ -188,7 +188,7 @@ class Network:
 
     @classmethod
     def of(cls, module: nn.Module) -> Self:
-        """Read a `torch.nn.Sequential`, nested ones too.
+        """Read a `torch.nn.Sequential`, which may contain others.
 
         Raises:
             ParameterError: It holds a layer that is not supported; the message names it.

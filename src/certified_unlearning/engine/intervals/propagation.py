@@ -32,7 +32,8 @@ class Bounding:
     Attributes:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
-        softmax: ``pairwise``, additionally by differences of logits, or ``tight``, by single logits.
+        softmax: ``pairwise``, which also uses bounds of differences of logits, or ``tight``, which uses bounds of
+            single logits.
         differences: How differences of logits are bounded where predictions are certified: ``updated``, additionally by
             lines through the last update of training and through all hidden layers; ``relaxed``, without the former; or
             ``joint``, by differences of the last weights alone, where a larger box never has narrower bounds. Training
@@ -155,7 +156,7 @@ def paired_differences(
         bounding: How bounds are computed.
         relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
             those of a larger one may happen to give narrower bounds. Training needs nested boxes, so it uses none.
-        last: Lines of the last update of training, for a network with two logits; None: none.
+        last: Lines of the last update of training, for a network with two logits; None for none.
 
     Returns:
         Shape ``(runs, records, pairs)``.
@@ -261,7 +262,7 @@ def backward(
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
         labels: Shape ``(records,)`` or ``(runs, records)``.
-        loss: Which.
+        loss: The loss.
         bounding: How bounds are computed.
     """
     pairs = None

@@ -1,7 +1,7 @@
 """Bounds of differences of logits by lines through the hidden layers: units that share inputs are bounded together.
 
-A layer-by-layer bound takes every unit of a layer at its worst, although one input cannot be small for one unit and
-large for the next. Here a difference of logits is followed backward as a linear function of the units of one layer
+A layer-by-layer bound assumes the worst value of every unit in a layer, although one input cannot be small for one unit
+and large for the next. Here a difference of logits is followed backward as a linear function of the units of one layer
 after another (Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness certification with general
 activation functions*, NeurIPS 2018). Activations are not negative, so only one end of interval weights matters:
 coefficients stay numbers, and a layer costs one product of matrices.
@@ -9,9 +9,9 @@ coefficients stay numbers, and a layer costs one product of matrices.
 With coefficient ``c`` and a unit's input ``z`` in ``[l, u]``, ``l < 0 < u``: where ``c >= 0``, ``relu(z)`` is above
 ``0`` and ``z``; where ``c < 0`` it is below the line from ``(l, 0)`` to ``(u, u)``.
 
-Lines depend on the box: those of a larger box may happen to be narrower. So certification for ``k`` does not imply that
-for fewer, and neighbours' radii may differ by more than one. Where that matters, no lines are used: in training, and
-where radii determine the noise of a label (`mechanisms.certified_sgd.releases`).
+Lines depend on the box: those of a larger box may happen to be narrower. So certification for ``k`` does not imply
+certification for fewer changes, and neighbours' radii may differ by more than one. If that matters, no lines are used:
+in training, and if radii determine the noise of a label (`mechanisms.certified_sgd.releases`).
 
 Everything holds for a network computed in floats. Coefficients may be chosen freely; rounding affects the values that
 they are compared with. For a unit, let ``V`` be the sum of its terms' magnitudes. A unit's computed input is off by at

@@ -57,7 +57,7 @@ class Rounding:
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
         """Return ``g_n = n u / (1 - n u)``, the error of a sum of ``n`` products, in units of its magnitude.
 
-        Rounded up generously; 0 where rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
+        Rounded up generously; 0 if rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
         section 3.1.
 
         Raises:
@@ -71,11 +71,11 @@ class Rounding:
         return relative / (1 - relative) * 1.001
 
     def up(self, values: Tensor) -> Tensor:
-        """Return numbers that are larger than all that round to ``values``."""
+        """Return numbers that are larger than all real numbers which round to ``values``."""
         return torch.nextafter(values, _infinity(values.dtype, values.device)) if self.is_outward else values
 
     def down(self, values: Tensor) -> Tensor:
-        """Return numbers that are smaller than all that round to ``values``."""
+        """Return numbers that are smaller than all real numbers which round to ``values``."""
         return torch.nextafter(values, -_infinity(values.dtype, values.device)) if self.is_outward else values
 
     def smallest(self, dtype: torch.dtype) -> float:

@@ -376,7 +376,7 @@ def root_curvatures(
 
 
 def downdate(matrix: Array, curved: Array, n: int) -> None:
-    """Take some records' part out of the lower half of a Hessian, in place.
+    """Subtract the contribution of some records from the lower half of a Hessian, in place.
 
     Args:
         matrix: Shape ``(d, d)``, in Fortran's order.

@@ -18,7 +18,7 @@ class LogisticObjective(LinearObjective):
         features: Rows ``x_i``, shape ``(n, d)``.
         labels: -1 or +1, shape ``(n,)``.
         strong_convexity: The l2 coefficient lambda.
-        lipschitz: ``M``: each record's *data-loss* gradient is clipped to this norm, the regulariser is not
+        lipschitz: ``M``: each record's *data-loss* gradient is clipped to this norm, but the regulariser is not
             (clipping the sum would destroy strong convexity). Inactive when no row is longer than ``M``.
         replacements: The rows and labels that replace removed records.
         rows_at_once: Rows in a block. By default 16 384: on the CPU smaller blocks were measured up to 5 % slower,
@@ -79,7 +79,7 @@ class LogisticObjective(LinearObjective):
 
 
 def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
-    """Return the share of records that each trial classifies rightly.
+    """Return the share of records that each trial classifies correctly.
 
     Args:
         weights: Shape ``(trials, d)``.

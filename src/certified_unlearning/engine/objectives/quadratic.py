@@ -1,4 +1,4 @@
-"""A quadratic loss, whose trials follow Gaussian laws at every step: the oracle of the tests."""
+"""A quadratic loss, for which trials are exactly Gaussian at every step; tests use it as their oracle."""
 
 from torch import Tensor
 

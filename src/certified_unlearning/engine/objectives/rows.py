@@ -61,7 +61,7 @@ class StreamedRows:
         dtype: Type of the slices.
         device: Device of the slices.
         factors: Factor on each row, shape ``(n,)``; by default none.
-        scratch: Where rows are read into; by default separate memory.
+        scratch: Memory into which rows are read; by default separate memory.
     """
 
     def __init__(

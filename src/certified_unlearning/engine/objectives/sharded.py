@@ -151,5 +151,5 @@ class ShardedCycle(_Blocks):
             objective.seek(step)
 
     def noisy_steps(self, *_: object, **__: object) -> int:
-        """Take no step: each is a sum over blocks."""
+        """Take no steps at once, because each is a sum over blocks."""
         return 0

@@ -97,7 +97,7 @@ class SoftmaxObjective(LinearObjective):
 
 
 def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
-    """Return the share of records that each trial classifies rightly.
+    """Return the share of records that each trial classifies correctly.
 
     Args:
         weights: Shape ``(trials, classes * features)``, class after class.

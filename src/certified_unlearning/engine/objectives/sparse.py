@@ -1,6 +1,6 @@
 """Sparse rows: CSR matrices in float64 whose blocks are views, and from which rows can be wiped.
 
-SciPy's products add the stored entries of a row, or of a column, one after another; `terms` says how many these are.
+SciPy's products add the stored entries of a row, or of a column, one after another; `terms` returns their number.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def entries_of_rows(rows: csr_array) -> NDArray[Any]:
 
 
 def norms(rows: csr_array) -> Array:
-    """Return the norms of rows without duplicate entries; infinite where a square overflows."""
+    """Return the norms of rows without duplicate entries; infinite if a square overflows."""
     with np.errstate(over="ignore"):
         squares = np.square(rows.data, dtype=np.float64)
         return np.sqrt(with_entries(rows, squares) @ np.ones(rows.shape[1]))  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
 """Records of a linear model whose bounds are enforced, with mean gradients and losses for many trials at once.
 
-Nothing here is taken from the records: each row that is too long is scaled down to the bound, and each target is
-clipped to its range, by itself. So the largest effect of one record is known before any record is read.
+Nothing here is estimated from the records: each row that is too long is scaled down to the bound on its own, and each
+target is clipped to its range. So the largest effect of one record is known before any record is read.
 """
 
 from collections.abc import Sequence
@@ -157,7 +157,8 @@ class BoundedRecords:
 
 def shortened(rows: Tensor, row_norm: float) -> Tensor:
     """Return rows, with longer ones scaled down to a norm; others are unchanged."""
-    # By the largest value first: squares of very large numbers overflow, and of very small ones are 0.
+    # Divide by the largest value first, because squares of very large numbers overflow and those of very small ones are
+    # 0.
     largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=min(1.0, row_norm))
     norms = torch.linalg.vector_norm(rows / largest, dim=1, keepdim=True)
     longer = norms > row_norm / largest

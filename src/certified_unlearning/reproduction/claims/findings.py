@@ -93,7 +93,7 @@ def read(path: Path) -> list[KeyFinding]:
     """Read what `write` wrote.
 
     Raises:
-        DataError: The file is missing, or is no list of findings.
+        DataError: The file is missing, or is not a list of findings.
     """
     return read_model(path, _Findings, "a list of findings").root
 

@@ -92,7 +92,7 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         known: The functions that they may name.
 
     Raises:
-        DataError: The file is missing, is no YAML list, or a claim is wrong: the message names its id.
+        DataError: The file is missing, is not a YAML list, or a claim is wrong: the message names its id.
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)

@@ -32,7 +32,7 @@ class Quantity(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Result for one entry: ``agrees`` is None where its confidence interval reaches both sides.
+    """Result for one entry: ``agrees`` is None if its confidence interval reaches both sides.
 
     If it does not agree, ``miss`` says by how much.
     """

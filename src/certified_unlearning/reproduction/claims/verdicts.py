@@ -44,7 +44,7 @@ class Verdict(BaseModel):
         tolerance: The allowed difference, and its reason.
         verdict: ``reproduced``, ``contradicted`` or ``not run``.
         reason: The contradicting entries with both numbers, what is missing, and an explanation if one is known.
-        paper: The paper's name; empty where it is not known.
+        paper: The paper's name; empty if it is not known.
         severity: How badly a contradicted claim fails (`claims.severity`); None for other claims.
         gap: The largest gap of a contradicted claim's worst entries, relative to what is stated; None if that is zero.
         whose: The owner of the claim: the paper, its authors' code, or this project.
@@ -69,7 +69,7 @@ class Verdict(BaseModel):
 
 
 class Change(NamedTuple):
-    """A claim whose verdict differs from the baseline; None where one of the two does not have it."""
+    """A claim whose verdict differs from the baseline; None if one of the two does not have it."""
 
     id: str
     before: VerdictName | None
@@ -105,7 +105,7 @@ def read(path: str | Path) -> list[Verdict]:
     """Read what `write` wrote.
 
     Raises:
-        DataError: The file is missing or is no list of verdicts.
+        DataError: The file is missing or is not a list of verdicts.
     """
     content = read_json(path)
     try:

@@ -1,4 +1,4 @@
-"""Texts at the ends of lines, which say what a line is where a reader looks at it."""
+"""Texts at the ends of lines, which name the lines where readers look."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def label(axes: Axes, point: tuple[float, float], text: str, color: Any, *, lead
         axes: The panel.
         point: The line's end.
         text: What to write.
-        color: The line's.
+        color: The line's colour.
         leader: Whether a thin line leads from the point to the text, which then stands beside the panel.
     """
     thin = (

@@ -141,7 +141,7 @@ def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any =
 def row_look(row: "Mapping[str, Any] | pd.Series[Any]", style: FigureStyle, *, dashes: Any = "-") -> Look:
     """Return the look of a row's line.
 
-    Unlearning aims to be where retraining with the same noise is: a broad, pale line that stays visible below.
+    Unlearning should be close to retraining with the same noise, which is a broad, pale line that stays visible below.
 
     Raises:
         ParameterError: The palette is not one seaborn knows.
@@ -173,7 +173,7 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
     Args:
         summary: The summary that `reproduction.summaries.summarise` returns.
         style: The style, which has the palette.
-        dashed: Whether dashes tell a method's members apart. Not where each member has a panel of its own.
+        dashed: Whether dashes tell a method's members apart. False if each member has its own panel.
 
     Raises:
         ParameterError: The palette is not one seaborn knows.

@@ -1,4 +1,4 @@
-"""Panels of errors against what is swept, on logarithmic axes, with fitted slopes and their intervals."""
+"""Panels of errors against a swept value, on logarithmic axes, with fitted slopes and their intervals."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.simulation.power_laws import Part, cells,
 
 MARKERS = "os^DvPX"
 MOST_TICKS = 5
-"""The most values that are written on an axis; of more, every second one is written, and so on."""
+"""The most values that are written on an axis; if there are more, every second one is written, and so on."""
 
 
 def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -> None:

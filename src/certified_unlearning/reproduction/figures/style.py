@@ -27,7 +27,7 @@ from certified_unlearning.reproduction.figures.wording import Numbers, number, t
 from certified_unlearning.text import counted
 
 _LEAST_ACCURACY_SPAN = 0.02
-"""An accuracy axis shows at least this much: noise of a few test records must not look like an effect."""
+"""Least height of an accuracy axis, so that noise of a few test records does not look like an effect."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def theme(style: FigureStyle) -> Iterator[None]:
         "legend.frameon": False,
         "legend.fontsize": "small",
         "pdf.fonttype": 42,
-        "svg.hashsalt": "certified-unlearning",  # Else the names of its parts are drawn at random.
+        "svg.hashsalt": "certified-unlearning",  # Otherwise the names of the SVG's parts are random.
     }
     with matplotlib.style.context(["default", settings]):
         yield
@@ -141,9 +141,9 @@ MAJORITY = "majority"
 
 
 def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
-    """Draw what guessing gets right, where accuracies come so low; call it when everything is drawn.
+    """Draw the accuracy of guessing if accuracies come that low; call it when everything is drawn.
 
-    Where all accuracies are lower, the axis ends above it: that guessing does better is to be seen.
+    If all accuracies are lower, the axis ends above it, to show that guessing does better.
     """
     guessed, (bottom, top) = float(summary["majority"].iloc[0]), axes.get_ylim()
     if guessed >= bottom:
@@ -158,7 +158,7 @@ def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
 def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
     """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
 
-    It begins at 0 where there are as few steps as that, and holds the steps of all panels that share it. Call it when
+    It begins at 0 if there are as few steps as that, and holds the steps of all panels that share it. Call it when
     everything is drawn.
     """
     axis, shared = (axes.yaxis, axes.get_shared_y_axes()) if which == "y" else (axes.xaxis, axes.get_shared_x_axes())
@@ -228,15 +228,15 @@ def about(summary: pd.DataFrame, what: str) -> str:
 
 
 def require_lines(found: Iterable[str], known: Collection[str], what: str) -> None:
-    """Require that a figure knows all that rows hold.
+    """Require that a figure has a line for everything in the rows.
 
     Args:
-        found: What they hold.
-        known: What has a line.
+        found: What the rows hold.
+        known: What the figure has lines for.
         what: How the message begins, such as ``the rows of deletions hold``.
 
     Raises:
-        DataError: Something has no line.
+        DataError: Something in the rows has no line.
     """
     unknown = sorted(set(found) - set(known))
     if unknown:
@@ -255,7 +255,7 @@ def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
         figure: The figure, with everything drawn.
         title: Its title.
         key: Groups of entries; each begins a new column, and the largest alone may have several. The legend has as
-            few rows as fit the width. None where the lines' ends say what they are.
+            few rows as fit the width. None if texts at the lines' ends name them.
     """
     figure.suptitle(title)
     for axes in figure.axes:

@@ -1,4 +1,4 @@
-"""What is written on figures: Greek letters, whose bound a line is, and one way to write a number."""
+"""Texts on figures: Greek letters, whose bound a line is, and a common format of numbers."""
 
 import re
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ def greek(text: str) -> str:
 
 
 def method(name: str, accountant: str) -> str:
-    """Return what legends call a method: ``Langevin (lsi)`` is ``Langevin, paper’s bound (lsi)``.
+    """Return the name of a method in legends: ``Langevin (lsi)`` is ``Langevin, paper’s bound (lsi)``.
 
     Args:
-        name: What rows call it (`mechanisms.run.Run.method`).
+        name: The method's name in rows (`mechanisms.run.Run.method`).
         accountant: The accountant's name; one that nobody declares, or that says nothing of its bound, changes nothing.
     """
     known = ACCOUNTANTS.get(accountant)
@@ -47,7 +47,7 @@ def method(name: str, accountant: str) -> str:
 
 
 def member(text: str) -> str:
-    """Return what figures write for what tells a method's lines apart: ``ε = 0.5`` for ``epsilon = 0.5``."""
+    """Return how figures write the value that distinguishes a method's lines: ``ε = 0.5`` for ``epsilon = 0.5``."""
     letter, equals, value = text.partition(" = ")
     return f"{greek(letter)} = {number(float(value))}" if equals else text
 
@@ -92,7 +92,7 @@ class Numbers(Formatter):
         """Return the labels of all ticks."""
         ticks = np.asarray(values, dtype=float)
         if self.axis.get_scale() == "linear" and len(ticks) > 1:  # type: ignore[union-attr]
-            # What is left of a step after adding it up is not a digit.
+            # Rounding left over from adding up steps does not count as a digit.
             ticks = np.round(ticks / np.ptp(ticks), 12) * np.ptp(ticks)
             small = [tick for tick in ticks if tick and not _LEAST <= abs(tick) < _MOST]
             if not small:

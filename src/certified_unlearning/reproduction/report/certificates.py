@@ -18,7 +18,7 @@ from certified_unlearning.text import rounded_up
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """Statements of one certificate; epsilon, delta (all that is due) and sigma are rounded up."""
+    """Statements of one certificate; epsilon, the total delta and sigma are rounded up."""
 
     mechanism: str
     accountant: str
@@ -79,7 +79,8 @@ def certificates(
             files = sorted(directory.glob("*.json"))
             verified = [_verified(file) for file in files]
             own = runs[preset][runs[preset]["experiment"] == experiment.name]
-            # What needs no accountant, and retraining with the noise of one, is what others are compared with.
+            # Runs without an accountant, and retraining with an accountant's noise, are what other runs are compared
+            # with.
             mechanisms = {known.mechanism for known in ACCOUNTANTS.values()}
             keys = set(own.loc[own["mechanism"].isin(mechanisms), "run_key"])
             if sorted(each.run_key for each in verified) != sorted(keys):

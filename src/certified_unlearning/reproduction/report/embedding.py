@@ -63,16 +63,16 @@ def read_csv(path: Path, rule: str) -> pd.DataFrame:
 
 
 _MOST_HEIGHT = 544
-"""Half of a usual screen: the figure and its words are seen together."""
+"""Half of a usual screen, so that a figure and its text are visible together."""
 
 
 def image(path: Path) -> EmbeddedImage:
     """Embed an image as lossless WebP: the same pixels in half the space of Matplotlib's PNG.
 
-    The encoder is asked for little effort: half of the time for a seventh more bytes.
+    The encoder is set to low effort, which takes half of the time for a seventh more bytes.
 
     Raises:
-        DataError: The file is no image.
+        DataError: The file is not an image.
     """
     content = io.BytesIO()
     try:
@@ -102,7 +102,7 @@ def download(path: Path, name: str, rule: str) -> Download:
 def archive(paths: Sequence[Path], name: str) -> Download:
     """Offer several files as one compressed tar archive; the same files give the same archive."""
     content = io.BytesIO()
-    # Without dates: they are when a job ran, not what it found.
+    # Dates are left out, because they depend on when a job ran.
     with (
         gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w") as files,
@@ -116,7 +116,7 @@ def archive(paths: Sequence[Path], name: str) -> Download:
 
 
 _FORMATS = {
-    ".csv": ("text/csv", b"", b""),  # `read_csv` knows better.
+    ".csv": ("text/csv", b"", b""),  # Reading the table is the better check.
     ".pdf": ("application/pdf", b"%PDF-", b"%%EOF"),
     ".svg": ("image/svg+xml", b"<?xml", b"</svg>"),
     ".html": ("text/html", b"<table", b"</table>"),

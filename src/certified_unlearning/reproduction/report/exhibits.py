@@ -131,7 +131,7 @@ def exhibits(
 
 
 def _data(path: Path, name: str) -> bytes:
-    """Return what the file holds, if it is what the figure shows: each of its rows says so."""
+    """Return the content of the file, after checking that each of its rows belongs to the figure."""
     frame = read_csv(path, "draw")
     if "experiment" not in frame or set(frame["experiment"]) != {name}:
         raise DataError(f"{path} does not hold the data of {name} alone; the workflow's rule draw makes it")
@@ -145,14 +145,14 @@ def _source(paper: Paper, experiment: Experiment, dataset: str) -> str:
 
 def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTable:
     path, rows = layout.numbers(paper.name, experiment.name), layout.rows(paper.name, experiment.name)
-    read_csv(path, "tabulate")  # Refused unless it is a table.
+    read_csv(path, "tabulate")  # Reading it raises an error unless it is a table.
     file = download(path, f"{layout.preset}-{path.name}", "tabulate")
     table = tabulate(experiment, read_table(required(rows, "make"), experiment.rows))
     return ExhibitedTable(experiment.title, experiment.caption.text, table, file)
 
 
 def _caption(layout: Layout, paper: Paper, experiment: Experiment) -> Caption:
-    """Return the caption, with what the experiment says of the data and the sizes of its rows."""
+    """Return the caption, with the experiment's description of the data and sizes of its rows."""
     if not experiment.setting:
         return experiment.caption
     rows = read_table(required(layout.rows(paper.name, experiment.name), "make"), experiment.rows)

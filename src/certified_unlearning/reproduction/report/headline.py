@@ -10,7 +10,7 @@ class Cell:
 
     Attributes:
         value: The number.
-        spread: One standard deviation over trials, where there are several.
+        spread: One standard deviation over trials, if there are several.
         epsilon: The row's epsilon, rounded up, where it is not the target that heads the column.
         above: Whether that epsilon is above the target.
         share: The number as a share of its group's largest, for a bar; None for no bar.

@@ -90,7 +90,7 @@ _ENVIRONMENT = Environment(
 
 _CAPTION_LINES = 4
 _LINE = 90
-"""About as many characters stand in a line below a figure."""
+"""Approximate number of characters in a line below a figure."""
 
 
 def _opening(text: str, title: str) -> tuple[str, str]:
@@ -114,5 +114,5 @@ def _asset(name: str) -> Markup:
 
 
 def _digest(text: str) -> str:
-    """Return what the page's content security policy knows its own style and script by."""
+    """Return the digest by which the page's content security policy identifies its own style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"

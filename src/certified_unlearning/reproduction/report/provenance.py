@@ -20,7 +20,7 @@ _PACKAGES = ("numpy", "scipy", "torch", "pandas", "scikit-learn", "matplotlib", 
 
 @dataclass(frozen=True)
 class Job:
-    """The runs of one mechanism in one experiment; ``time`` is what they took to simulate, together."""
+    """The runs of one mechanism in one experiment; ``time`` is their total simulation time."""
 
     preset: str
     experiment: str
@@ -43,7 +43,7 @@ class Provenance:
         settings: Setting -> its value in each preset, "" where a preset has none.
         parameters: All parameters of each preset, as a file.
         jobs: The simulation jobs.
-        total_time: What all of them took.
+        total_time: Total time of all jobs.
     """
 
     software: dict[str, str]

@@ -1,4 +1,4 @@
-"""The table of claims, as the page shows it: by paper, the worst first, ours apart."""
+"""The table of claims for the page: by paper, the worst first, our own claims separately."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class ShownClaim:
 
     @property
     def reading(self) -> dict[str, str]:
-        """What a second reader found of a contradiction, by headings; empty where none has read it."""
+        """What a second reader found about a contradiction, by headings; empty without a second reading."""
         found = self.verdict.reading
         return {} if found is None else {words.capitalize(): getattr(found, part) for part, words in READINGS.items()}
 
@@ -49,8 +49,8 @@ class PapersClaims:
         citation: Who wrote it, where it appeared; may be empty.
         claims: Those of the paper and of its authors' code, in the order of `claims.ranked`.
         ours: Questions of this project about it, likewise.
-        own: How many of the paper's own have which verdict and severity; None where it has none.
-        apart: The same of the others, in words; empty where there are none.
+        own: Number of the paper's own claims by verdict and severity; None if it has none.
+        apart: The same of the others, in words; empty if there are none.
     """
 
     title: str
@@ -68,8 +68,8 @@ class Verdicts:
     Attributes:
         papers: The papers.
         total: How many claims there are, of all owners.
-        own: How many of the papers' own have which verdict and severity; None where there are none.
-        apart: The same of the others, in words; empty where there are none.
+        own: Number of the papers' own claims by verdict and severity; None if there are none.
+        apart: The same of the others, in words; empty if there are none.
         owners: The owners of claims, and what these claims are called.
         severities: Severities that occur, the worst first.
         places: Parts of papers that their sources name, in order of appearance.
@@ -85,14 +85,14 @@ class Verdicts:
 
 
 def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
-    """Read ``claims.json``; None where there is none.
+    """Read ``claims.json``; None if there is none.
 
     Args:
         path: The file.
         papers: Papers of the report, whose titles and citations head their claims.
 
     Raises:
-        DataError: The file is no list of claims; the message names the first field that is wrong.
+        DataError: The file is not a list of claims; the message names the first field that is wrong.
     """
     if not path.exists():
         return None
@@ -115,7 +115,7 @@ def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
 def _of_paper(paper: Paper | None, name: str, about: Sequence[Verdict]) -> PapersClaims:
     shown = [ShownClaim(verdict, places(verdict.source)) for verdict in about]
     return PapersClaims(
-        # A paper that nothing here is run of has claims that formulas decide.
+        # A paper without runs here may have claims that formulas decide.
         title=paper.title if paper is not None else name.replace("_", " ").capitalize() or "Claims",
         citation=paper.citation if paper is not None else "",
         claims=tuple(each for each in shown if each.verdict.whose != "ours"),

@@ -1,1 +1,1 @@
-"""What a job of learning, unlearning or retraining runs: a plan and its data on a device."""
+"""The content of a job of learning, unlearning or retraining: a plan and its data on a device."""

@@ -1,4 +1,4 @@
-"""Models of two classes whose constants are chosen on held-out records, and what trials come to."""
+"""Models of two classes whose constants are chosen on held-out records, and summaries of trials."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class HeldOut:
         """Return a built-in data set.
 
         Raises:
-            DataError: Its raw files are found nowhere.
+            DataError: Its raw files cannot be found.
         """
         data = load(name, seed=seed)
         order = np.random.default_rng([seed, data.n]).permutation(data.n)
@@ -58,7 +58,7 @@ class HeldOut:
 
     @property
     def first(self) -> int:
-        """Records that are learned from where constants are chosen."""
+        """Records from which models are learned when constants are chosen."""
         return self.n - self.n // HELD_OUT
 
     @cached_property

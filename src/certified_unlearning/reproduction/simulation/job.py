@@ -60,7 +60,7 @@ class Simulation:
 
     Raises:
         DataError: ``data`` is not what the plan was made for, or the plan has no such runs.
-        ParameterError: The plan's device is not there, or several processes share a job that cannot be shared.
+        ParameterError: The plan's device is not available, or several processes share a job that cannot be shared.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Simulation:
     def run(self, start: Tensor, phases: Sequence[DescentPhase], of: Run) -> DescentResult:
         """Run the next group of phases, with the step size, the ball and the mini-batches of one of its runs."""
         number = len(self._checkpoints)
-        # A checkpoint of other code would give records that belong to neither version.
+        # A checkpoint of another code version would give records that belong to neither version.
         software = [source_sha256(), torch.__version__, str(self.device)]
         key = content_key([self.plan.model_dump(mode="json"), self._name, number, software])
         path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
@@ -128,7 +128,7 @@ class Simulation:
                     checkpoint=checkpoint,
                 )
             except DivergedError:
-                checkpoint.delete()  # Nobody knows whose weights it holds.
+                checkpoint.delete()  # It is unknown whose weights the file holds.
                 raise
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""Slopes of lines on logarithmic axes, with intervals: what verdicts on rates rest on.
+"""Slopes of lines on logarithmic axes, with intervals: the basis of verdicts on rates.
 
 Intervals are the bootstrap's: trials of every setting are drawn again, with replacement, and the line is fitted to
 their means. A rate says how an *upper* bound falls, so a steeper line does not contradict it.
@@ -15,7 +15,7 @@ import pandas as pd
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 LEAST_RANGE = 16
-"""A slope over less than this says little of a rate."""
+"""A slope over a smaller range of x says little about a rate."""
 Statistic = Literal["mean", "root mean square"]
 
 
@@ -26,12 +26,12 @@ class Part:
     Attributes:
         title: Its title.
         x: The column that is swept.
-        across: What the x axis is called.
-        up: What the y axis is called.
+        across: Title of the x axis.
+        up: Title of the y axis.
         slopes: Slope that theory states, by method; methods without one are left out.
         y: The column that is shown.
-        statistic: What is taken of its trials.
-        over_bound: Whether it is shown over the row's bound.
+        statistic: Statistic of the trials.
+        over_bound: Whether it is divided by the row's bound.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Fit:
         low: End of the slope's interval.
         high: The other one.
         level: What the fitted line is where x is 1.
-        reach: Largest x over least.
+        reach: Largest x divided by the least.
     """
 
     slope: float
@@ -75,7 +75,7 @@ def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic
         rows: Rows of one line, at least two values of x, each with several trials.
         x: The swept column.
         y: The measured one, above 0.
-        statistic: What is taken of a setting's trials.
+        statistic: Statistic of a setting's trials.
     """
     across, values = cells(rows, x=x, y=y)
     generator = np.random.default_rng(0)

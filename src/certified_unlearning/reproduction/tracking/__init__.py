@@ -1,8 +1,8 @@
 """MLflow: finished result files become runs that can be searched and compared.
 
-Nothing else needs this package, and it never decides over a result: a server that does not answer costs one
-warning, and `sync` sends later what was missed. There is one MLflow experiment per preset, in it one parent run
-per experiment of a paper, below it one run per sweep point, found again by its content key.
+Nothing else needs this package, and it never affects a result. If a server does not answer, there is one warning, and
+`sync` later sends what was missed. There is one MLflow experiment per preset, in it one parent run per experiment of a
+paper, below it one run per sweep point, found again by its content key.
 """
 
 from certified_unlearning.reproduction.tracking.runs import TrackResult, pages, sync, track_experiment

@@ -29,7 +29,7 @@ _STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, he
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a run; ``step`` is a request or an iteration where there are several."""
+    """One number of a run; ``step`` is a request or an iteration if there are several."""
 
     name: str
     value: float
@@ -63,7 +63,7 @@ class Origin:
         source: The module that declares the experiment.
         code_version: The version that rows have.
         seconds: The simulation time, which is the run's duration.
-        ended: When the results were written, in seconds since 1970: no part of what a run says.
+        ended: When the results were written, in seconds since 1970: not part of a run's content.
     """
 
     source: str
@@ -82,7 +82,7 @@ class Entry:
         description: What it is, in sentences (Markdown).
         origin: What produced it, and when.
         params: Constants.
-        tags: What to search by.
+        tags: Searchable labels.
         metrics: Numbers.
         files: Artifacts: file name to content.
         dataset: The data set it used; None if none.
@@ -104,7 +104,7 @@ class Entry:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of all that is logged: while it stays the same there is nothing to update."""
+        """Digest of everything that is logged; while it stays the same, there is nothing to update."""
         return content_key(
             {
                 "name": self.name,
@@ -189,7 +189,7 @@ def _of_runs(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
 def _parent_of_runs(
     layout: Layout, shared: _Shared, experiment: Experiment, rows: pd.DataFrame, points: list[Entry]
 ) -> Entry:
-    """Return the parent: it has the headline of the sweep point that speaks for the experiment."""
+    """Return the parent, with the headline numbers of the sweep point that represents the experiment."""
     plan, name = shared.plan, experiment.name
     speaks = summaries.standard_point(summaries.summarise(rows, name))
     by_name = {point.name: point for point in points}
@@ -273,7 +273,7 @@ def _module(experiment: Experiment) -> str:
 
 
 def _distinct(column: "pd.Series[str] | None") -> str:
-    """Return the values of a column, comma separated; nothing where there is no column."""
+    """Return the values of a column, comma separated; nothing if there is no column."""
     return "" if column is None else ", ".join(sorted(column.unique()))
 
 

@@ -1,7 +1,7 @@
 """Versions of one model in MLflow's registry: each with its files, found again by its tags, never doubled.
 
 A version of a registered model is a run that holds the files, and an entry of the registry that names the run. Neither
-holds a pickle. What a killed process left half-done is finished by the next one.
+holds a pickle. If a process is killed, the next one finishes its work.
 """
 
 import re
@@ -32,7 +32,7 @@ OUTDATED = "records were removed since"
 EXPERIMENTS = "certified-unlearning-models"
 """MLflow keeps the runs of a registered model in an experiment below this: ``certified-unlearning-models/churn``."""
 PATIENCE_SECONDS = 10.0
-"""How long a server is asked again that does not answer at first, while the model directory is locked."""
+"""Seconds to keep asking a server that does not answer at first; the model directory is locked meanwhile."""
 LOCAL_FILES = "mlartifacts"
 """Beside a SQLite file, the directory that ``mlflow ui`` hands out by default."""
 
@@ -42,13 +42,13 @@ _SERVED = "mlflow-artifacts:/"
 
 @dataclass(frozen=True)
 class Entry:
-    """What the registry is to hold of a version.
+    """What the registry holds of a version.
 
     Attributes:
         version: The version's number in its ledger.
         weights_sha256: The SHA-256 of its weights file.
         files: Its files, by their names.
-        tags: What else is to be known of it.
+        tags: Other facts about it.
         metrics: The same as numbers, where they are finite.
         description: The same for people.
     """
@@ -114,13 +114,13 @@ class RegisteredModel:
         self._client = store.client(uri)
 
     def require_own(self, version: int, weights_sha256: str, lost: Collection[tuple[int, str]]) -> None:
-        """Raise `TrackingError` where a version cannot be put without harm.
+        """Raise `TrackingError` if a version cannot be registered without harm.
 
         Args:
             version: The ledger's current version.
             weights_sha256: The SHA-256 of its weights.
-            lost: Versions that a restore lost, by their numbers and weights: what the ledger knows is no sign that it
-                is behind.
+            lost: Versions that a restore lost, by their numbers and weights: their presence in MLflow does not mean
+                that the ledger is behind.
 
         Raises:
             TrackingError: The registered model is another ledger's, or knows later versions of this ledger than the
@@ -156,7 +156,7 @@ class RegisteredModel:
             Its number in MLflow, and whether anything was missing.
 
         Raises:
-            TrackingError: MLflow stops to answer, or does not keep what it is sent.
+            TrackingError: MLflow stops answering, or does not keep what it is sent.
             StorageError: Files cannot be written.
         """
         with self._answering("the copy is recorded: run it again to finish it"):
@@ -174,7 +174,7 @@ class RegisteredModel:
             return Put(number, changed)
 
     def mark(self, is_outdated: Callable[[int, str], bool]) -> list[int]:
-        """Mark the versions that know records which were removed since.
+        """Mark the versions that were made from records which were removed later.
 
         Args:
             is_outdated: Says of a version, by its number in the ledger and the SHA-256 of its weights, whether records
@@ -184,7 +184,7 @@ class RegisteredModel:
             The versions that were not marked before, by their numbers in the ledger.
 
         Raises:
-            TrackingError: MLflow stops to answer.
+            TrackingError: MLflow stops answering.
         """
         marked = []
         with self._answering("older versions may not be marked yet: run it again"):
@@ -212,7 +212,7 @@ class RegisteredModel:
             The versions that were deleted, by their numbers in the ledger.
 
         Raises:
-            TrackingError: MLflow stops to answer, or its files cannot be deleted.
+            TrackingError: MLflow stops answering, or its files cannot be deleted.
             StorageError: The same, of files on this machine.
         """
         with self._answering("older versions may still be there: run it again"):
@@ -235,7 +235,7 @@ class RegisteredModel:
 
     @contextmanager
     def _answering(self, consequence: str) -> Iterator[None]:
-        """Say of what goes wrong with MLflow in the block what follows for the user."""
+        """Add to MLflow's errors in the block what they mean for the user."""
         try:
             yield
         except store.failures() as error:
@@ -281,7 +281,7 @@ class RegisteredModel:
                 return found
 
     def _run(self, run_id: str) -> "Run | None":
-        """Return a run that holds a version of this ledger; None where there is none any more."""
+        """Return a run that holds a version of this ledger; None if there is none any more."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -296,7 +296,7 @@ class RegisteredModel:
         name = f"{EXPERIMENTS}/{self.name}"
         experiment = self._client.get_experiment_by_name(name)
         if experiment is None:
-            # A server decides itself where files go.
+            # A server decides on its own where files go.
             location = None if self._root is None else f"{_SERVED}{name}"
             tags = {"mlflow.experimentKind": "custom_model_development"}
             return str(self._client.create_experiment(name, artifact_location=location, tags=tags))

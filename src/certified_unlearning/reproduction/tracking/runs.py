@@ -95,7 +95,7 @@ def track_experiment(
     while True:
         try:
             artifacts = store.Artifacts(store.client(uri), uri, Path(artifact_root))
-            # Asked anew after a break: what was being logged when the server died is there in parts, or not at all.
+            # Ask again after a break, because what was being logged when the server died may be there only in part.
             mirror = _Mirror(artifacts, status.experiment_id, experiment.name)
             parent_id, _ = mirror.put(parent)
             for entry in (each for each in sweep_points if each.key not in done):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URI = "sqlite:///mlflow.db"
 PROBE_SECONDS = 3.0
-"""How long a store may take to show that it is there, when it is asked for the first time."""
+"""Seconds that a store may take for its first answer."""
 PATIENCE_SECONDS = 60.0
 """How long the pipeline asks a server again that does not answer: as long as one takes to start on a busy machine."""
 _FIRST_PAUSE = 0.5
@@ -40,9 +40,9 @@ _ENVIRONMENT = {
     # MLflow's own defaults (7 retries of 120 s) would block each call for minutes when the server dies.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
-    # Two lines a run, otherwise.
+    # Otherwise there would be two lines for each run.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # Else each file has a bar, also in what cron mails.
+    # Otherwise each file has a progress bar, even in mails from cron.
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 
@@ -137,7 +137,7 @@ def client(uri: str) -> "MlflowClient":
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 
-    # What they would log as a stack trace arrives here as an exception, and becomes one sentence.
+    # Errors that they would log as stack traces arrive here as exceptions, and become one sentence.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return MlflowClient(tracking_uri=uri)
@@ -154,8 +154,8 @@ def why_unreachable(uri: str, patience: float = 0.0) -> str | None:
     """Return why a store cannot be used, or None; does not load MLflow.
 
     A server is asked again, after longer and longer pauses and with more and more time to answer, until ``patience``
-    seconds have passed; at least once. What waiting cannot mend, such as a database file that is none, is reported at
-    once.
+    seconds have passed, but at least once. Errors that waiting cannot fix, such as a file that is not a database, are
+    reported at once.
     """
     deadline = time.monotonic() + patience
     allowed, pause = PROBE_SECONDS, _FIRST_PAUSE
@@ -241,7 +241,7 @@ def _experiment_id(client: "MlflowClient", preset: str, uri: str, figures: Seque
 
 
 class Artifacts:
-    """Where files of runs go.
+    """The place for files of runs.
 
     Into a database, MLflow writes by absolute path where a run's files lie; but of files that a server hands out, it
     writes only the path below the server's own directory. We do the latter, and put the files into the directory that

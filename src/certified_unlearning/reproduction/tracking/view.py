@@ -1,4 +1,4 @@
-"""What MLflow's page shows of a preset: a description in words, and saved views with columns and charts."""
+"""Content of MLflow's page for a preset: a description in words, and saved views with columns and charts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -48,8 +48,8 @@ class FigureView(BaseModel):
 
     Attributes:
         name: The experiment's name.
-        label: Where the paper has it; the name where it has not.
-        title: Where the paper has it, and what it shows.
+        label: Its place in the paper; the name if it has none.
+        title: Its place in the paper, and what it shows.
         x: The swept column.
         y: Columns that are shown against it.
     """
@@ -76,7 +76,7 @@ class FigureView(BaseModel):
 
 def address(experiment_id: str, view: str = VIEW, *, charts: bool = False) -> str:
     """Return where a saved view is, from ``#`` on: the table, or the charts beside a list of the runs."""
-    mode = "&compareRunsMode=CHART" if charts else ""  # The page shows the table where nothing is said.
+    mode = "&compareRunsMode=CHART" if charts else ""  # The page shows the table by default.
     return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning{mode}&viewStateShareKey={view}"
 
 
@@ -84,10 +84,10 @@ def experiment_tags(preset: str, experiment_id: str, figures: Sequence[FigureVie
     """Return what is set on a preset's MLflow experiment: its kind, its description, the saved views."""
     views = {VIEW: ("All sweep points", _state())}
     views |= {each.name: (each.title, _state(each)) for each in figures}
-    # The menu has them by time, the newest first.
+    # The menu sorts them by time, the newest first.
     times = range(len(views), 0, -1)
     return {
-        # Else the page asks everyone whether this is about language models.
+        # Otherwise the page asks every visitor whether this is about language models.
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.note.content": _description(preset, experiment_id, figures),
     } | {
@@ -121,7 +121,7 @@ def _state(figure: FigureView | None = None) -> dict[str, Any]:
     query, own, lines, points = f"tags.`{KIND_TAG}` = 'run'", _COLUMNS, [], list(_CHARTS)
     if figure is not None:
         query += f" and tags.`figure` = '{figure.name}'"
-        # What is swept stands first.
+        # The swept column comes first.
         own = {"tags.`figure`": 75, **({f"metrics.`{figure.x}`": 110} if figure.x else {}), **_COLUMNS}
         lines = [metric for y in figure.y for metric in _ALONG_A_STREAM.get(y, ())]
         swept = [(figure.x, _METRICS.get(y, y)) for y in figure.y if y not in _ALONG_A_STREAM]

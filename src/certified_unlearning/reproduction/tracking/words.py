@@ -13,7 +13,7 @@ def experiment(shown: Experiment, headline: str | None) -> str:
 
 
 def sweep_point(run: Run, last: Row, requests: int) -> str:
-    """Describe a run: what was done, what is guaranteed of it, how good the model is.
+    """Describe a run: what was done, what is guaranteed, and how good the model is.
 
     Args:
         run: The run.
