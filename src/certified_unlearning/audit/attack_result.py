@@ -96,7 +96,7 @@ class AttackResult:
 
     @property
     def area(self) -> Measured:
-        """Area under the curve after the removal: how often a record that was unlearned looks more so than others."""
+        """Area under the curve after the removal: how often an unlearned record's ratio is above an unseen one's."""
         return self.after.area(SHOWN)
 
     @property

@@ -46,7 +46,7 @@ class AuditedMethod(Protocol):
 
     @property
     def long_rows(self) -> Callable[[Array], Array] | None:
-        """Makes canaries of directions, as long as the guarantee allows; None where no guarantee bounds rows."""
+        """Function that scales directions to canaries of the largest allowed norm; None if no guarantee bounds rows."""
 
     @property
     def target_range(self) -> tuple[float, float] | None:
