@@ -1,4 +1,4 @@
-"""What a likelihood-ratio attack found: rates with their confidence, a plot, and a secret list of records."""
+"""Results of a likelihood-ratio attack: rates with confidence intervals, a plot, and a secret list of records."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from certified_unlearning.audit.result import new_axes
 from certified_unlearning.files import atomic_path
 
 FALSE_POSITIVES = (0.01, 0.001)
-"""Rates that reports have, where there are enough records that no model saw."""
+"""Rates of false positives in reports, if there are enough records that no model saw."""
 IDENTIFIES = "This list itself identifies people: records that models hardly forget are unusual ones. Keep it secret."
 DRAWN = 60
 """Points of a drawn curve."""
@@ -28,11 +28,11 @@ class HardRecord(NamedTuple):
     """One of the records that are hardest to forget.
 
     Attributes:
-        record: Its position in ``X``, or its column of the scores.
-        separation: How many standard deviations the two kinds of models lie apart, by the models that were not
-            attacked: records are ranked by it.
-        area: Area under the curve of this record alone, by the models that were attacked; so it is not larger for
-            having been chosen. Its interval speaks of one record, not of the largest of many.
+        record: Position of the record in ``X``, or its column of the scores.
+        separation: Distance between the two kinds of models in standard deviations, estimated from the models that were
+            not attacked. Records are ranked by it.
+        area: Area under the curve of this record alone, estimated from the models that were attacked, so that the
+            choice of the record does not inflate it. Its interval holds for one record, not for the largest of many.
     """
 
     record: int
@@ -42,7 +42,7 @@ class HardRecord(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttackedRecords:
-    """Which records were attacked, and what was seen of each: secret, for it tells about people."""
+    """Which records were attacked, and what was seen of each; this is secret, because it reveals facts about people."""
 
     positions: NDArray[np.int64]
     separations: Array
@@ -50,7 +50,7 @@ class AttackedRecords:
     unlearned: NDArray[np.bool_]
 
     def __repr__(self) -> str:
-        """Return that it is secret."""
+        """Say that the contents are secret."""
         return f"<{len(self.positions)} records, secret>"
 
     def hardest(self, count: int) -> list[HardRecord]:
@@ -61,7 +61,7 @@ class AttackedRecords:
         ]
 
     def _area(self, column: int) -> Measured | None:
-        """Return the area of one record; None where too few of the attacked models are of either kind."""
+        """Return the area of one record; None if there are too few attacked models of one of the two kinds."""
         unlearned = self.unlearned[:, [column]]
         if not Roc.has_enough(unlearned):
             return None
@@ -70,19 +70,19 @@ class AttackedRecords:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttackResult:
-    """An attack on single records, which is no bound: a better attack may find what this one does not.
+    """An attack on single records; it gives no bound, because a better attack may find what this one does not.
 
-    Intervals hold with a confidence of 95 %, about (`Roc`). They are of these records and of this attack, whose
-    Gaussians are as they are.
+    Intervals hold with a confidence of about 95 % (`Roc`). They apply to these records and to this attack with its
+    fitted Gaussians.
 
     Attributes:
         method: What was attacked.
-        models: How many models were attacked.
-        fitted: How many other models the Gaussians are of.
-        records: How many records were attacked.
-        after: Log-likelihood ratios after the removal: positive are records that were unlearned, negative those that
-            were never seen.
-        before: The same before the removal, with Gaussians of its own; None where it is not known.
+        models: Number of attacked models.
+        fitted: Number of other models, to which the Gaussians were fitted.
+        records: Number of attacked records.
+        after: Log-likelihood ratios after the removal. The positives are records that were unlearned, the negatives are
+            records that were never seen.
+        before: The same before the removal, with Gaussians of its own; None if it is not known.
         secret: What is known of each record.
     """
 
@@ -96,42 +96,44 @@ class AttackResult:
 
     @property
     def area(self) -> Measured:
-        """Area under the curve after the removal: how often a record that was unlearned looks more so than others."""
+        """Area under the curve after the removal: how often an unlearned record's ratio is above an unseen one's."""
         return self.after.area(SHOWN)
 
     @property
     def area_before(self) -> Measured | None:
-        """The same before the removal; None where it is not known."""
+        """Area under the curve before the removal; None if it is not known."""
         return None if self.before is None else self.before.area(SHOWN)
 
     def true_positives(self, false_positives: float = 0.01, *, before: bool = False) -> Measured | None:
-        """Return the rate of unlearned records that are found at a rate of false positives.
+        """Return the rate of unlearned records that are found at a given rate of false positives.
 
         Args:
-            false_positives: Which share of the records that were never seen is taken for unlearned.
-            before: Whether models are those before the removal.
+            false_positives: Share of the never seen records that are taken for unlearned ones.
+            before: Whether to use the models before the removal.
 
         Returns:
-            The rate; None where there are too few models for this rate of false positives, or where it is not known
-            what they were before.
+            The rate; None if there are too few models for this rate of false positives, or if nothing is known about
+            them before the removal.
         """
         require_probability(false_positives=false_positives)
         roc = self.before if before else self.after
         return None if roc is None else roc.rate(false_positives, SHOWN)
 
     def hardest_records(self, count: int = 10) -> list[HardRecord]:
-        """Return the records that are hardest to forget, the hardest first. The list identifies people: keep it secret.
+        """Return the records that are hardest to forget, the hardest first.
+
+        The list identifies people: keep it secret.
 
         Args:
-            count: How many.
+            count: Number of records.
         """
         return self.secret.hardest(count)
 
     def to_dict(self, records: int = 0) -> dict[str, Any]:
-        """Return all numbers, as JSON has them.
+        """Return all numbers as JSON values.
 
         Args:
-            records: How many of the records that are hardest to forget it names. They identify people.
+            records: Number of the records that are hardest to forget to include. They identify people.
         """
         found: dict[str, Any] = {
             "method": self.method,
@@ -159,10 +161,10 @@ class AttackResult:
             records: As in `to_dict`.
 
         Raises:
-            StorageError: It cannot be written.
+            StorageError: The file cannot be written.
         """
         with atomic_path(path) as temporary:
-            # Before anything is in it, and whatever lay there before.
+            # The permissions are set before anything is written, whatever file was there before.
             temporary.unlink(missing_ok=True)
             temporary.touch(mode=0o600, exist_ok=False)
             temporary.write_text(json.dumps(self.to_dict(records), indent=2) + "\n", encoding="utf-8")
@@ -197,10 +199,10 @@ class AttackResult:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw true against false positives on logarithmic axes, with intervals at each rate of false positives.
+        """Plot true against false positives on logarithmic axes, with intervals at each rate of false positives.
 
         Args:
-            ax: Matplotlib's axes; None for new ones.
+            ax: Matplotlib axes; None creates new ones.
 
         Returns:
             The axes.
@@ -211,7 +213,7 @@ class AttackResult:
         ax = ax or new_axes(5, 4.2)
         curves = [(self.after, "after unlearning", BLUE, "-")]
         if self.before is not None:
-            # On top, where a removal did nothing: dashes leave the other line visible.
+            # If a removal did nothing, both lines coincide: dashes leave the other one visible.
             curves.append((self.before, "before unlearning", ORANGE, "--"))
         rates = np.geomspace(1 / self.after.positive.size, 0.999, DRAWN).tolist()
         found = [[(rate, *each) for rate in rates if (each := roc.rate(rate, SHOWN))] for roc, *_ in curves]

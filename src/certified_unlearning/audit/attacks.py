@@ -1,9 +1,9 @@
-"""Likelihood-ratio attacks on single records, over many models: the field's measure of what unlearning leaves.
+"""Likelihood-ratio attacks on single records with many models: the usual measure of what unlearning leaves behind.
 
 Each model learns with half of the attacked records, drawn at random, and unlearns them. So each record was unlearned by
-about half of the models, and never seen by the others. For each record, some of the models say what confidence in its
-label is usual of either kind (two Gaussians), and the rest are attacked with the ratio of these densities (Carlini et
-al. 2022; on unlearning, Hayes et al. 2024, U-LiRA). No model serves for both.
+about half of the models, and never seen by the others. For each record, two Gaussians are fitted to the confidences in
+its label of some of the models, one Gaussian for each kind. The other models are attacked with the ratio of these
+densities (Carlini et al. 2022; on unlearning, Hayes et al. 2024, U-LiRA). No model is used for both.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function from a model, records and their labels to a number for each record."""
 SHARED = 32
-"""With fewer models of either kind for a record, all records share the variances, as Carlini et al. advise."""
+"""If a record has fewer models of one kind, all records share the variances, as Carlini et al. advise."""
 LEAST = 4 * LEAST_MODELS
-"""Models in all."""
+"""Smallest total number of models."""
 
 
 def likelihood_ratio_attack(
@@ -45,10 +45,10 @@ def likelihood_ratio_attack(
     request_size: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> AttackResult:
-    """Attack single records over many models, each of which unlearned half of them and never saw the others.
+    """Attack single records with many models, each of which unlearned half of them and never saw the others.
 
-    The same attack on the models before they unlearn says what there was to forget. An attack gives no bound: that it
-    finds nothing proves nothing.
+    The same attack on the models before they unlearn shows what there was to forget. An attack gives no bound: if it
+    finds nothing, that proves nothing.
 
     Args:
         estimator: An estimator of this package, or one of scikit-learn's with ``unlearn``. None: ``learn`` and
@@ -57,23 +57,25 @@ def likelihood_ratio_attack(
         y: Their classes or targets.
         learn: As in `audit`.
         unlearn: As in `audit`.
-        confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, by what it hands
-            out: a number that is about Gaussian over models, such as the log-odds of the label. None: the log-odds of
-            classifiers; the predictions of regressors.
-        records: How many of the records are attacked, drawn at random, or their positions in ``X``. Every model learns
-            from the other records and half of these.
-        models: How many models learn and unlearn. To see much of a single record it takes a hundred or more.
-        attacked: Which share of the models is attacked; the others say what is usual.
-        request_size: How many records leave an estimator of this package at once. None: all in one request.
-        random_state: Draws the records, what each model learns, and the ``random_state`` of each model of an estimator
-            that has none; the randomness of ``learn`` and ``unlearn`` stays their own. None: from the operating system.
+        confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, computed from what
+            is published: a number that is approximately Gaussian across models, such as the log-odds of the label.
+            None: log-odds for classifiers, predictions for regressors.
+        records: Number of records to attack, which are drawn at random, or their positions in ``X``. Every model learns
+            from all other records and half of these.
+        models: Number of models that learn and unlearn. A hundred or more are needed to see much about a single record.
+        attacked: Share of the models that is attacked; the Gaussians are fitted to the others.
+        request_size: Number of records that each request removes from an estimator of this package. None: all in one
+            request.
+        random_state: Seed that draws the records, what each model learns, and, if the estimator has no
+            ``random_state``, one for each model; ``learn`` and ``unlearn`` use their own randomness. None: from the
+            operating system.
 
     Returns:
         The result. It prints as text, without the secret list of records.
 
     Raises:
-        ParameterError: A number is out of its range, or it is not given how to learn or to unlearn.
-        DataError: There is no such record, or confidences are not finite.
+        ParameterError: A number is out of its range, or a way to learn or to unlearn is missing.
+        DataError: A position names no record, or confidences are not finite.
         AssumptionError: As in `audit`.
     """
     if X is None or y is None:
@@ -104,16 +106,16 @@ def attack_scores(
     attacked: float = 0.5,
     method: str = "the given models",
 ) -> AttackResult:
-    """Attack single records by confidences of models that were made elsewhere, such as networks.
+    """Attack single records, given the confidences of models that were made elsewhere, such as networks.
 
     Args:
         scores: Confidence of each model in each record's label, such as its log-odds, shape ``(models, records)``.
             Models are independent of each other.
-        unlearned: Whether a model learned and unlearned a record, of the same shape; otherwise it never saw it. Both
-            must be among the first models and among the last for each record.
-        before: The confidences before the removal, to see what there was to forget; of the same shape.
-        attacked: Which share of the models is attacked, the last ones; the others say what is usual.
-        method: What a report calls the method.
+        unlearned: Whether each model learned and unlearned each record, of the same shape; otherwise, it never saw the
+            record. For each record, both kinds must occur among the first models and among the last.
+        before: Confidences before the removal, of the same shape, which show what there was to forget.
+        attacked: Share of the models, the last ones, that is attacked; the Gaussians are fitted to the others.
+        method: Name of the method in reports.
 
     Returns:
         The result; records are numbered by their columns.

@@ -1,4 +1,4 @@
-"""Records that an audit learns and removes, of which it draws some at random."""
+"""Canaries: records of which an audit draws some at random, learns them and removes them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """All that a guesser knows besides what is published.
+    """Everything that a guesser knows in addition to what is published.
 
     Attributes:
         X: The records that stay, shape ``(n, features)``.
-        y: Their classes or targets.
+        y: Classes or targets of these rows.
         rows: The canaries, shape ``(m, features)``.
-        labels: Their classes or targets.
-        copies: How many equal records a canary is.
-        members: How many canaries were drawn, learned and removed.
+        labels: Classes or targets of these rows.
+        copies: Number of equal records that make up one canary.
+        members: Number of canaries that were drawn, learned and removed.
     """
 
     X: Array
@@ -45,13 +45,14 @@ class Known:
 
 @dataclass(frozen=True)
 class Guessing:
-    """How members are drawn and named, and how likely so many right guesses are.
+    """How members are drawn and named, and how likely a number of right guesses is.
 
     Attributes:
-        canaries: How many there are of each class from which a fixed number is drawn; one class if it is all the same.
-        members: How many are drawn of each.
-        named: How many canaries a guess names as members.
-        named_others: How many it names as no members.
+        canaries: Number of canaries in each class from which a fixed number is drawn; a single class if classes do not
+            matter.
+        members: Number of canaries that are drawn from each class.
+        named: Number of canaries that a guess names as members.
+        named_others: Number of canaries that it names as non-members.
     """
 
     canaries: tuple[int, ...]
@@ -66,7 +67,7 @@ class Guessing:
         return min(self.named, members) + min(self.named_others, others)
 
     def log_p_value(self, right: int) -> float:
-        """Return the logarithm of the probability of so many right guesses or more, where nothing is known."""
+        """Return the logarithm of the probability of at least this many right guesses without any knowledge."""
         canaries, members = sum(self.canaries), sum(self.members)
         if len(self.canaries) > 1:
             return log_tail_by_class(canaries=self.canaries, members=self.members, named=self.named, right=right)

@@ -17,9 +17,9 @@ class Claim:
 
     Attributes:
         epsilon: Epsilon for all removed records together.
-        delta: The delta at which epsilon holds, all that is added to it included.
-        mu: The same as Gaussian differential privacy; None where that is not claimed.
-        extra_delta: What is added to the Gaussian curve of ``mu``.
+        delta: The delta at which epsilon holds, including everything that is added to it.
+        mu: The claim as Gaussian differential privacy; None if that is not claimed.
+        extra_delta: Delta that is added to the Gaussian curve of ``mu``.
     """
 
     epsilon: float = 0.0
@@ -31,7 +31,7 @@ class Claim:
         """Check the numbers.
 
         Raises:
-            ParameterError: A number is negative, or none.
+            ParameterError: A number is negative or not a number.
         """
         require_non_negative(delta=self.delta, extra_delta=self.extra_delta)
         for name, value in (("epsilon", self.epsilon), ("mu", self.mu)):
@@ -43,7 +43,7 @@ class Claim:
         """Return the claim of a certificate about what was released last.
 
         Raises:
-            AssumptionError: It states no epsilon.
+            AssumptionError: The certificate states no epsilon.
         """
         if stated.epsilon is None or stated.whole_delta is None:
             raise AssumptionError(
@@ -82,7 +82,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class LowerBound:
-    """What a model's distribution differs by at least.
+    """Lower bounds on how much a model's distribution differs.
 
     Attributes:
         epsilon: The bound on epsilon, at the claim's delta.

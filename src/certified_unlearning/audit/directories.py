@@ -1,7 +1,7 @@
 """Audits of model directories: the model's own mechanism and constants, on a scratch copy that is deleted at the end.
 
-The ledger is read, and nothing is written to it. As many canaries as are drawn take the places of records, so that the
-plan is the model's own, whose constants follow from the number of records.
+The ledger is read, and nothing is written to it. Canaries take the places of equally many records. The number of
+records, from which the plan's constants follow, stays the same, and so does the plan.
 """
 
 import shutil
@@ -50,23 +50,24 @@ def audit_directory(
     device: str | None = None,
     announce: Callable[[float], None] | None = None,
 ) -> AuditResult:
-    """Audit the model of a directory as `audit` does an estimator; nothing in the directory changes.
+    """Audit the model in a directory as `audit` audits an estimator; nothing in the directory changes.
 
     Args:
         path: The model directory.
         canaries: How many.
-        removed: How many are drawn, learned and removed. None: half of them.
-        request_size: How many of them a request removes: as many as the model is asked for at once. Their order is
-            drawn in advance.
-        runs: How many times the model is learned again.
-        alpha: Probability with which an honest model is called ``violated``, at most.
+        removed: Number of canaries that are drawn, learned and removed. None: half of them.
+        request_size: Number of canaries that one request removes; it should be as large as real requests to the model.
+            Their order is drawn in advance.
+        runs: Number of times that the model is learned again.
+        alpha: Largest probability that an honest model is called ``violated``.
         device: auto, cpu or cuda; None: as `init` recorded.
-        announce: Called before anything begins, with about how many seconds learning takes in all.
+        announce: Function that is called at the start with the approximate number of seconds that all learning takes.
 
     Raises:
-        DataError: It is no model directory, or has too few records.
+        DataError: The path is not a model directory, or the model has too few records.
         ParameterError: A number is invalid.
-        AssumptionError: Its answers are certified, not its weights, it learned from text, or from clients.
+        AssumptionError: The model's predictions are certified instead of its weights, or it learned from text or from
+            clients.
         StorageError: An `apply` is at work or was interrupted, or the disk is too small.
     """
     require_count(least=2, canaries=canaries)

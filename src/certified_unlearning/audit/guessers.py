@@ -1,7 +1,7 @@
-"""Guessers: they tell from what is published which canaries were learned. They decide power, never validity.
+"""Guessers infer from what is published which canaries were learned; they affect power, but never validity.
 
-A guess is a function of what is published and of `Known`, and returns a score for every canary: the larger, the more
-likely it was learned. It never gets the model itself, whose secret state names the canaries.
+A guess is a function of what is published and of `Known`. It returns a score for every canary: the larger the score,
+the more likely the canary was learned. It never gets the model itself, whose secret state identifies the canaries.
 """
 
 import warnings

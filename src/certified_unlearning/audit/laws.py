@@ -1,10 +1,10 @@
 """Audits of two laws, which are probability distributions: many models of each.
 
-Many models unlearned chosen records. Beside them are as many that the certificate compares with.
+Many models unlearn chosen records. They are compared with equally many models of the certificate's comparator.
 
-One part of the models chooses an event, the others count how often it happens: the rates have confidence intervals of
-their own (Clopper and Pearson), and their ratio is a lower bound. It is nearer to the truth than an audit in one run
-is, and costs thousands of models.
+Some of the models are used to choose an event, and the others to count how often it happens. Each rate has a confidence
+interval (Clopper and Pearson), and the ratio of the rates gives a lower bound. This bound is nearer to the truth than
+that of an audit in one run, but costs thousands of models.
 """
 
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ from certified_unlearning.audit.result import explained
 from certified_unlearning.errors import DataError, ParameterError
 
 THRESHOLDS = 200
-"""How many thresholds are tried where the claim has no ``mu``."""
+"""Number of thresholds that are tried if the claim has no ``mu``."""
 LEAST_TRIALS = 20
-"""The least number of trials of each law."""
+"""Smallest number of trials of each distribution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventCounts:
-    """How often one event happened, of independent models.
+    """How often one event happened among independent models.
 
     Attributes:
-        likely: Models of the law that the event was chosen to be likely for.
-        likely_of: How many models of that law there were.
-        rare: Models of the other law.
-        rare_of: How many of that one there were.
+        likely: Number of models with the event, among those of the distribution under which it was chosen to be likely.
+        likely_of: Number of all models of that distribution.
+        rare: Number of models with the event, among those of the other distribution.
+        rare_of: Number of all models of the other distribution.
     """
 
     likely: int
@@ -56,15 +56,15 @@ class EventCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLawResult:
-    """An audit of two laws.
+    """Result of an audit of two distributions.
 
     Attributes:
         method: What was audited.
         claim: The claim that the audit tries to refute.
-        certified: Whether a certificate states that.
+        certified: Whether a certificate states the claim.
         after: EventCounts of unlearned models and of the comparator's.
         before: EventCounts of models before the removal and of the comparator's: the control.
-        alpha: Probability with which an honest method is called ``violated``, at most.
+        alpha: Largest probability that an honest method is called ``violated``.
     """
 
     method: str
@@ -75,15 +75,15 @@ class TwoLawResult:
     alpha: float
 
     def bound(self, alpha: float | None = None) -> LowerBound:
-        """Return what unlearned models show, at least.
+        """Return a lower bound from the unlearned models.
 
         Args:
-            alpha: Probability with which the bound is above the truth, at most; None for that of verdicts.
+            alpha: Largest probability that the bound is above the truth; None for that of verdicts.
         """
         return self.after.shown(self.claim, self.alpha if alpha is None else alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return what models before the removal show; arguments as of `bound`."""
+        """Return a lower bound from the models before the removal; the arguments are those of `bound`."""
         return self.before.shown(self.claim, self.alpha if alpha is None else alpha)
 
     @property
@@ -126,10 +126,10 @@ def two_laws(
     choosing: float = 0.5,
     random_state: int | None = None,
 ) -> TwoLawResult:
-    """Audit an estimator's certificate by many models of its own law and of its comparator's.
+    """Audit an estimator's certificate with many models of its own distribution and of its comparator's.
 
-    Records whose gradients are long show most: far from what the others say, or mislabelled. The bound is nearest to
-    what is certified where that is about ``mu = 1``, an epsilon of 4.9 at delta 1e-6.
+    Records with long gradients show most, such as outliers or mislabelled records. The bound is nearest to the
+    certified value if that is about ``mu = 1``, which is an epsilon of 4.9 at delta 1e-6.
 
     Args:
         estimator: A Langevin estimator, one of Descent-to-Delete, or one whose removals are certified against an exact
@@ -137,15 +137,15 @@ def two_laws(
         X: Records, shape ``(n, features)``.
         y: Their classes or targets.
         gone: Positions of the records that are removed in one request.
-        trials: How many models of each law.
-        alpha: Probability with which an honest method is called ``violated``, at most.
-        choosing: Which share of the models chooses the event.
-        random_state: Seed of all noise, so that the result can be repeated. A second audit with the same number is no
-            second audit. None: from the operating system.
+        trials: Number of models of each distribution.
+        alpha: Largest probability that an honest method is called ``violated``.
+        choosing: Share of the models that is used to choose the event.
+        random_state: Seed of all noise, so that the result can be repeated. Repeating an audit with the same number
+            gives no new evidence. None: from the operating system.
 
     Raises:
         ParameterError: A number is invalid.
-        AssumptionError: What the certificate compares with cannot be drawn.
+        AssumptionError: The certificate's comparator cannot be drawn.
     """
     require_count(least=LEAST_TRIALS, trials=trials)
     if not hasattr(estimator, "_require_law"):
@@ -176,21 +176,21 @@ def compare_laws(
     method: str = "the given method",
     certified: bool = False,
 ) -> TwoLawResult:
-    """Audit a claim by what many models publish.
+    """Audit a claim with the published outputs of many models.
 
     Args:
-        unlearned: What models publish that unlearned the same records, shape ``(trials, numbers)``, each with noise of
-            its own.
-        comparator: The same of models as the claim names them, such as those that learned again.
-        before: The same of models before the removal, to see what could have been found.
-        claim: What is claimed. None: the same law.
-        alpha: Probability with which an honest method is called ``violated``, at most.
-        choosing: Which share of the models chooses the event.
+        unlearned: Outputs of models that unlearned the same records, shape ``(trials, numbers)``, each with its own
+            noise.
+        comparator: Outputs of the models that the claim compares with, such as retrained ones.
+        before: Outputs of models before the removal, which show what could have been found.
+        claim: What is claimed. None: the same distribution.
+        alpha: Largest probability that an honest method is called ``violated``.
+        choosing: Share of the models that is used to choose the event.
         method: What a report calls the method.
-        certified: Whether the claim is a certificate's.
+        certified: Whether a certificate states the claim.
 
     Raises:
-        DataError: The models do not have as many numbers each, or are too few.
+        DataError: The models have different numbers of outputs, or there are too few models.
         ParameterError: A number is invalid.
     """
     require_probability(alpha=alpha, choosing=choosing)

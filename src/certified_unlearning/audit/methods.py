@@ -1,4 +1,4 @@
-"""What is audited: how it learns and unlearns, what it hands out, and what it claims."""
+"""Audited methods: how each learns and unlearns, what it publishes, and what it claims."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 Learn = Callable[[Array, NDArray[Any]], Any]
 """A function from records and labels to a model."""
 Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
-"""A function from a model, all its records and labels, and the positions of those that go, to the model without."""
+"""A function that takes a model, its records, labels and positions to remove, and returns the model without them."""
 
 
 class AuditedMethod(Protocol):
@@ -34,7 +34,7 @@ class AuditedMethod(Protocol):
 
     @property
     def name(self) -> str:
-        """What a report calls it."""
+        """Name of the method in reports."""
 
     @property
     def certified(self) -> bool:
@@ -46,11 +46,11 @@ class AuditedMethod(Protocol):
 
     @property
     def long_rows(self) -> Callable[[Array], Array] | None:
-        """Makes canaries of directions, as long as the guarantee allows; None where no guarantee bounds rows."""
+        """Function that scales directions to canaries of the largest allowed norm; None if no guarantee bounds rows."""
 
     @property
     def target_range(self) -> tuple[float, float] | None:
-        """Where the guarantee has targets; None of classes, or where no guarantee bounds targets."""
+        """Range of targets in the guarantee; None for classes, or if no guarantee bounds targets."""
 
     @abstractmethod
     def learn(self, X: Array, y: NDArray[Any]) -> Any:
@@ -62,11 +62,11 @@ class AuditedMethod(Protocol):
 
     @abstractmethod
     def published(self, model: Any, known: Known) -> Published:
-        """Return copies of what is handed out of a model."""
+        """Return copies of what a model publishes."""
 
     @abstractmethod
     def claim(self, model: Any) -> Claim:
-        """Return what is claimed of a model from which records were removed."""
+        """Return the claim about a model from which records were removed."""
 
     @abstractmethod
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
@@ -87,10 +87,10 @@ class OwnEstimator:
     certified: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Check that the theorem speaks of it, and that noise is drawn anew in every run.
+        """Check that the theorem applies to the estimator, and that noise is drawn anew in every run.
 
         Raises:
-            AssumptionError: Its certificate is not of a distribution.
+            AssumptionError: The certificate is not about a distribution.
             ParameterError: It has a seed.
         """
         self.estimator._require_law()
@@ -102,7 +102,7 @@ class OwnEstimator:
 
     @property
     def name(self) -> str:
-        """What a report calls it."""
+        """Name of the method in reports."""
         return type(self.estimator).__name__
 
     @property
@@ -157,14 +157,14 @@ class OwnEstimator:
 
 @dataclass
 class GivenMethod:
-    """A method of somebody's, such as a network's training and fine-tuning.
+    """A method given as functions, such as a network's training and fine-tuning.
 
     Attributes:
-        learns: Returns a model that learned from records.
-        unlearns: Returns the model without some of these records.
-        publishes: Returns what is handed out of a model; None for weights or scores of the canaries.
-        claims: What is claimed of it.
-        name: What a report calls it.
+        learns: Function that returns a model that learned from records.
+        unlearns: Function that returns the model without some of these records.
+        publishes: Function that returns what a model publishes; None for weights or scores of the canaries.
+        claims: What is claimed about the model.
+        name: Name of the method in reports.
     """
 
     learns: Learn

@@ -54,45 +54,49 @@ def audit(
     alpha: float = VERDICT,
     random_state: int | np.random.Generator | None = None,
 ) -> AuditResult:
-    """Attack what is left of removed records in a model, and return a lower bound beside what is certified.
+    """Attack the remaining traces of removed records in a model, and return a lower bound and what is certified.
 
     Some of the canaries are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
-    publishes, and names canaries. A model that forgot lets it guess as well as chance does.
+    publishes, and names canaries. If the model forgot them, the guesses are no better than chance.
 
     Args:
-        estimator: An estimator of this package, which audits its certificate; or one of scikit-learn's, with
-            ``unlearn``; or an `AuditedMethod`. None: ``learn`` and ``unlearn`` are given.
+        estimator: An estimator of this package, whose certificate is then audited; or a scikit-learn estimator,
+            together with ``unlearn``; or an `AuditedMethod`. None: ``learn`` and ``unlearn`` are given.
         X: The records that stay, shape ``(n, features)``.
         y: Their classes or targets.
         learn: ``learn(X, y)`` returns a model.
         unlearn: ``unlearn(model, X, y, gone)`` returns the model without the records at the positions ``gone`` of the
             ``X`` and ``y`` that it learned from. It may change the model.
-        publish: ``publish(model)`` returns what is handed out of a model, as a dict of arrays. None: weights of linear
-            models, or scores of the canaries.
-        guess: ``guess(published, known)`` returns a score for each canary: the larger, the likelier a member. It may
-            use all that is published and known (`Known`), but nothing that tells which were drawn. None: the package's.
-        canaries: How many, or their rows and labels. Those of your own must not be in ``X``.
-        removed: How many are drawn, learned and removed. None: half of them.
-        copies: How many equal records a canary is; a certificate must then be of that many more records.
-        named: How many canaries a guess names as members; a pair names canaries that are no members, too. None: as many
-            as were drawn. Fewer is right where the guesser is certain of a few.
-        by_class: Whether a fixed number is drawn of each class of canaries: for methods whose constants depend on how
-            many records a class has.
-        runs: How many times all of that is done, each time with other members. One run exposes a removal that failed as
-            a whole; one record that stays of a request needs ``removed`` far below ``canaries`` and several runs.
-        least_right: How many right guesses count in several runs. None: chosen for violations of moderate size, from
-            the other numbers alone, before the first run.
+        publish: ``publish(model)`` returns what a model publishes, as a dict of arrays. None: weights of linear models,
+            or scores of the canaries.
+        guess: ``guess(published, known)`` returns a score for each canary; a larger score means a more likely member.
+            It may use all that is published and known (`Known`), but nothing that reveals which canaries were drawn.
+            None: the package's own guess.
+        canaries: Number of canaries, or their rows and labels. Canaries of your own must not be in ``X``.
+        removed: Number of canaries that are drawn, learned and removed. None: half of them.
+        copies: Number of equal records that make up one canary; a certificate must then cover that many times more
+            records.
+        named: Number of canaries that a guess names as members; the second number of a pair is how many it names as
+            non-members. None: as many as were drawn. Use fewer if the guesser is certain of a few.
+        by_class: Whether a fixed number of canaries is drawn from each class, for methods whose constants depend on the
+            number of records in a class.
+        runs: Number of times that all of this is repeated, each time with other members. One run exposes a removal that
+            failed completely. To find out that one record of a request stayed, set ``removed`` far below ``canaries``
+            and use several runs.
+        least_right: With several runs, the number of right guesses from which a run counts. None: it is chosen before
+            the first run, from the other numbers alone, for violations of moderate size.
         claim: What a method without a certificate claims. None: the distribution of learning again.
-        request_size: How many records leave an estimator of this package at once. None: all in one request.
-        alpha: Probability with which an honest method is called ``violated``, at most.
-        random_state: Draws canaries and members. None: from the operating system.
+        request_size: Number of records that each request removes from an estimator of this package. None: all in one
+            request.
+        alpha: Largest probability that an honest method is called ``violated``.
+        random_state: Seed that draws canaries and members. None: from the operating system.
 
     Returns:
         The result. It prints as text.
 
     Raises:
-        ParameterError: A number is invalid, or it is not given how to learn or to unlearn.
-        DataError: Canaries or records are not what they should be.
+        ParameterError: A number is invalid, or a way to learn or to unlearn is missing.
+        DataError: Canaries or records are invalid.
         AssumptionError: The theorem does not hold for this method: its comparator has no distribution, or depends on
             which canaries were drawn.
     """

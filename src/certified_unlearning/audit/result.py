@@ -18,9 +18,9 @@ class AuditRun:
     """One learning and one removal.
 
     Attributes:
-        right_before: Right guesses by what the model published before the removal: the control.
-        right: Right guesses by what it published afterwards.
-        failed: Why a guess was of a fixed set, for learning or the removal failed; None where neither did.
+        right_before: Number of right guesses from what the model published before the removal: the control.
+        right: Number of right guesses from what it published afterwards.
+        failed: Why a fixed set was guessed, because learning or the removal failed; None if neither failed.
     """
 
     right_before: int
@@ -30,19 +30,21 @@ class AuditRun:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """An audit of so many runs: a lower bound beside what is certified.
+    """Result of an audit in one or more runs: a lower bound, to compare with what is certified.
 
-    That nothing was found proves nothing: this attack found nothing, and a better one might.
+    If nothing was found, that proves nothing: a better attack might find something.
 
     Attributes:
         method: What was audited.
-        claim: The claim that the audit tries to refute: the largest numbers that the runs stated.
-        certified: Whether a certificate states that; otherwise the claim is what somebody gave, or exact retraining.
+        claim: The claim that the audit tries to refute, with the largest numbers that any run stated.
+        certified: Whether a certificate states the claim; otherwise the claim was given by the user, or is exact
+            retraining.
         guessing: How members were drawn and named.
-        copies: How many equal records a canary was.
+        copies: Number of equal records that made up one canary.
         runs: All runs; none was left out.
-        least_right: With several runs, how many right guesses count: chosen before the first.
-        alpha: Probability with which an honest method is called ``violated``, at most.
+        least_right: With several runs, the number of right guesses from which a run counts; it is chosen before the
+            first run.
+        alpha: Largest probability that an honest method is called ``violated``.
         assumed: What was taken as given.
     """
 
@@ -58,23 +60,23 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """How likely so many right guesses are, in each run, for a model that never saw the canaries.
+        """How likely at least this many right guesses are, in each run, for a model that never saw the canaries.
 
         With one run, and a claim of exact equality, it is the p-value of that claim.
         """
         return tuple(math.exp(self.guessing.log_p_value(run.right)) for run in self.runs)
 
     def bound(self, alpha: float | None = None) -> LowerBound:
-        """Return what the model after the removal shows, at least.
+        """Return a lower bound from the model after the removal.
 
         Args:
-            alpha: Probability with which the bound is above the truth, at most; None for that of verdicts. Bounds at
-                several levels hold one by one.
+            alpha: Largest probability that the bound is above the truth; None for that of verdicts. Bounds at several
+                levels hold individually, not jointly.
         """
         return self._bound([run.right for run in self.runs], alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return what the same attack shows of the model before the removal; arguments as of `bound`."""
+        """Return the same attack's lower bound from the model before the removal; arguments are as in `bound`."""
         return self._bound([run.right_before for run in self.runs], alpha)
 
     def _bound(self, right: list[int], alpha: float | None) -> LowerBound:
@@ -96,11 +98,11 @@ class AuditResult:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Why runs failed that did."""
+        """Why runs failed, for those that did."""
         return tuple(run.failed for run in self.runs if run.failed is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers, as JSON has them; infinite ones as None."""
+        """Return all numbers as JSON values; infinite ones become None."""
         of = {"after": self.bound, "before": self.control}
         levels = {"alpha": self.alpha, "shown": SHOWN}
         return {
@@ -158,10 +160,10 @@ class AuditResult:
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw how likely right guesses are without knowledge, how likely the claim lets them be, and what was found.
+        """Plot how likely right guesses are without knowledge, how likely the claim allows them to be, and the result.
 
         Args:
-            ax: Matplotlib's axes; None for new ones.
+            ax: Matplotlib axes; None creates new ones.
 
         Returns:
             The axes.

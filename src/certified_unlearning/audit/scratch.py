@@ -15,13 +15,13 @@ from certified_unlearning.errors import StorageError
 
 @contextmanager
 def scratch_beside(path: Path) -> Iterator[Path]:
-    """Yield an empty directory for the owner's eyes only, which is deleted at the end; delete abandoned ones first.
+    """Yield an empty directory that only its owner can read, and delete it at the end; first delete abandoned ones.
 
     Args:
-        path: The model directory that it stands beside.
+        path: The model directory, next to which it is created.
 
     Raises:
-        StorageError: It cannot be made.
+        StorageError: The directory cannot be created.
     """
     path = path.resolve()
     for abandoned in path.parent.glob(f".{path.name}.audit-*"):

@@ -1,8 +1,8 @@
-"""White-box audits of noise on publication: how far the distributions of a model and of a refit are apart, computed.
+"""White-box audits of noise on publication: the computed distance between a model's and a refit's distributions.
 
 Published weights are secret ones with Gaussian noise, and so are those of the exact refit that the certificate compares
 with. Two such distributions of equal covariance differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su 2022).
-It takes a single model and its secret state.
+It needs only a single model and its secret state.
 """
 
 import math
@@ -24,15 +24,15 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """The distance of two distributions, for the records that were removed. For others it may be more: it is no bound.
+    """The distance of two distributions for the removed records; it is no bound, because others may have a larger one.
 
     Attributes:
         method: What was audited.
         claim: What its certificate states.
-        mu: How far the model after the removal is from the exact refit, at least: the solver's own error is taken off.
-            Infinite where weights were published without noise.
-        mu_at_most: The same with the solver's error added.
-        mu_before: The same as ``mu`` of the model before the removal: what there was to forget.
+        mu: Lower bound on the distance of the model after the removal from the exact refit: the solver's own error is
+            subtracted. Infinite if weights were published without noise.
+        mu_at_most: Upper bound on this distance: the solver's error is added.
+        mu_before: Like ``mu``, for the model before the removal: what there was to forget.
     """
 
     method: str
@@ -58,9 +58,9 @@ class WhiteBoxResult:
 
 
 def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult:
-    """Compute how far a model is from the exact refit that its certificate compares with, by its secret weights.
+    """Compute, from its secret weights, how far a model is from the exact refit that its certificate compares with.
 
-    The refit is another solver's: scikit-learn's, to the last digits.
+    The refit uses another solver, that of scikit-learn, to the last digits.
 
     Args:
         estimator: `CertifiedLogisticRegression` of two classes, or `CertifiedRidge`.
@@ -69,8 +69,8 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
         gone: Positions of the records that are removed in one request.
 
     Raises:
-        ParameterError: It is no estimator of this package.
-        DataError: There is no such record.
+        ParameterError: It is not an estimator of this package.
+        DataError: A position names no record.
         AssumptionError: Its noise is not added on publication alone, or it has more than two classes.
     """
     if not hasattr(estimator, "_require_law"):

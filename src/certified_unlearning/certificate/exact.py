@@ -1,7 +1,7 @@
 """Certificates of exact unlearning: model and stored state have the distribution of a run on the remaining records.
 
-There is no epsilon to compute: it is 0 for requests that were chosen obliviously. In addition a certificate states an
-upper bound on how often a request computes again, which anybody can recompute.
+There is no epsilon to compute: it is 0 for requests that were chosen obliviously. In addition, a certificate states an
+upper bound on the probability that the next deletion causes a recomputation; anybody can check this bound.
 """
 
 import functools
@@ -110,7 +110,7 @@ class EqualInLaw(Certificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Return that a fresh run has the same number of records, and constants fixed for the first ones."""
+        """Say that a fresh run has the same number of records, and constants fixed for the first records."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."
@@ -230,7 +230,7 @@ class ExactCertificate(EqualInLaw):
         }
 
     def recomputed(self) -> dict[str, float]:
-        """Return the bound on the probability that the next deletion computes again.
+        """Return the bound on the probability that the next deletion causes a recomputation.
 
         A certificate cannot show that the state follows its algorithm. `ExactLogisticRegression.check` does so from the
         state and the records, iteration by iteration.

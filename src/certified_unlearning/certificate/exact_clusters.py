@@ -1,7 +1,7 @@
 """Certificates of exact unlearning of k-means: centres and state are distributed as in a run on the rest.
 
-There is no epsilon to compute, as for `ExactCertificate`. Two upper bounds can be recomputed: how often the next
-deletion computes again, and how many steps it then takes on average.
+There is no epsilon to compute, as for `ExactCertificate`. Two upper bounds can be checked: on the probability that the
+next deletion causes a recomputation, and on the mean number of steps that it recomputes.
 """
 
 from typing import Any, Literal
@@ -52,7 +52,7 @@ class ExactClustersCertificate(EqualInLaw):
         steps: Number of steps ``T``, each with one noisy query of all records.
         sigma: Standard deviation of the noise in each coordinate of a sum, and in each number of members; 0 for none.
         recompute_probability: An upper bound for the next deletion of one record: ``1 - (1 - tv)^T``.
-        steps_again: An upper bound on the mean number of steps that the next deletion of one record takes again.
+        steps_again: An upper bound on the mean number of steps that the next deletion of one record recomputes.
         assumptions: The assumptions of the guarantee.
         noise_source: Source of the randomness.
         dataset: Name of the data set.

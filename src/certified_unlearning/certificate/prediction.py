@@ -1,6 +1,6 @@
 """Certificates of single predictions: labels that retraining without any k records would not change.
 
-A certificate names its evidence, a file that lies beside it: parameters, a box for each budget, and the inputs. Anybody
+A certificate names its evidence, a file in the same folder: parameters, a box for each budget, and the inputs. Anybody
 who may see that file can recompute every label, every radius and every share (`certificate.evidence`). The file is as
 secret as the training data: its parameters were learned with the records.
 """
@@ -59,10 +59,10 @@ class PredictionCertificate(Certificate):
         kind: ``prediction``.
         mechanism: ``certified-sgd``.
         guarantee: ``exact``: certified labels are equal, not close.
-        comparator: With what.
-        not_promised: What nobody should read into it.
+        comparator: The comparator.
+        not_promised: What the certificate does not promise.
         n: Number of records that may be removed.
-        public_records: Number of public rows besides, which stay in every data set.
+        public_records: Number of additional public rows, which stay in every data set.
         widths: Inputs, hidden units and logits of the network, of dense layers with ReLU between them.
         loss: Loss of a record.
         epochs: Number of passes over the batches.
@@ -84,8 +84,8 @@ class PredictionCertificate(Certificate):
         rounding: ``outward``; naive bounds are not a proof.
         dtype: Type of numbers in training and bounds.
         classes: Names of the classes, in the order of labels.
-        predictions: The label of each input.
-        radii: The largest budget that certifies it; 0 for none.
+        predictions: The predicted label of each input.
+        radii: The largest budget that certifies each label; 0 if none does.
         shares: Share of the inputs that each budget certifies.
         accuracy: Bounds on the share of right labels of all neighbours' models, for each budget; None if true labels
             are not known.

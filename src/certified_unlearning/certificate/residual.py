@@ -40,11 +40,11 @@ Loss = Literal["logistic", "softmax", "squared", "one-vs-rest"]
 
 
 class ResidualCertificate(Certificate):
-    """An (epsilon, delta + extra_delta) unlearning statement against exact refits, and what recomputes it.
+    """An (epsilon, delta + extra_delta) statement of unlearning against exact refits, with its constants.
 
     Attributes:
         kind: ``residual``; certificates of noisy steps have none.
-        mechanism: ``newton-removal``, or ``certified-refit`` where every request reads the data.
+        mechanism: ``newton-removal``, or ``certified-refit`` if every request reads the data.
         loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1; or
             ``one-vs-rest``: the sum over classes of the logistic losses of each class against the rest.
         comparator: What a release is indistinguishable from.
@@ -81,7 +81,7 @@ class ResidualCertificate(Certificate):
         class_weights: Factors, at most 1, on the losses of records of each class; omitted if 1.
         records_between_reads: Number of removed records after which data are read again at the latest; 0: for every
             request.
-        scheduled_reads: Number of such readings.
+        scheduled_reads: Number of readings for this reason.
         unscheduled_reads: Number of readings because the budget would have been exceeded.
         passes: Number of other requests for which rows were read to correct the weights, without learning anew; omitted
             if the plan has no passes.
@@ -358,8 +358,8 @@ class ResidualCertificate(Certificate):
     def check(self) -> None:
         """Compare the statement with what the constants give; see `Certificate.check`.
 
-        That the gradient was within the budget, the number of records and the counts of requests and readings are
-        taken as stated, where some stream of requests has these counts.
+        That the gradient was within the budget, the number of records and the counts of requests and readings are taken
+        as stated, provided that some stream of requests has these counts.
 
         Raises:
             CertificateError: Something differs.
@@ -384,7 +384,7 @@ class ResidualCertificate(Certificate):
 
         Cut the stream after every reading: a piece that ends with a scheduled reading has more than
         ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after
-        the last reading included, has at most so many; each request has one record or more, so the sums over all
+        the last reading included, has at most that many; each request has one record or more, so the sums over all
         pieces give the three bounds below. Counts within these bounds are those of a stream: the last request before a
         scheduled reading may be of any size, and without one the pieces have from one record to
         ``records_between_reads`` each. Where records are added, data are read whatever was removed, so a piece that

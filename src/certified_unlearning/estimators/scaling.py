@@ -18,7 +18,7 @@ from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
-"""Number of copies that are in memory at once: the array of features, and the rows made from it."""
+"""Number of arrays that are in memory at once, which are the features and the rows made from them."""
 FITS = 0.25
 """Share of the memory that rows may take if they have the width that an error message proposes."""
 

@@ -184,7 +184,7 @@ class PrivateModel(LinearModel):
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
 
     def _require_short(self, features: Array) -> None:
-        """Raise `ParameterError` where nothing bounds rows: an error that depends on rows would reveal something."""
+        """Raise `ParameterError` if no parameter bounds rows: an error that depends on rows would reveal something."""
         if not self.normalize and self._scaling() is None:
             raise ParameterError(
                 "private learning needs a public bound on rows: give data_norm, to which longer rows are scaled down, "
