@@ -3,6 +3,8 @@
 import functools
 import sys
 from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -74,6 +76,10 @@ JOBS: Mapping[str, Mapping[str, str]] = {
 """All commands by what people use them for, in the order of the help, each with an example."""
 
 
+_OF_THE_WORKFLOW = ("data", "pipeline")
+"""Groups of commands that the workflow's jobs run."""
+
+
 class _Commands(TyperGroup):
     """The commands; names that people try in vain are answered with the command that does it."""
 
@@ -125,10 +131,10 @@ def run() -> None:
 
     A run of the workflow starts more than a hundred jobs, so they import the commands of no ledger.
     """
-    if sys.argv[1:2] == ["pipeline"] and sys.argv[2:] and not sys.argv[2].startswith("-"):
-        from certified_unlearning.commands import pipeline
-
-        pipeline.app(sys.argv[2:], prog_name="unlearn pipeline")
+    group, *arguments = sys.argv[1:] or [""]
+    if group in _OF_THE_WORKFLOW and arguments and not arguments[0].startswith("-"):
+        jobs: ModuleType = import_module(f"{__name__}.{group}")
+        jobs.app(arguments, prog_name=f"unlearn {group}")
     else:
         program()()
 

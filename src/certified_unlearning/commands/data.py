@@ -11,7 +11,9 @@ from certified_unlearning.commands.output import after, show_command
 if TYPE_CHECKING:
     from certified_unlearning.data.dataset import DataSet
 
-app = typer.Typer(no_args_is_help=True, help="Fetch the raw files of a data set, and prepare it.")
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, help="Fetch the raw files of a data set, and prepare it."
+)
 app.callback()(show_command)
 
 DataSetName = Annotated[str, typer.Argument(help="Name of the data set, such as digits.")]

@@ -130,7 +130,11 @@ def test_the_legend_shows_the_hue_and_marker_and_the_dashes_of_the_lines(
             parts = label.split(", ")
             if parts[0] in ("Retraining", "majority"):
                 continue
-            if experiment == "fig3b" and parts[0] in DESCENT and axes.get_title() not in ("", "S = 1"):
+            if (
+                experiment == "fig3b"
+                and parts[0] in DESCENT
+                and axes.get_title().partition("\n")[0] not in ("", "S = 1")
+            ):
                 assert (line.get_color(), line.get_marker()) == (key[in_legend(label)].get_color(), "")  # a thin repeat
                 continue
             entry = key[label if label in REFITS else in_legend(label)]
