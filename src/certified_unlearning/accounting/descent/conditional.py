@@ -16,7 +16,7 @@ Delta_j)``, and
 * as a function of ``Z_0, ..., Z_(j-1)`` it is Lipschitz, of constant ``l_j = gamma^(I_j) sqrt(l_(j-1)^2 + sigma^2)``,
   ``l_0 = 0``;
 * hence, by the concentration of Gaussian measure, ``N_j <= r_j + l_j sqrt(2 log(1/beta))`` except with probability
-``beta``, which is counted once for all requests together.
+  ``beta``, which is counted once for all requests together.
 
 Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)`` and the retrained one as ``N(w*_j + v,
 sigma^2 I)``, with ``||v|| <= gamma^T D`` from its own learning. If ``N_j`` keeps its bound, the two are

@@ -20,7 +20,7 @@ and the request's ``K`` steps multiply ``U_start(x)`` by ``exp(-eta m K / a)``. 
 A``:
 
 - ``K`` steps: ``exp(eta m K / a) (y - o) / V`` is convex in ``y``, hence it is above its tangent at any point, which is
-a new line.
+  a new line.
 - A request: ``min over y of V / (y - o) + A / (x - y) = (sqrt(V) + sqrt(A))^2 / (x - o)``: again a line, which is best
   at the ``x`` whose best ``y`` is the point of the tangent.
 

@@ -36,11 +36,11 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
     and mapped to [-1, 1]. The strong convexity is ``m = alpha / n`` (half of it with an intercept). The minimiser's
     norm is then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So whatever the records are,
-    the minimiser lies in the ball of radius ``R``, and every step projects onto this ball. A record's gradient, ``(x.w
-    - y) x``, is unbounded outside the ball; inside it is at most ``R + 1``. A weak regulariser therefore requires more
-      noise for two reasons: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3 is
-      a good first choice for some hundred records, 0.01 for some ten thousand. `fit` warns if the result would be
-      little more than noise. ``alpha = 0``, linear regression, is refused because there is no ball.
+    the minimiser lies in the ball of radius ``R``, and every step projects onto this ball. The gradient of a record,
+    ``(x.w - y) x``, is unbounded outside the ball; inside it is at most ``R + 1``. A weak regulariser therefore
+    requires more noise for two reasons: one record can move the minimiser further, and the ball is larger.
+    ``alpha / n`` of 0.3 is a good first choice for some hundred records, 0.01 for some ten thousand. `fit` warns if the
+    result would be little more than noise. ``alpha = 0``, linear regression, is refused because there is no ball.
 
     Args:
         sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma`` to the weights, for
