@@ -56,7 +56,7 @@ def _delete_if_abandoned(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Return whether a lock could be had that ends with the process; where the file system has none, none is had."""
+    """Return whether a lock that ends with the process was obtained; False if the file system has no locks."""
     import fcntl  # Not on Windows, where ledgers are not audited.
 
     try:

@@ -236,7 +236,7 @@ class Ledger:
         return None if first is None else _payload(first[0], 1).get("key_check")
 
     def _make_tables(self, key: bytes) -> None:
-        """Make the tables of the present format, empty; in a transaction."""
+        """Make the empty tables of the present format, inside a transaction."""
         # Not `executescript`, which would commit.
         for statement in statements(_SCHEMA):
             self._connection.execute(statement)
@@ -641,7 +641,7 @@ _REQUESTED = "identifier IN (SELECT subject FROM events WHERE kind = 'requested'
 
 
 def statements(script: str) -> Iterator[str]:
-    """Yield the statements of an SQL script, whose lines end where statements do."""
+    """Yield the statements of an SQL script in which every statement ends at the end of a line."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

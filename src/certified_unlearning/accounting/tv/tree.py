@@ -1,4 +1,4 @@
-"""Noisy prefix sums of records in random order: how often an edit is rejected, and the noise that keeps it rare.
+"""Noisy prefix sums of records in random order: how often an edit is rejected, and the noise that keeps this rare.
 
 Source: chapter 5 (Theorem 25, Lemma 38, section 5.6). Node ``t`` of the tree sums the increments of positions
 ``t - lb(t) + 1`` to ``t``, where ``lb(t)`` is ``t``'s lowest set bit, and the logarithm of ``lb(t)`` is its *height*.

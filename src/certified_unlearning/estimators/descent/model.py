@@ -118,7 +118,7 @@ class DescentModel(LinearModel):
         return not self._class_sizes_of(self._store.labels).all()
 
     def _remove_by_steps(self, gone: Positions) -> None:
-        """Continue descent on copies of the rows without some records."""
+        """Continue descent on copies of the rows, leaving some records out."""
         store = self._store_without(gone)
         self._unlearn(*self._tensors(store.rows, store.labels), records=len(gone))
         self._store = store

@@ -1,6 +1,6 @@
 """`migrate`: in a directory of an earlier release people get pseudonyms, and the key can go to another place.
 
-All of the ledger changes in one transaction of SQLite, in the same file: a kill or a full disk leaves the old ledger or
+The whole ledger changes in one transaction of SQLite, in the same file: a kill or a full disk leaves the old ledger or
 the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
 would lose what another command, which has the first one open, writes. Nothing is drawn at random, so a directory and
 its backup become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes

@@ -184,7 +184,7 @@ class Learned:
         return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
-        """Return for each budget bounds on the share of right predictions of all its neighbours."""
+        """Return, for each budget, bounds on the share of right predictions of all neighbours within that budget."""
         sure = self.certified(rows) & (self.classes(rows) == labels)
         may = torch.cat(
             [possible(self.network, self.box, piece[None], self.bounding, last=self._lines) for piece in _pieces(rows)],

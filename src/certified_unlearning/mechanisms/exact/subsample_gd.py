@@ -1,7 +1,8 @@
 """Plain mini-batch descent, random in its batches only (Algorithms 19 and 20).
 
-A deletion finds the first batch with the record, and runs again from there; earlier batches already have the right law.
-An insertion joins batches as often as a batch would have contained it. `LeanSubsampleGd` keeps batches and models only.
+A deletion finds the first batch with the record, and runs again from there; earlier batches already have the right
+law. An inserted record joins each batch with the probability that a fresh batch would contain it. `LeanSubsampleGd`
+keeps batches and models only.
 """
 
 from dataclasses import dataclass

@@ -26,7 +26,7 @@ _NOTHING = Promise("none", "", "", adaptive=False)
 
 
 def cost_table(sweep: Cost) -> pd.DataFrame:
-    """Return what requests cost: one row for each table, system and number of records a request.
+    """Return what requests cost: one row for each table, system and number of records per request.
 
     All systems are fitted on a table once. Then, for each number of records, requests come in rounds: in every round
     each system answers the same request, in turn. Records of later requests are others; nobody comes back.

@@ -40,7 +40,7 @@ def learned(
         task: What is learned.
         training: How.
         mode: One of `CHANGES`.
-        gamma: What entries of a record's gradient are clamped to.
+        gamma: The level to which the entries of a record's gradient are clamped.
         k: Numbers of records, in rising order.
         seed: Seed of the start and the batches.
         bounds: One of `BOUNDS`.

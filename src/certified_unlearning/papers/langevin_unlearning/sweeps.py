@@ -82,7 +82,7 @@ class Recuperation(Sweep):
 
 
 class BeyondConvexity(Sweep):
-    """Epsilon by all cases of Theorems 3.2 and 3.3, for one record: accounting only. Depends on no data set."""
+    """Epsilon under every case of Theorems 3.2 and 3.3, for one record: accounting only. Depends on no data set."""
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")
     strong_convexity: PositiveFloat = Field(description="of the strongly convex case, above 0 and at most smoothness")

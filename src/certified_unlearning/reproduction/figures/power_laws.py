@@ -50,7 +50,7 @@ def label_panel(axes: Axes, part: Part) -> None:
 
 
 def slope_text(name: str, rows: pd.DataFrame, part: Part, *, theory: float) -> str:
-    """Return a line's name with its slope, the interval of that, and what theory states."""
+    """Return a line's name with its slope, the slope's interval, and the slope that theory states."""
     fit = fitted(rows, x=part.x, y=part.y, statistic=part.statistic)
     return f"{name}: {_signed(fit.slope)} ({_signed(fit.low)} to {_signed(fit.high)}) [{_signed(theory)}]"
 

@@ -1,4 +1,4 @@
-"""What sweeps over data sets of two classes share; `held_out` loads these."""
+"""What is common to sweeps over data sets of two classes; `held_out` loads these data sets."""
 
 from pydantic import Field
 

@@ -1,7 +1,7 @@
 """The mechanisms under attack on the test bed, with their exact laws and what their certificates promise.
 
-The test bed is `linear_losses`: losses of one coordinate, so that every advantage is known exactly. Noise is such that
-all mechanisms release models of one variance: what differs is what they promise.
+The test bed is `linear_losses`: losses of one coordinate, so that every advantage is known exactly. Noise is chosen
+so that all mechanisms release models of the same variance: they differ in what they promise.
 """
 
 import math

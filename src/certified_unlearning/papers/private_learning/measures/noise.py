@@ -1,4 +1,4 @@
-"""Measures of noise and sensitivities, printed and needed: what a claim of privacy rests on."""
+"""Measures of printed and of needed noise and sensitivities: a claim of privacy rests on these."""
 
 import math
 from itertools import product

@@ -69,7 +69,7 @@ def lemma_4(*, at_zero: float, smoothness: float, row_norm: float, radius: float
 
 
 def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[float, float, float]:
-    """Return Lemma 15's ``A`` and its two coefficients, of ``L_0 / T`` and of ``tau_1^2``.
+    """Return Lemma 15's ``A``, and the lemma's coefficients of ``L_0 / T`` and of ``tau_1^2``.
 
     Args:
         step_size: ``eta``.

@@ -1,4 +1,4 @@
-"""How stable noisy and quantised SGD and linear queries are, and how often they compute again, as printed."""
+"""Printed bounds: how stable noisy SGD, quantised SGD and linear queries are, and how often they recompute."""
 
 import math
 from collections.abc import Sequence
