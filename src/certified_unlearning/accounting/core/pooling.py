@@ -110,8 +110,8 @@ class Pool:
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
         noise_unit: Unit of the square roots of the blocks' noises.
-        blocks: For each block of neighbouring steps, the sums of p and of q as if the run ended with that block, and
-            the logarithm of the block's decay.
+        blocks: The sums of p and of q of each block of neighbouring steps, as if the run ended with that block, and the
+            logarithm of the block's decay.
     """
 
     signal_unit: float
