@@ -98,9 +98,9 @@ class Forgetful(CertifiedRidge):
 
 
 def test_our_estimators_are_attacked_as_they_learn_and_unlearn(digits: Records) -> None:
-    """An honest interval is entirely above one half with probability .025; the test asks for .005 more. Twice."""
+    """An honest interval ends .044 on either side: it is above .55 with probability 2e-5. Twice."""
     found = likelihood_ratio_attack(CertifiedLogisticRegression(C=C), *digits, records=20, models=64)
-    assert found.area.low < 0.505
+    assert found.area.low < 0.55
     assert "CertifiedLogisticRegression: 20 records" in str(found)
     targets = digits.X @ np.random.default_rng(0).standard_normal(64)
     targets[:40] = np.where(np.arange(40) % 2, 3, -3)
@@ -110,7 +110,7 @@ def test_our_estimators_are_attacked_as_they_learn_and_unlearn(digits: Records) 
         for each in (Forgetful, CertifiedRidge)
     )
     assert planted.area.low > 0.7
-    assert honest.area.low < 0.505
+    assert honest.area.low < 0.55
     assert honest.area_before is not None
     assert honest.area_before.low > 0.7
 
