@@ -239,14 +239,16 @@ class ExactCertificate(EqualInLaw):
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
-        return {
-            "comparator": COMPARATOR,
-            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
-            "assumptions": (
-                *_assumptions(self.noise_source, self.dataset, self.features),
-                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
-            ),
-        }
+        return words_of(_assumptions(self.noise_source, self.dataset, self.features), self.lost_releases)
+
+
+def words_of(assumptions: tuple[Assumption, ...], lost_releases: int = 0) -> dict[str, Any]:
+    """Return what a certificate of exact unlearning states in words; a restore that lost releases adds to it."""
+    return {
+        "comparator": COMPARATOR,
+        "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if lost_releases else NOT_PROMISED,
+        "assumptions": (*assumptions, *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if lost_releases else ())),
+    }
 
 
 @functools.cache

@@ -14,14 +14,13 @@ from certified_unlearning.accounting.tv.planning import MOST_STEPS
 from certified_unlearning.accounting.tv.recomputation import iterations_run_again
 from certified_unlearning.accounting.tv.subsampling import probability_of_any
 from certified_unlearning.certificate.exact import (
-    COMPARATOR,
     CONSTANTS_FIXED,
-    NOT_PROMISED,
     OBLIVIOUS,
     REAL_NUMBERS,
     SECRET_STATE,
     EqualInLaw,
     unknown_randomness,
+    words_of,
 )
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.vocabulary import NoiseSource
@@ -115,10 +114,8 @@ class ExactClustersCertificate(EqualInLaw):
         """Return what must be stated in words."""
         fixed = "steps and noise were fixed before records were read, and no request changes them; "
         given = self.start == "given"
-        return {
-            "comparator": COMPARATOR,
-            "not_promised": NOT_PROMISED,
-            "assumptions": (
+        return words_of(
+            (
                 OBLIVIOUS,
                 Assumption(
                     statement=SECRET_STATE,
@@ -140,5 +137,5 @@ class ExactClustersCertificate(EqualInLaw):
                 preprocessing(self.dataset, self.features),
                 REAL_NUMBERS,
                 unknown_randomness(self.noise_source),
-            ),
-        }
+            )
+        )

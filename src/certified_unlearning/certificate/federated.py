@@ -13,17 +13,15 @@ from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.certificate.exact import (
     BY_CHANCE,
-    COMPARATOR,
     CONSTANTS_FIXED,
-    NOT_PROMISED,
     NOTHING_AGAIN,
     OBLIVIOUS,
     REAL_NUMBERS,
     SECRET_STATE,
     EqualInLaw,
     unknown_randomness,
+    words_of,
 )
-from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
@@ -136,14 +134,7 @@ class FederatedCertificate(EqualInLaw):
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
-        return {
-            "comparator": COMPARATOR,
-            "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if self.lost_releases else NOT_PROMISED,
-            "assumptions": (
-                *_assumptions(self.noise_source, self.dataset, self.features),
-                *((OBLIVIOUS_RESTORE, NO_BACKUP_SEEN) if self.lost_releases else ()),
-            ),
-        }
+        return words_of(_assumptions(self.noise_source, self.dataset, self.features), self.lost_releases)
 
 
 @functools.cache

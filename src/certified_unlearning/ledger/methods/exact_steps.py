@@ -184,17 +184,12 @@ class ExactSteps(Method[ExactPlan]):
 
     def _kept(self, secret: Secret | None) -> tuple[Trajectory[Descent], int]:
         """Return the state, and the seed of the next removal."""
-        if secret is None:
-            raise DataError("the secret state is missing, without which nothing can be removed")
-        tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
-        return Trajectory.from_tensors(tensors, self._plan.settings), seed_in(secret)
+        tensors, seed = kept_in(secret)
+        return Trajectory.from_tensors(tensors, self._plan.settings), seed
 
     def _version(self, state: Trajectory[Descent]) -> Outcome:
         """Return the version that a state gives, with the seed of the next removal."""
-        weights = self._published(state)
-        if not np.isfinite(weights).all():
-            raise DataError(f"learning diverged with step_size = {self._plan.step_size:g}; a smaller one may do")
-        return Outcome(weights, None, secret_of(state.tensors()))
+        return outcome_of(self._published(state), state.tensors(), self._plan.step_size)
 
     def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
         """Return the model, score after score."""
@@ -202,13 +197,28 @@ class ExactSteps(Method[ExactPlan]):
         return model.reshape(self._plan.features, -1).T.ravel()
 
 
-def secret_of(state: Mapping[str, torch.Tensor]) -> Secret:
-    """Return the secret that keeps a state, and the seed of the removal after it."""
+def outcome_of(weights: NDArray[Any], state: Mapping[str, torch.Tensor], step_size: float) -> Outcome:
+    """Return the version with these weights, whose secret keeps a state, and the seed of the removal after it.
+
+    Raises:
+        DataError: Learning diverged.
+    """
+    if not np.isfinite(weights).all():
+        raise DataError(f"learning diverged with step_size = {step_size:g}; a smaller one may do")
     arrays = {name: each.numpy() for name, each in state.items()}
-    return Secret(arrays, {"seed": f"{secrets.randbits(SEED_BITS):x}"})
+    return Outcome(weights, None, Secret(arrays, {"seed": f"{secrets.randbits(SEED_BITS):x}"}))
 
 
-def seed_in(secret: Secret) -> int:
-    """Return the seed of the next removal, which is another one after every restore from a backup."""
+def kept_in(secret: Secret | None) -> tuple[dict[str, torch.Tensor], int]:
+    """Return the state that a secret keeps, and the seed of the next removal.
+
+    The seed is another one after every restore from a backup.
+
+    Raises:
+        DataError: There is no secret.
+    """
+    if secret is None:
+        raise DataError("the secret state is missing, without which nothing can be removed")
     seed = int(secret.header["seed"], 16)
-    return seed if secret.restored is None else address("restored", f"{seed:x}", secret.restored)
+    tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
+    return tensors, seed if secret.restored is None else address("restored", f"{seed:x}", secret.restored)

@@ -22,7 +22,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import DataError, InfeasibleError
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret
-from certified_unlearning.ledger.methods.exact_steps import secret_of, seed_in
+from certified_unlearning.ledger.methods.exact_steps import kept_in, outcome_of
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.copies import Waiting
@@ -153,19 +153,15 @@ class FederatedSteps(Method[FederatedPlan]):
 
     def _kept(self, secret: Secret | None, owners: torch.Tensor) -> tuple[QueryRun, int]:
         """Return the state, which must be that of these clients, and the seed of the next removal."""
-        if secret is None:
-            raise DataError("the secret state is missing, without which nothing can be removed")
-        run = QueryRun(**{name: torch.tensor(each) for name, each in secret.arrays.items()})
+        tensors, seed = kept_in(secret)
+        run = QueryRun(**tensors)
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):
             raise DataError(f"the state of {self._directory.path} has other clients than those that remain")
-        return run, seed_in(secret)
+        return run, seed
 
     def _version(self, learner: LinearQueries, run: QueryRun) -> Outcome:
         """Return the version that a state gives, with the seed of the next removal."""
-        weights = learner.model(run)[0].numpy()
-        if not np.isfinite(weights).all():
-            raise DataError(f"learning diverged with step_size = {self._plan.step_size:g}; a smaller one may do")
-        return Outcome(weights, None, secret_of(run.tensors()))
+        return outcome_of(learner.model(run)[0].numpy(), run.tensors(), self._plan.step_size)
 
 
 class _WithoutTheirRows(FederatedAveraging):
