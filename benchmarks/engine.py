@@ -1,7 +1,9 @@
 """The learning step for 100 trials, against a plain loop over trials and against the machine's matrix product.
 
 All are timed in turn in one process, round by round. With ``--times`` the engine also runs on that many times the
-records, where a step should cost as many times as much. Run: ``python benchmarks/engine.py`` (``--help`` for sizes).
+records, where a step should cost as many times as much. With ``--device cuda`` all run on a GPU.
+
+Run: ``python benchmarks/engine.py`` (``--help`` for sizes).
 """
 
 import argparse
@@ -16,7 +18,7 @@ from torch import Tensor
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.files import write_json
-from timing import SQUARE, in_turn, machine, shares, square_product
+from timing import SQUARE, in_turn, machine, shares, square_product, to_its_end
 
 STRENGTH, SIGMA, CLIP = 0.011982, 0.03, 1.0
 STEP_SIZE = 1 / (0.25 + STRENGTH)
@@ -35,11 +37,12 @@ def per_trial_step(features: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     return weight - STEP_SIZE * gradient + (2 * STEP_SIZE) ** 0.5 * SIGMA * torch.randn_like(weight)
 
 
-def data(n: int, d: int) -> tuple[Tensor, Tensor]:
-    """Return Gaussian rows of norm 1 and labels."""
+def data(n: int, d: int, device: str) -> tuple[Tensor, Tensor]:
+    """Return Gaussian rows of norm 1 and labels, on a device."""
     generator = torch.Generator().manual_seed(0)
     features = torch.nn.functional.normalize(torch.randn(n, d, generator=generator))
-    return features, torch.where(torch.rand(n, generator=generator) < 0.5, -1.0, 1.0)
+    labels = torch.where(torch.rand(n, generator=generator) < 0.5, -1.0, 1.0)
+    return features.to(device), labels.to(device)
 
 
 def engine(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:
@@ -51,7 +54,7 @@ def engine(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object
         sigma=[SIGMA] * trials,
         keys=[randomness.address("benchmark", trial) for trial in range(trials)],
     )
-    start = torch.zeros(trials, features.shape[1])
+    start = torch.zeros(trials, features.shape[1], device=features.device)
     return lambda: descent.run(objective, start, [phase], step_size=STEP_SIZE)
 
 
@@ -61,25 +64,26 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--times", type=int, default=10, help="also time this many times the records; 1 for no")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/engine.json"))
     options = parser.parse_args()
     n, d, trials = options.records, options.features, options.trials
 
-    features, labels = data(n, d)
-    weight = torch.zeros(d)
+    features, labels = data(n, d, options.device)
+    weight = torch.zeros(d, device=options.device)
     actions = {
         "engine": engine(features, labels, trials),
         "loop": lambda: [per_trial_step(features, labels, weight) for _ in range(LOOPED)],
-        "square": square_product(),
+        "square": square_product(options.device),
     }
     if options.times > 1:
-        actions["more"] = engine(*data(options.times * n, d), trials)
-    timings = in_turn(actions, options.rounds)
+        actions["more"] = engine(*data(options.times * n, d, options.device), trials)
+    timings = in_turn({name: to_its_end(action) for name, action in actions.items()}, options.rounds)
 
     step, loop = timings["engine"] / STEPS, timings["loop"] / LOOPED
     operations = 4 * n * d * trials
-    result = machine() | {
+    result = machine(options.device) | {
         "size": {"records": n, "features": d, "trials": trials},
         "milliseconds_per_step": {"median": 1e3 * float(np.median(step)), "best": 1e3 * float(step.min())},
         "square_product_gigaflops": 2e-9 * SQUARE**3 / float(timings["square"].min()),

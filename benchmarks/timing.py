@@ -33,9 +33,20 @@ def in_turn(
     return dict(zip(actions, np.array(timings).T, strict=True))
 
 
-def square_product() -> Callable[[], object]:
+def to_its_end(action: Callable[[], object]) -> Callable[[], object]:
+    """Return an action that ends when the GPU, if there is one, has done what it was given."""
+
+    def whole() -> None:
+        action()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    return whole
+
+
+def square_product(device: str = "cpu") -> Callable[[], object]:
     """Return a product of two large square float32 matrices, of ``2 * SQUARE**3`` operations."""
-    square = torch.randn(SQUARE, SQUARE, generator=torch.Generator().manual_seed(1))
+    square = torch.randn(SQUARE, SQUARE, generator=torch.Generator().manual_seed(1)).to(device)
     product = torch.empty_like(square)
     return lambda: torch.mm(square, square, out=product)
 
@@ -49,7 +60,10 @@ def shares(operations: float, action: NDArray[np.float64], square: NDArray[np.fl
     }
 
 
-def machine() -> dict[str, str]:
+def machine(device: str = "cpu") -> dict[str, str]:
     """Return what the timings depend on besides the code."""
     processor = platform.processor() or platform.machine()
-    return {"machine": f"{processor}, {torch.get_num_threads()} threads", "torch": torch.__version__}
+    computed_by = (
+        torch.cuda.get_device_name() if device == "cuda" else f"{processor}, {torch.get_num_threads()} threads"
+    )
+    return {"machine": computed_by, "torch": torch.__version__}

@@ -100,7 +100,7 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
     trials, steps = hit.nonzero(as_tuple=True)
     before, after, places = batches[hit], mapped[hit], places[hit]
     # The first slots get the members that leave without a partner: chosen for newcomers to join, or removed.
-    vacant_first = vacant[hit].int().argsort(dim=-1, descending=True)
+    vacant_first = vacant[hit].int().argsort(dim=-1, descending=True, stable=True)
     slots = _shuffled_slots(after, places, draws) if len(newcomers) else vacant_first
     before, after = before.gather(1, slots), after.gather(1, slots)
     if len(newcomers):
@@ -109,7 +109,8 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
         _replace_first(after, places, alive, draws)
     differs = before != after
     changed = differs.sum(dim=-1)
-    first = differs.int().argsort(dim=-1, descending=True)[:, : int(changed.max()) if len(changed) else 0]
+    most = int(changed.max()) if len(changed) else 0
+    first = differs.int().argsort(dim=-1, descending=True, stable=True)[:, :most]
     return BatchChanges(
         trials, steps, after.sort(dim=-1).values, before.gather(1, first), after.gather(1, first), changed
     )

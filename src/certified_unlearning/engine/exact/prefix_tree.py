@@ -251,7 +251,7 @@ class PrefixTree:
 
     def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
         """Relearn each trial from its own position on; a position beyond the last means that there is nothing to do."""
-        starts, rows = restarts.sort()
+        starts, rows = restarts.sort(stable=True)
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
         for first in range(1, self.size + 1, POSITIONS_AT_ONCE):
             last = min(first + POSITIONS_AT_ONCE, self.size + 1)
