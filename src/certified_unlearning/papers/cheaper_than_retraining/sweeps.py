@@ -1,4 +1,4 @@
-"""The sweep of `cost`, its section of `params.yaml`, and what systems are asked for in every experiment."""
+"""The sweep of `cost`, its section of `params.yaml`, and the constants of systems in every experiment."""
 
 from typing import Annotated
 
@@ -9,12 +9,12 @@ from certified_unlearning.reproduction.experiment import Sweep
 from certified_unlearning.reproduction.simulation.sweeps import TwoClassSweep
 
 LEAST_RECORDS = 200
-"""Fewer synthetic records may hold one class alone."""
+"""The smallest number of synthetic records; fewer records might all have the same class."""
 _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 
 class Asked(Sweep):
-    """What every system is asked for."""
+    """The constants with which every system is run."""
 
     epsilon: PositiveFloat = Field(description="the target of every system that has one, a number above 0")
     delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
@@ -25,7 +25,7 @@ class Asked(Sweep):
 
 
 class Cost(Asked, TwoClassSweep):
-    """What a request costs: data sets and their sizes, requests, and what every system is asked for."""
+    """The sweep of `cost`: data sets and their sizes, requests, and the constants of every system."""
 
     isotropic: Distinct[_Size] = Field(
         description="sizes n of synthetic rows whose directions are all alike, a list of distinct whole numbers of at "

@@ -1,4 +1,4 @@
-"""The audits of Cheaper than retraining, declared; what they run is imported when it is run."""
+"""The declaration of the experiment `audit`; the code that it runs is imported only when it runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -26,15 +26,16 @@ AUDIT_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""One row for each audit: ``kind`` is ``one run`` or ``two laws``.
+"""The columns of the table, which has one row for each audit. ``kind`` is ``one run`` or ``two laws``.
 
-``epsilon`` and ``mu`` are what is certified: upper bounds, for the ``removed`` canaries of so many ``copies`` together;
-empty where nothing is. ``epsilon_measured`` and ``mu_measured`` are lower bounds after the removal, each with
-probability ``1 - level``, and ``epsilon_before`` and ``mu_before`` the same of the control: the models before it, or,
-of private learning, with a hundredth of the noise. ``mu_estimated`` is what counts come to without a confidence, and
-no bound; ``mu_computed`` that of these very records, where the laws are Gaussian around weights that are known.
-``violated`` and ``has_power`` are the verdict, at ``alpha``: without either nothing was found out. What is not
-certified is compared with learning again: epsilon 0. ``skipped`` says why a row is empty.
+``epsilon`` and ``mu`` are the certified upper bounds, for all ``removed`` canaries of ``copies`` copies each together.
+They are empty if nothing is certified. ``epsilon_measured`` and ``mu_measured`` are lower bounds after the removal,
+each with probability ``1 - level``. ``epsilon_before`` and ``mu_before`` are the same lower bounds for the control: the
+models before the removal, or, for private learning, models with a hundredth of the noise. ``mu_estimated`` is the
+estimate from the counts without a confidence level; it is not a bound. ``mu_computed`` is the value for these very
+records, if the distributions are Gaussian around known weights. ``violated`` and ``has_power`` are the verdict at the
+level ``alpha``. If both are false, the audit shows nothing. Systems without a certificate are compared with retraining,
+for which epsilon is 0. ``skipped`` says why a row is empty.
 """
 
 

@@ -12,7 +12,7 @@ Kind = Literal["embeddings", "words"]
 
 
 class WideTable(BaseModel):
-    """One table of wide rows, and the refit that it is compared on."""
+    """One table of wide rows, and the refit with which it is compared."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,12 +40,12 @@ class WideTable(BaseModel):
 
     @property
     def name(self) -> str:
-        """What figures and messages call it."""
+        """The name of the table in figures and messages."""
         return f"{self.n:,} x {self.features:,}, {self.classes} classes, C n = {self.strength:g}"
 
 
 class Wide(Sweep):
-    """What a request costs on wide rows: tables, requests, and what is asked for."""
+    """The sweep of the experiment ``wide``: tables, requests, and the constants of the models."""
 
     tables: list[WideTable] = Field(description="tables of wide rows, a list of distinct ones", min_length=1)
     records: PositiveInt = Field(description="records of a request, a whole number, at least 1")
@@ -59,7 +59,7 @@ class Wide(Sweep):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         points = [(each.rows, each.name) for each in self.tables]
         if len(set(points)) < len(points):
             return "tables contains the same table twice"

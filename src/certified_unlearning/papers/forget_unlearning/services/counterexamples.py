@@ -1,9 +1,10 @@
-"""Two mechanisms that keep to a theorem's conditions and break what it concludes, and the attacks on them (derived).
+"""Two mechanisms that meet a theorem's conditions and break its conclusion, and the attacks on them (derived).
 
-`StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), where it speaks of all releases
-after the deletion: each alone reveals next to nothing, their majority everything. `KeyedService` breaks Theorem 4.3:
-every fixed stream of requests reveals nothing, one that depends on a single release everything. Neither has secret
-state; records are bits, the target is the last one and the others are 0.
+`StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), as far as it is about all
+releases after the deletion: each release alone reveals almost nothing, but their majority reveals everything.
+`KeyedService` breaks Theorem 4.3: a fixed stream of requests reveals nothing, but a stream that depends on a single
+release reveals everything. Neither has secret state. Records are bits; the target is the last one, and the others are
+0.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,14 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import A
 
 
 def last_bit_databases(hypothesis: int, interactions: int, key: Key, *, n: int) -> Array:
-    """Return ``n`` bits, all 0 but the last, which is the hypothesis."""
+    """Return ``n`` bits that are all 0, except for the last one, which is the hypothesis."""
     bits = np.zeros((interactions, n), dtype=np.uint8)
     bits[:, -1] = hypothesis
     return bits
 
 
 def randomised_response(bits: Array, epsilon: float, random: np.random.Generator) -> Array:
-    """Return bits that are kept with probability ``e^eps / (1 + e^eps)``."""
+    """Return bits, each of which is kept with probability ``e^eps / (1 + e^eps)`` and otherwise flipped."""
     flipped = random.random(len(bits)) >= 1 / (1 + np.exp(-epsilon))
     response: Array = bits ^ flipped
     return response
@@ -36,10 +37,10 @@ def randomised_response(bits: Array, epsilon: float, random: np.random.Generator
 
 @dataclass(frozen=True)
 class StreamService:
-    """Learning publishes the data; a request is answered by a randomised response on the majority of the new data.
+    """A service that answers a request by a randomised response on the majority. Learning publishes the data.
 
     Attributes:
-        epsilon: Epsilon of every response.
+        epsilon: The epsilon of every response.
     """
 
     epsilon: float
@@ -57,7 +58,7 @@ class StreamService:
 
 @dataclass(frozen=True)
 class CopyThenRepeat:
-    """Writes the target bit into all other records and has it deleted; all later requests are fixed and change nothing.
+    """A requester that writes the target bit into all other records and deletes it; all later requests change nothing.
 
     Attributes:
         n: Number of records, at least 3; request ``n`` deletes the target.
