@@ -1,4 +1,4 @@
-"""Experiment ``batches``: the least batch with which enough predictions are certified, by depth."""
+"""The experiment ``batches``: the smallest batch with which enough predictions are certified, by depth."""
 
 import pandas as pd
 import pyarrow as pa
@@ -23,14 +23,16 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each depth, mode and size of a batch: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each depth, mode and batch size.
 
-One epoch, so that smaller batches make more updates; ``seconds`` is of all trials.
+The values are means over trials, and their standard deviations.
+
+Training takes one epoch, so smaller batches make more updates; ``seconds`` is the time of all trials together.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train with every size of a batch; errors as for `tables.batches.batches_table`."""
+    """Train with every batch size; the errors are those of `tables.batches.batches_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.batches import batches_table
 
     return batches_table(inputs.sweep)

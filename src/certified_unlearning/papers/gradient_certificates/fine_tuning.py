@@ -1,4 +1,4 @@
-"""Experiment ``fine_tuning``: a class that pre-training did not see, learned by the dense layers alone."""
+"""The experiment ``fine_tuning``: only the dense layers learn a class that pre-training did not see."""
 
 import pandas as pd
 import pyarrow as pa
@@ -31,16 +31,18 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each mode, clipping level and k: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each mode, clipping level and k.
 
-``n`` counts the training records of the new class; ``channels`` is empty where rows are no images. Shares and
-accuracies are of test records of the new class, those called ``others`` of all others; ``_before`` is
-before fine-tuning. ``seconds`` is of all k and trials, without pre-training.
+The values are means over trials, and their standard deviations.
+
+``n`` counts the training records of the new class; ``channels`` is empty if rows are not images. Shares and accuracies
+are those of test records of the new class; columns called ``others`` are for all other test records. ``_before`` means
+before fine-tuning. ``seconds`` is the time of all k and trials together, without pre-training.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Pre-train, fine-tune and certify; errors as for `tables.fine_tuning.fine_tuning_table`."""
+    """Pre-train, fine-tune and certify; the errors are those of `tables.fine_tuning.fine_tuning_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.fine_tuning import fine_tuning_table
 
     return fine_tuning_table(inputs.sweep)

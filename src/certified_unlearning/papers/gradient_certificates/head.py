@@ -1,4 +1,4 @@
-"""Experiment ``head``: a small network on fixed features, from chance."""
+"""The experiment ``head``: a small network on fixed features, trained from a random start."""
 
 import pandas as pd
 import pyarrow as pa
@@ -24,15 +24,17 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each mode, number of epochs and k: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each mode, number of epochs and k.
 
-``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks of the box. ``seconds`` is of all k and
-trials.
+The values are means over trials, and their standard deviations.
+
+``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks in the box. ``seconds`` is the time of
+all k and trials together.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train the head, and certify after several numbers of epochs; errors as for `tables.head.head_table`."""
+    """Train the head, and certify after several numbers of epochs; the errors are those of `tables.head.head_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.head import head_table
 
     return head_table(inputs.sweep)

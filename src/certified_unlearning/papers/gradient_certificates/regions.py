@@ -1,4 +1,4 @@
-"""Experiment ``regions``: where in the plane predictions are certified."""
+"""The experiment ``regions``: the part of the plane in which predictions are certified."""
 
 import pandas as pd
 import pyarrow as pa
@@ -16,14 +16,14 @@ ROWS = pa.schema(
         *columns("whole", "measure", "predicted", "radius"),
     ]
 )
-"""One row for each data set, mode, clipping level and point of the grid.
+"""The columns of the table, which has one row for each data set, mode, clipping level and point of the grid.
 
-``radius`` is the largest k of those that were asked for which the prediction at the point is certified; 0 for none.
+``radius`` is the largest of the given k for which the prediction at the point is certified, or 0.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train, and certify the points of a grid; errors as for `tables.regions.regions_table`."""
+    """Train, and certify the points of a grid; the errors are those of `tables.regions.regions_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.regions import regions_table
 
     return regions_table(inputs.sweep)

@@ -1,4 +1,4 @@
-"""Sweep of the experiment on a service that answers while budgets last: its section of `params.yaml`."""
+"""The sweep of the experiment `service`, and its section of `params.yaml`."""
 
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ Stream = Literal["random", "one shard", "in turn"]
 
 
 class Service(Sweep):
-    """Streams of requests to an ensemble of shards with budgets, against plain SISA and retraining."""
+    """Streams of requests to an ensemble of shards with budgets, compared with plain SISA and retraining."""
 
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
@@ -51,11 +51,11 @@ class Service(Sweep):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The features files that are read."""
+        """The features files that the sweep reads."""
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.budgets != sorted(self.budgets):

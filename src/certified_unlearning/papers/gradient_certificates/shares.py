@@ -1,4 +1,4 @@
-"""Experiment ``shares``: how many predictions are certified, by k, clipping and how boxes are bounded."""
+"""The experiment ``shares``: how many predictions are certified, by k, clipping level and bounding method."""
 
 import pandas as pd
 import pyarrow as pa
@@ -22,15 +22,17 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each case, clipping level, way of bounding and k: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each case, clipping level, bounding method and k.
 
-``share`` is of test predictions that are certified, ``certain_accuracy`` of those that are certified and right.
-``seconds`` is of training with all k at once and certifying, of all trials.
+The values are means over trials, and their standard deviations.
+
+``share`` is the share of certified test predictions, and ``certain_accuracy`` is the share of those that are certified
+and correct. ``seconds`` is the time of training with all k at once and of certifying, for all trials together.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train and certify every case; errors as for `tables.shares.shares_table`."""
+    """Train and certify every case; the errors are those of `tables.shares.shares_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.shares import shares_table
 
     return shares_table(inputs.sweep)

@@ -1,4 +1,4 @@
-"""Audits by two distributions at several epsilons, on records that nearly reach the bounds, to see if they are tight."""
+"""Audits by two distributions at several epsilons, on records that nearly reach the bounds: are certificates tight?"""
 
 import warnings
 from collections.abc import Callable

@@ -29,7 +29,7 @@ def audit_violated(
 
 @measure
 def audit_power(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of exact and certified systems whose one-run audit would have seen that nothing was unlearned."""
+    """Return the share of exact and certified systems whose one-run audit can see that nothing was unlearned."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == ONE_RUN) & (rows["guarantee"] != "none")]
     return Quantity(float(rows["has_power"].mean()), f"{len(rows)} audits")
@@ -37,9 +37,7 @@ def audit_power(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def audit_tightness(evidence: Sequence[Evidence], *, system: str, least_mu: float) -> list[Quantity]:
-    """Return the estimated ``mu`` divided by the certified one, for audits with a certified ``mu`` from ``least_mu``
-    on.
-    """
+    """Return the estimated ``mu`` divided by the certified one, for all certified ``mu`` from ``least_mu`` on."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == TWO_LAWS) & (rows["system"] == system) & (rows["mu"] >= least_mu)]
     if rows.empty:

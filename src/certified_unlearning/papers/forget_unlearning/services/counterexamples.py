@@ -61,7 +61,7 @@ class CopyThenRepeat:
     """A requester that writes the target bit into all other records and deletes it; all later requests change nothing.
 
     Attributes:
-        n: Number of records, at least 3; request ``n`` deletes the target.
+        n: The number of records, at least 3; request ``n`` deletes the target.
     """
 
     n: int
@@ -76,7 +76,7 @@ class CopyThenRepeat:
 
 
 def says_majority(released: Sequence[Array]) -> Array:
-    """Guess 1 where more than half of the releases are."""
+    """Guess 1 if more than half of the releases are 1."""
     return np.greater(2 * np.sum(released, axis=0, dtype=np.int64), len(released))
 
 
@@ -84,12 +84,12 @@ def says_majority(released: Sequence[Array]) -> Array:
 
 
 class KeyedModel(NamedTuple):
-    """All published.
+    """The model, all of which is published.
 
     Attributes:
-        bits: The key, of which every call replaces one bit by its response, shape ``(interactions, m)``.
-        calls: Requests answered.
-        answer: Response to the call that counts; 0 before and after.
+        bits: The key, shape ``(interactions, m)``; every call replaces one bit by its response.
+        calls: The number of answered requests.
+        answer: The response to the call that counts; 0 before and after that call.
     """
 
     bits: Array
@@ -99,13 +99,17 @@ class KeyedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyedService:
-    """Publishes a random key; call ``j`` hides the target by bit ``j`` of it, the last one counts where records differ.
+    """A service that publishes a random key.
 
-    Calls after that publish no count: beside the key it would reveal records that are deleted only then.
+    Call ``j`` hides the target by bit ``j`` of the key, and the last call counts the bits in which the records differ
+    from it.
+
+    Calls after the last bit publish no count: together with the key, a count would reveal records that are deleted only
+    then.
 
     Attributes:
-        epsilon: Epsilon of every call.
-        length: Bits of the key, ``m``; there are ``m + 1`` records.
+        epsilon: The epsilon of every call.
+        length: The number of bits of the key, ``m``; there are ``m + 1`` records.
     """
 
     epsilon: float
@@ -118,7 +122,7 @@ class KeyedService:
         return KeyedModel(bits, 0, np.zeros(len(databases)))
 
     def answer(self, databases: Array, request: Request, model: KeyedModel, key: Key) -> KeyedModel:
-        """Replace one bit of the key; after all of them, count; then forget the count."""
+        """Replace one bit of the key; after all bits are replaced, count the differences; then forget the count."""
         after = request.applied_to(databases)
         random = randomness.generator(*key)
         call = model.calls
@@ -135,12 +139,12 @@ class KeyedService:
 
 @dataclass(frozen=True)
 class WriteKey:
-    """Writes the published key into the records, bit by bit, and has the target deleted; or fixed zeros instead.
+    """A requester that writes the published key, or zeros, into the records bit by bit, and then deletes the target.
 
     Attributes:
-        length: Bits of the key.
-        interactions: How many.
-        adaptive: Whether it looks at the key.
+        length: The number of bits of the key.
+        interactions: The number of interactions.
+        adaptive: Whether the requester reads the key.
     """
 
     length: int
@@ -149,7 +153,7 @@ class WriteKey:
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The key, if it looks."""
+        """The release with the key, if the requester reads it."""
         return (0,) if self.adaptive else ()
 
     def request(self, number: int, releases: ObservedReleases[KeyedModel], own: Sequence[Request]) -> Request:
@@ -160,6 +164,6 @@ class WriteKey:
 
 
 def says_count(released: Sequence[KeyedModel]) -> Array:
-    """Guess 1 where the count is above half of the key."""
+    """Guess 1 if the count is above half of the key's length."""
     guesses: Array = 2 * released[0].answer > released[0].bits.shape[1]
     return guesses
