@@ -19,7 +19,7 @@ from certified_unlearning.vocabulary import Changes
 CHANGES: dict[str, Changes] = {"unlearning": "removals", "privacy": "additions and removals"}
 """The possible changes of every batch, by mode: up to k removals, or up to k removals and up to k additions."""
 BOUNDS: dict[str, Bounding] = {"tighter": TIGHTEST, "published": RUMP}
-"""How boxes are bounded: by our bounds, or by midpoints and radii everywhere, as in the paper and the authors' library."""
+"""How boxes are bounded: by our bounds, or by midpoints and radii everywhere, as in the paper and its authors' code."""
 
 
 def learned(

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from certified_unlearning.data.sets import DATA_SETS, built_in
 
 CLOUDS = {"near": (1.0, 0.75), "far": (1.25, 0.35)}
-"""Two Gaussian clouds around (c, c) and (-c, -c), given by c and the standard deviation, as in the authors' examples."""
+"""Two Gaussian clouds around (c, c) and (-c, -c), as in the authors' examples: c, and the standard deviation."""
 KNOWN = (*CLOUDS, *(each.name for each in DATA_SETS))
 """The clouds, and the data sets of the package."""
 FILE_ENDINGS = (".npz", ".parquet")

@@ -106,7 +106,7 @@ class Batches(Sweep):
 
 
 class FineTuning(Sweep):
-    """Fine-tuning of dense layers on a class that pre-training did not see, in batches that also have public records."""
+    """Fine-tuning of dense layers on a class that pre-training did not see, in batches with public records, too."""
 
     data: Digits = Field(
         description="digits (8 x 8 pixels, embedded), mnist-10, or a features file (.npz, .parquet) that says which "

@@ -1,4 +1,4 @@
-"""What captions, figures, tables and findings of this paper share."""
+"""Common parts of the captions, figures, tables and findings of this paper."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ANEW = ("retraining", "scikit-learn")
-"""Mechanisms that learn anew, and so do not depend on epsilon."""
+"""Mechanisms that retrain and therefore do not depend on epsilon."""
 
 SPREAD = (
     "Lines are means over trials. Bands are one sample standard deviation over trials either way, within [0, 1]: "
@@ -18,9 +18,9 @@ SPREAD = (
 
 
 def seconds_of_one(rows: "pd.DataFrame", experiment: str) -> "pd.Series[float]":
-    """Return the seconds that the answer of one model took, by point.
+    """Return the seconds that one model's answer took, for each point.
 
-    A run's trials are simulated side by side and share its seconds; scikit-learn answers once, for all trials.
+    The trials of a run are simulated together and share its seconds; scikit-learn answers once for all trials.
     """
     runs = (
         rows[rows["experiment"] == experiment]

@@ -1,4 +1,4 @@
-"""Figure 3a (Adult: 5b): accuracy against target epsilon, one record removed."""
+"""Figure 3a (Figure 5b for Adult): accuracy against target epsilon, with one removed record."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def planner(inputs: Inputs, *, exact_arithmetic: bool = False) -> Planner:
-    """Return what plans the runs."""
+    """Return the planner of the runs."""
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=1)
     descent = accounting.descent_problem(exact)
@@ -46,11 +46,11 @@ def planner(inputs: Inputs, *, exact_arithmetic: bool = False) -> Planner:
 
 
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
-    """Plan Langevin unlearning with K fixed and the least sigma, Descent-to-Delete, retraining.
+    """Plan Langevin unlearning with fixed K and the smallest sigma, Descent-to-Delete, and retraining.
 
     Args:
-        inputs: With a sweep `Figure3a`.
-        exact_arithmetic: Whether rounding counts for nothing: for plans that are not carried out.
+        inputs: The inputs with a sweep `Figure3a`.
+        exact_arithmetic: Whether rounding is ignored, for plans that are not carried out.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.

@@ -1,4 +1,4 @@
-"""Figure 3b: requests one after another until all records are removed."""
+"""Figure 3b: a stream of requests until all records are removed."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
-    """Plan streams of requests; arguments and errors as for `fig3a.plan`, with a sweep `Figure3b`."""
+    """Plan streams of requests; arguments and errors are those of `fig3a.plan`, with a sweep `Figure3b`."""
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
     printed = published_state_plan(accounting.descent_problem(exact), constants, sweep.epsilon, sweep.records)

@@ -1,4 +1,4 @@
-"""Figure 3c: a group removed at once, for several sigma."""
+"""Figure 3c: a group of records removed at once, for several sigma."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; errors as for `fig3a.plan`."""
+    """Plan the experiment; the errors are those of `fig3a.plan`."""
     sweep = inputs.sweep
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)
     noise = [(sigma, sweep.epsilon) for sigma in sweep.sigma]

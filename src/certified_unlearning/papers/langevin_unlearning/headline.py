@@ -1,4 +1,4 @@
-"""Accuracy and unlearning steps at each epsilon, from the rows of runs: the head of the report."""
+"""The tables at the head of the report: accuracy and unlearning steps at each epsilon, from the rows of runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,13 +13,13 @@ from certified_unlearning.text import rounded_up
 
 
 def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
-    """Return the tables of all presets that have rows of the experiments they need.
+    """Return the tables of all presets that have rows of the required experiments.
 
     Args:
         rows: The rows of runs of each preset (`rows.RUN_ROWS`).
 
     Raises:
-        DataError: They cannot be summarised.
+        DataError: The rows cannot be summarised.
     """
     tables = []
     for experiment, table in (("fig3a", accuracy_table), ("fig3a", quality_table), ("fig4", steps_table)):
@@ -30,16 +30,16 @@ def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
 
 
 def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return the test accuracy after one record was removed (``fig3a``) of every preset.
+    """Return the test accuracy after one record was removed (``fig3a``), for every preset.
 
-    Of Descent-to-Delete the run with the most iterations, its best; of retraining the one without noise, and
-    scikit-learn fitted again.
+    Descent-to-Delete is shown by its best run, that with the most iterations. Retraining is shown without noise,
+    together with a new fit by scikit-learn.
 
     Args:
         records: The records of each preset (`rows.RUN_ROWS`).
 
     Raises:
-        DataError: The records hold no ``fig3a`` or cannot be summarised.
+        DataError: The records contain no ``fig3a`` or cannot be summarised.
     """
     return _table(
         "accuracies",
@@ -52,7 +52,7 @@ def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
 
 
 def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return AUC and log loss of the same runs; arguments and errors as for `accuracy_table`."""
+    """Return AUC and log loss of these runs; arguments and errors are those of `accuracy_table`."""
     return _table(
         "quality",
         "AUC, and beneath it the log loss, after removing records, by target epsilon",
@@ -64,15 +64,16 @@ def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
 
 
 def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return the unlearning steps for the largest group of records removed at once (``fig4``) of every preset.
+    """Return the unlearning steps for the largest group of records removed at once (``fig4``), for every preset.
 
-    Beside them the steps that retraining takes, the learning steps, and the seconds of scikit-learn fitted again.
+    The table also has the steps of retraining, which are the learning steps, and the seconds of a new fit by
+    scikit-learn.
 
     Args:
         records: The records of each preset (`rows.RUN_ROWS`).
 
     Raises:
-        DataError: The records hold no ``fig4`` or cannot be summarised.
+        DataError: The records contain no ``fig4`` or cannot be summarised.
     """
     return _table(
         "steps",
@@ -111,7 +112,7 @@ def _rated(preset: str, summary: pd.DataFrame, cell: Callable[[Row], Cell]) -> t
 
 
 def _accuracy(row: Row) -> Cell:
-    # A deterministic run has one value, which counts for all trials.
+    # A deterministic run has one value, which stands for all trials.
     spread = f"{row['accuracy_std']:.4f}" if row["trials"] > 1 and row["sigma"] > 0 else None
     return _cell(row, f"{row['accuracy_mean']:.4f}", spread=spread)
 
@@ -169,7 +170,7 @@ def _cell(row: Row, value: str, *, spread: str | None = None, share: float | Non
 
 
 def _facts(summary: pd.DataFrame) -> str:
-    """Return what all rows share: the size of the data, delta (all that is due, rounded up), the trials."""
+    """Return the facts that all rows share: the size of the data, delta (in total, rounded up), and the trials."""
     first = summary.iloc[0]
     delta = float((summary["delta"] + summary["extra_delta"]).max())
     trials = f"{first['trials']:,} trial{'s' if first['trials'] > 1 else ''}"

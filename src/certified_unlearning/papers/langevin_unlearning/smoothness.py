@@ -1,4 +1,4 @@
-"""Fig. 3b under every rule for the smoothness L: steps of a stream of requests. Nothing is simulated."""
+"""Fig. 3b under every rule for the smoothness L: the steps of a stream of requests. Nothing is simulated."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -27,18 +27,18 @@ ROWS = pa.schema(
         )
     ]
 )  # fmt: skip
-"""Streams of requests that were planned and not run: one row a request."""
+"""The columns of streams of requests that were planned and not run: one row for each request."""
 
 
 def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> Iterator[ExperimentPlan]:
-    """Yield an experiment's plan under every rule for ``L``, each with its own step size 1/L, in exact arithmetic.
+    """Yield an experiment's plan under every rule for ``L``, each with its step size 1/L, in exact arithmetic.
 
     Args:
-        plan: The experiment's, such as `fig3b.plan`.
-        inputs: The settings' own smoothness and step size do not matter.
+        plan: The function that plans the experiment, such as `fig3b.plan`.
+        inputs: The inputs; the smoothness and the step size of their settings are ignored.
 
     Raises:
-        ParameterError: More removals than records.
+        ParameterError: More records are removed than there are.
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """
@@ -48,10 +48,10 @@ def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> 
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return steps against records removed under every rule for ``L``, for the sweep of ``fig3b``.
+    """Return steps against removed records under every rule for ``L``, for the sweep of ``fig3b``.
 
-    Langevin unlearning by every accountant, for requests of every size, beside Descent-to-Delete without secret state
-    (Theorem N.2 as printed, and tightened). Errors as for `plans_by_smoothness`.
+    The rows are Langevin unlearning with every accountant, for requests of every size, and Descent-to-Delete without
+    secret state (Theorem N.2 as printed, and tightened). The errors are those of `plans_by_smoothness`.
     """
     sweep = Figure3b.model_validate(inputs.plans[fig3b.FIG3B.name].sweep)
     plans = plans_by_smoothness(fig3b.plan, replace(inputs, sweep=sweep))

@@ -1,4 +1,4 @@
-"""Mini-batches of several sizes, learned and unlearned beside steps that use all records."""
+"""Learning and unlearning with mini-batches of several sizes, and with steps that use all records."""
 
 from collections.abc import Iterable
 
@@ -16,14 +16,14 @@ def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment.
 
     Args:
-        inputs: With a sweep `BatchSizes`.
+        inputs: The inputs with a sweep `BatchSizes`.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """
     sweep = inputs.sweep
-    # An eigenvalue of all data says nothing of a batch.
+    # An eigenvalue of all data does not bound that of a batch.
     settings = inputs.settings.model_copy(update={"smoothness": "bound"})
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
     noise = [(sweep.sigma, epsilon) for epsilon in sweep.epsilon]

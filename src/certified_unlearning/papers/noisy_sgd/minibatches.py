@@ -16,7 +16,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 24
-"""Numbers of steps at which a bound is evaluated at most: 1, the last one, and between them by equal factors."""
+"""The largest number of step counts at which a bound is evaluated: 1, the last one, and in between equal factors."""
 
 MINIBATCH_ROWS = pa.schema(
     [
@@ -32,13 +32,16 @@ MINIBATCH_ROWS = pa.schema(
         column("epsilon", "number", "measure"),
     ]
 )
-"""One row for each analysis, position, batch size and number of mini-batch steps; ``epochs`` is ``steps / batches``.
+"""The columns of the table, which has one row for each analysis, position, batch size and number of mini-batch steps.
 
-``position`` is ``worst`` (the last batch of the cycle) or ``drawn`` (each batch with the same probability)."""
+``epochs`` is ``steps / batches``.
+
+``position`` is ``worst`` (the last batch of the cycle) or ``drawn`` (each batch with the same probability).
+"""
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return epsilon by their bounds, by ours, and of quadratic losses.
+    """Return epsilon by the paper's bounds, by our bounds, and exactly for quadratic losses.
 
     Raises:
         AssumptionError: The step is too long.
@@ -78,7 +81,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
 
 
 def steps_up_to(most: int) -> list[int]:
-    """Return numbers of steps from 1 to the most, by equal factors."""
+    """Return numbers of steps from 1 to the largest, in equal factors."""
     return sorted({round(float(steps)) for steps in np.geomspace(1, most, POINTS)})
 
 

@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import BOUND_ROWS
 
 POINTS = 120
-"""Numbers of steps at which a bound is evaluated at most, 0 and the last among them."""
+"""The largest number of step counts at which a bound is evaluated, including 0 and the last one."""
 
 
 def _table(sweep: Figure2, name: str, rows: Sequence[Mapping[str, Any]], smoothness: float) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def make_first(inputs: Inputs) -> pd.DataFrame:
 
 
 def make_second(inputs: Inputs) -> pd.DataFrame:
-    """Return Fig. 2: bounds from above and below, composition, and the exact divergence, on quadratics of curvature 1.
+    """Return Fig. 2: upper and lower bounds, composition, and the exact divergence, on quadratics of curvature 1.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.

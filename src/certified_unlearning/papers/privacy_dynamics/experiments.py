@@ -1,4 +1,7 @@
-"""The measured experiment of Differential Privacy Dynamics, declared; what it runs is imported when it is run."""
+"""The declaration of the measured experiment of Differential Privacy Dynamics.
+
+Its code is imported only when it runs.
+"""
 
 import pandas as pd
 import pyarrow as pa
@@ -21,11 +24,14 @@ MEASURED_ROWS = pa.schema(
         *columns("whole", "constant", "trials", "seed"),
     ]
 )
-"""Divergences by order and number of steps: of the two laws, sampled (from ``low`` to ``high``), and bounded."""
+"""The columns of the table of divergences by order and number of steps.
+
+They are exact, sampled (from ``low`` to ``high``), and bounded.
+"""
 
 
 def make_measured(inputs: Inputs) -> pd.DataFrame:
-    """Run noisy gradient descent on two neighbouring data sets; errors as for `measured.measured_table`."""
+    """Run noisy gradient descent on two neighbouring data sets; the errors are those of `measured.measured_table`."""
     from certified_unlearning.papers.privacy_dynamics.measured import measured_table
 
     return measured_table(inputs.sweep)

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments of Differential Privacy Dynamics: their sections of `params.yaml`."""
+"""The sweeps of the experiments of Differential Privacy Dynamics, and their sections of `params.yaml`."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Figure2(Sweep):
-    """Bounds of Rényi divergence against steps, on quadratic losses of curvature 1."""
+    """Bounds on the Rényi divergence against steps, on quadratic losses of curvature 1."""
 
     alpha: Distinct[Annotated[float, Field(gt=1)]] = Field(description="a list of distinct Rényi orders above 1")
     gradient_sensitivity: PositiveFloat = Field(description="of the sum of gradients, a number above 0")
@@ -20,7 +20,7 @@ class Figure2(Sweep):
 
 
 class Figure1(Figure2):
-    """Rényi divergence against steps of noisy gradient descent, for several curvatures."""
+    """The Rényi divergence against steps of noisy gradient descent, for several curvatures."""
 
     strong_convexity: Distinct[PositiveFloat] = Field(
         description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the least alpha"
@@ -29,7 +29,7 @@ class Figure1(Figure2):
 
 
 class Measured(Sweep):
-    """Runs of noisy gradient descent on two neighbouring data sets, beside the bounds: quadratic losses."""
+    """Runs of noisy gradient descent on two neighbouring data sets with quadratic losses, compared with the bounds."""
 
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     strong_convexity: PositiveFloat = Field(

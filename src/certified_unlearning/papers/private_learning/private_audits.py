@@ -1,4 +1,4 @@
-"""The audits, declared; what they run is imported when it is run."""
+"""The declaration of the audits; the code that they run is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -18,11 +18,14 @@ AUDIT_ROWS = pa.schema(
         column("caught", "flag", "measure"),
     ]
 )
-"""One row for each audit, as `audits.Audit` says; a mechanism has several, with and without planted faults."""
+"""The columns of the table, which has one row for each audit (see `audits.Audit`).
+
+A mechanism has several audits, with and without planted faults.
+"""
 
 
 def make_audits(inputs: Inputs) -> pd.DataFrame:
-    """Audit every mechanism; errors as for `audits.gaussian` and `audits.sampled`."""
+    """Audit every mechanism; the errors are those of `audits.gaussian` and `audits.sampled`."""
     from certified_unlearning.papers.private_learning.runs.audited import audits_table
 
     return audits_table(inputs.sweep)

@@ -1,4 +1,4 @@
-"""The experiments on excess risk and on gradients, declared; what they run is imported when it is run."""
+"""The declarations of the experiments on excess risk and on gradients; their code is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -22,24 +22,25 @@ RATE_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each part, method, setting and trial; each trial has its own records.
+"""The columns of the table, which has one row for each part, method, setting and trial; each trial has its own records.
 
-``error`` is the excess risk, or the norm of a gradient; ``bound`` what theory states of its mean with all constants
-(of X1 and X4 what strength and noise cost; of X2 and X3 the regret), empty where there is none. ``at_zero`` is the same
-of weights of zero, ``noiseless`` of the same method without noise. ``level`` is what else tells settings apart: the
-columns of an embedding, the length of rows, the radius of a run. ``seconds`` is the row's share of its part's time.
+``error`` is the excess risk, or the norm of a gradient. ``bound`` is the theoretical bound on its mean with all
+constants; it is empty if there is none. For X1 and X4, it is the cost of strength and noise; for X2 and X3, it is the
+regret. ``at_zero`` is the error of zero weights, and ``noiseless`` is the error of the same method without noise.
+``level`` is the remaining constant that distinguishes settings: the columns of an embedding, the length of rows, or the
+radius of a run. ``seconds`` is the row's share of the time of its part.
 """
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on excess risk; errors as for `runs.risk.risk_table`."""
+    """Run the parts on excess risk; the errors are those of `runs.risk.risk_table`."""
     from certified_unlearning.papers.private_learning.runs.risk import risk_table
 
     return risk_table(inputs.sweep)
 
 
 def make_gradients(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on gradients; errors as for `runs.gradients.gradients_table`."""
+    """Run the parts on gradients; the errors are those of `runs.gradients.gradients_table`."""
     from certified_unlearning.papers.private_learning.runs.gradients import gradients_table
 
     return gradients_table(inputs.sweep)

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments on private learning: their sections of `params.yaml`."""
+"""The sweeps of the experiments on private learning, and their sections of `params.yaml`."""
 
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"
 
 
 class PrivateGradients(Sweep):
-    """Gradients of private models, also of losses that are not convex, against records and columns."""
+    """Gradients of private models, also for non-convex losses, against records and columns."""
 
     epsilon: PositiveFloat = Field(description="of replace-one privacy, above 0")
     delta: _Delta = Field(description="of privacy, strictly between 0 and 1")
@@ -48,7 +48,7 @@ class PrivateGradients(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         for name, counts in (("spider_n", self.spider_n), ("embedding_n", [self.embedding_n])):
             odd = [each for each in counts if each % self.distinct]
             if odd:
@@ -61,7 +61,7 @@ class PrivateGradients(Sweep):
 
 
 class PrivateRisk(Sweep):
-    """Excess risk of private linear models: against records, columns, unknown norms, and beside lower bounds."""
+    """Excess risk of private linear models against records, columns and unknown norms, compared with lower bounds."""
 
     epsilon: PositiveFloat = Field(description="of replace-one privacy, above 0")
     delta: _Delta = Field(description="of privacy, strictly between 0 and 1")
@@ -90,14 +90,14 @@ class PrivateRisk(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if min(self.features) < 50:
             return f"features contains {min(self.features)}, but 50 columns of X3 are not zero"
         return None
 
 
 class GroupPrivacy(TwoClassSweep):
-    """Deletions that a private model covers with no work, beside systems that unlearn them."""
+    """Deletions that a private model covers without any work, compared with systems that unlearn them."""
 
     epsilon: Distinct[PositiveFloat] = Field(description="targets after all deletions, distinct numbers above 0")
     delta: _Delta = Field(description="of the targets, strictly between 0 and 1")
@@ -118,7 +118,7 @@ class GroupPrivacy(TwoClassSweep):
 
 
 class PrivateAudits(Sweep):
-    """Audits of every private mechanism, and of faults planted in them."""
+    """Audits of every private mechanism, and of mechanisms with planted faults."""
 
     epsilon: PositiveFloat = Field(
         description="of mechanisms without sampling, above 0; large ones are told apart soon"

@@ -1,4 +1,4 @@
-"""The experiments on exact unlearning, declared; what they run is imported when it is run."""
+"""The declarations of the experiments on exact unlearning; the code that they run is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -28,15 +28,15 @@ DELETION_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each data set, system and setting of its constants.
+"""The columns of the table, which has one row for each data set, system and setting of its constants.
 
-``gradients`` is the mean over records of what deleting one takes, in gradients of single records' losses, tests
-included; errors are standard errors of means over trials. ``recompute_bound`` holds for every data set: of mini-batches
-``1 - (1 - m/n)^T``, of noisy sums that of gradients of norm at most 1, or 2 of projected rows. ``validation_accuracy``
-is that of other runs, on five sixths of the training records, measured on the last sixth: it is what settings are
-chosen by. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of the grid; 0 where there
-is none. One pass has as many steps as there are records; ``radius`` is that of Frank-Wolfe's ball. ``epsilon`` is 0 for
-exact systems. ``seconds`` is the row's own time, of all trials.
+``gradients`` is the mean cost of deleting one record, over records, in single-record gradients including tests. Errors
+are standard errors of means over trials. ``recompute_bound`` holds for every data set. For mini-batches, it is ``1 - (1
+- m/n)^T``; for noisy sums, it is that for gradients of norm at most 1, or at most 2 for projected rows.
+``validation_accuracy`` is that of separate runs that learn five sixths of the training records, measured on the last
+sixth. Settings are chosen by it. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of
+the grid; 0 if there is no noise. One pass has as many steps as there are records; ``radius`` is that of Frank-Wolfe's
+ball. ``epsilon`` is 0 for exact systems. ``seconds`` is the time of the row, for all trials.
 """
 
 EDIT_ROWS = pa.schema(
@@ -55,11 +55,13 @@ EDIT_ROWS = pa.schema(
         *columns("number", "cost", "seconds", "learning_seconds"),
     ]
 )
-"""One row for each sigma: means over trials, and their standard deviations, after the whole stream.
+"""The columns of the table, which has one row for each sigma.
 
-``unstable_edits`` counts edits that caused a recomputation, ``iterations_run_again`` what they did;
-``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is that of all edits of all
-trials, ``learning_seconds`` that of learning them.
+The values are means over trials, and their standard deviations, after the whole stream.
+
+``unstable_edits`` counts the edits that caused a recomputation, and ``iterations_run_again`` counts the recomputed
+iterations. ``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is the time of all
+edits of all trials, and ``learning_seconds`` is that of learning.
 """
 
 
@@ -75,29 +77,30 @@ RATE_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each part, method, setting and trial.
+"""The columns of the table, which has one row for each part, method, setting and trial.
 
-``error`` is the excess risk: over the data of chapter 4's learners, else over the law of records. ``rate`` is what the
-theorem states of it, constants and logarithms left out. ``seconds`` is the row's share of its setting's time.
+``error`` is the excess risk: the empirical one for chapter 4's learners, and otherwise that for the distribution of
+records. ``rate`` is the theorem's rate for the excess risk, without constants and logarithms. ``seconds`` is the row's
+share of the time of its setting.
 """
 
 
 def make_deletions(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system on its grid; errors as for `deletions.deletions_table`."""
+    """Measure every system on its grid; the errors are those of `deletions.deletions_table`."""
     from certified_unlearning.papers.tv_stability.deletions import deletions_table
 
     return deletions_table(inputs.sweep)
 
 
 def make_edits(inputs: Inputs) -> pd.DataFrame:
-    """Run the stream of edits for every sigma; errors as for `edits.edits_table`."""
+    """Run the stream of edits for every sigma; the errors are those of `edits.edits_table`."""
     from certified_unlearning.papers.tv_stability.edits import edits_table
 
     return edits_table(inputs.sweep)
 
 
 def make_rates(inputs: Inputs) -> pd.DataFrame:
-    """Run every learner at the parameters of its theorem; errors as for `rates.table.rates_table`."""
+    """Run every learner at the parameters of its theorem; the errors are those of `rates.table.rates_table`."""
     from certified_unlearning.papers.tv_stability.rates.table import rates_table
 
     return rates_table(inputs.sweep)

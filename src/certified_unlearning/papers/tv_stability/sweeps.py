@@ -1,4 +1,4 @@
-"""Sweeps of the experiments on exact unlearning: their sections of `params.yaml`."""
+"""The sweeps of the experiments on exact unlearning, and their sections of `params.yaml`."""
 
 from typing import Annotated
 
@@ -57,7 +57,7 @@ class Deletions(TwoClassSweep):
 
 
 class Edits(Sweep):
-    """A stream of deletions and insertions: how many compute again, and how much, by the noise."""
+    """A stream of deletions and insertions: how many edits cause a recomputation, and how large it is, by the noise."""
 
     data: _DataSet = Field(description="the name of a built-in data set")
     row_scale: PositiveFloat = Field(
@@ -104,7 +104,7 @@ class ExactRates(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         for name, columns in (("columns", self.columns), ("pass_columns", self.pass_columns)):
             if min(columns) < 10:
                 return f"{name} contains {min(columns)}, but 10 columns are not zero"

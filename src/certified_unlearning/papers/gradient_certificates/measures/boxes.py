@@ -75,7 +75,10 @@ def retrained_outside(*, recut: bool = False) -> float:
 
 @measure
 def status_changes() -> float:
-    """Return how many records' removal changes whether the prediction at one of three test points is certified (k = 1)."""
+    """Return how many records' removal changes whether the prediction at a test point is certified (k = 1).
+
+    There are three test points.
+    """
     rows, labels = _line()
     tests = torch.tensor([2.0, 0.5, -2.0], dtype=torch.float64)[:, None]
 

@@ -58,7 +58,7 @@ def accuracies_on_oct(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def clipping_on_oct(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the change of the certified share from each clipping level to the next larger one, for every mode and k."""
+    """Return the change of the certified share from each clipping level to the next larger, for every mode and k."""
     rows = _rows(evidence, FINE_TUNING.name, OCT)
     _require_levels(rows)
     return [

@@ -21,7 +21,7 @@ _BOXES = 500
 
 @measure
 def members_outside_products() -> float:
-    """Return how many products of members of random boxes of matrices are outside the product by midpoints and radii."""
+    """Return how many products of members of random boxes of matrices are outside the midpoint-radius product."""
     generator = torch.Generator().manual_seed(_SEED)
     left, right = _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)
     bounds = rump_product(left, right)
@@ -34,8 +34,9 @@ def members_outside_products() -> float:
 
 @measure
 def width_over_exact() -> dict[str, float]:
-    """Return the width of products by midpoints and radii divided by the exact width: for [0, 2] [0, 2], and random
-    boxes.
+    """Return the width of products by midpoints and radii, divided by the exact width.
+
+    The boxes are [0, 2] times [0, 2], and random boxes.
     """
     ends = torch.zeros(1, 1, dtype=torch.float64), torch.full((1, 1), 2.0, dtype=torch.float64)
     generator = torch.Generator().manual_seed(_SEED)

@@ -177,7 +177,7 @@ def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smalles
 
 @measure
 def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> dict[str, float]:
-    """Return the shares for privacy minus those for unlearning, or those of each stop minus those of the stop before."""
+    """Return the shares for privacy minus those for unlearning, or those of each stop minus those of the last one."""
     found: dict[str, float] = {}
     for k, own in table_of(evidence, HEAD.name).groupby("k", sort=True):
         shares = own.pivot_table("share", "epochs", "mode")

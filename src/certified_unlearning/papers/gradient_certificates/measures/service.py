@@ -35,7 +35,10 @@ def requests_until_trained(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the number of random requests until no shard has budget left, divided by the Poisson stream's expectation."""
+    """Return the number of random requests until no shard has budget left, divided by its expectation.
+
+    The expectation is that of a Poisson stream.
+    """
     return [
         Quantity(
             row["out"] / row["out_expected"],

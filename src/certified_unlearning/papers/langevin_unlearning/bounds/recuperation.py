@@ -1,4 +1,4 @@
-"""Privacy recuperation: certified epsilon against unlearning steps. Nothing is simulated."""
+"""Privacy recuperation: the certified epsilon against the number of unlearning steps. Nothing is simulated."""
 
 import pandas as pd
 
@@ -9,14 +9,14 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import BOUND_ROWS
 
 POINTS = 120
-"""Numbers of steps at which a bound is evaluated at most, 0 and the last among them."""
+"""The largest number of step counts at which a bound is evaluated, including 0 and the last one."""
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return certified epsilon against unlearning steps by every accountant.
+    """Return the certified epsilon against the number of unlearning steps, for every accountant.
 
     Raises:
-        ParameterError: More removals than records.
+        ParameterError: More records are removed than there are.
         AssumptionError: A theorem's assumption does not hold.
     """
     sweep = inputs.sweep
