@@ -59,15 +59,15 @@ COST = Experiment(
     draw=f"{_HERE}.figure:draw",
     page=f"{_HERE}.page:page",
     caption=Caption(
-        "What a request costs, and what is guaranteed for it, beside fitting again",
+        "What a request costs, and what is guaranteed for it, compared with a new fit",
         "Right: seconds of a request against the number of records, both logarithmic. Left, in the same colours: "
         "test accuracy after the last request. Lines without a colour are scikit-learn. Timings are those of the "
-        "machine that is named: one process, the same number of threads for all, and systems take turns in every "
+        "named machine, with one process and the same number of threads for all systems, which take turns in every "
         "round. They are medians, shaded from quartile to quartile, and each line is named at its end. All systems "
-        "have the same objective (C n as stated, the intercept regularised). A pass is one reading of all rows by a "
-        "solver. A system that is not run at a size is in the table with the reason. The figure depends on no data "
-        "set of the preset.",
-        "Two panels against n. Right: lines of scikit-learn and full-batch systems rise with n, that of mini-batches "
-        "levels off, and Newton removal lies lowest. Left: accuracies.",
+        "have the same objective (with the stated C n, and the intercept regularised). A pass is one reading of all "
+        "rows by a solver. If a system is not run at a size, the table gives the reason. The figure depends on no "
+        "data set of the preset.",
+        "Two panels against n. Right: the lines of scikit-learn and of full-batch systems rise with n, that of "
+        "mini-batches levels off, and that of Newton removal is lowest. Left: accuracies.",
     ),
 )

@@ -17,9 +17,9 @@ class Asked(Sweep):
     """The constants with which every system is run."""
 
     epsilon: PositiveFloat = Field(description="the target of every system that has one, a number above 0")
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="the delta of the target, strictly between 0 and 1")
     strength: PositiveFloat = Field(description="C n, scikit-learn's C times the number of records, above 0")
-    tolerance: PositiveFloat = Field(description="of the warm-started refit that is meant to be exact, above 0")
+    tolerance: PositiveFloat = Field(description="the tolerance of the nearly exact warm-started refit, above 0")
     shards: Annotated[int, Field(ge=2)] = Field(description="shards of SISA, a whole number, at least 2")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 

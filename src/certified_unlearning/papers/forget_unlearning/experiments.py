@@ -79,16 +79,17 @@ DELETION = Experiment(
     tracked=True,
     caption=Caption(
         "What leaks to whom: the advantage of attacks on a deleted record, by mechanism",
-        "Each number is an attack’s advantage in telling which of two values a deleted record had, from releases "
-        "after its deletion. It is how much more often the attack says so under the one value than under the other. "
-        "Each value has the stated number of independent interactions. The small print is the advantage’s exact 95 % "
-        "confidence interval (two Clopper-Pearson intervals, Bonferroni). A triangle means that the advantage is "
-        "significantly more than the mechanism’s certificate promises. Certificates of mechanisms that learn by "
-        "gradient descent are for requests fixed in advance, Langevin unlearning’s by shifted interpolation. An "
-        "empty cell means that the attack does not apply. Mechanisms that learn by gradient descent do so on linear "
-        "losses of one coordinate, with releases of one variance. The figure depends on no data set.",
-        "A matrix of mechanisms by attacks: nearly everything leaks where requests depend on what was"
-        " published, next to nothing where they are fixed, and nothing from the constant model.",
+        "Each number is an attack’s advantage: from the releases after a deletion, the attack guesses which of two "
+        "values the deleted record had. The advantage is how much more often the attack names a value when it is "
+        "right than when it is wrong. Each value has the stated number of independent interactions. The small print "
+        "is the advantage’s exact 95 % confidence interval (two Clopper-Pearson intervals, Bonferroni). A triangle "
+        "means that the advantage is significantly more than the mechanism’s certificate promises. Certificates of "
+        "mechanisms that learn by gradient descent are for requests fixed in advance; Langevin unlearning’s is by "
+        "shifted interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by "
+        "gradient descent use linear losses of one coordinate, and their releases have the same variance. The "
+        "figure depends on no data set.",
+        "A matrix of mechanisms by attacks: nearly everything leaks if requests depend on published models, almost "
+        "nothing leaks if they are fixed, and nothing leaks from the constant model.",
     ),
 )
 RISK = Experiment(

@@ -36,24 +36,24 @@ class DeletionMedian(_Model):
 class DeletionCounting(_Model):
     """The attacks on counting with a secret state."""
 
-    epsilon: PositiveFloat = Field(description="of every release, a number above 0")
+    epsilon: PositiveFloat = Field(description="the epsilon of every release, a number above 0")
     releases: PositiveInt = Field(description="releases read as printed, a whole number, at least 1")
     exposures: PositiveInt = Field(
-        description="how often the repaired construction exposes the deleted bit, a whole number, at least 1"
+        description="times that the repaired construction exposes the deleted bit, a whole number, at least 1"
     )
 
 
 class DeletionStream(_Model):
     """The counterexample to Theorem 4.1 for all releases after the deletion."""
 
-    epsilon: PositiveFloat = Field(description="of every response, a number above 0")
+    epsilon: PositiveFloat = Field(description="the epsilon of every response, a number above 0")
     releases: PositiveInt = Field(description="releases from the deletion on, a whole number, at least 1")
 
 
 class DeletionKey(_Model):
     """The counterexample to the printed Theorem 4.3."""
 
-    epsilon: PositiveFloat = Field(description="of every call, a number above 0")
+    epsilon: PositiveFloat = Field(description="the epsilon of every call, a number above 0")
     length: PositiveInt = Field(description="bits of the key, a whole number, at least 1")
 
 

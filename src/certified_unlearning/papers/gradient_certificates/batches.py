@@ -48,14 +48,14 @@ BATCHES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.batches:draw",
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_batches",
     caption=Caption(
-        "Certified predictions against the size of batches, by depth; the least batch that certifies enough",
-        "Training takes one epoch. Left and middle: share of certified test predictions against the size of a batch, "
-        "for removals (unlearning) and for removals and as many additions (privacy), a line for each depth. Bands "
-        "are one standard deviation over starts and batches. Right: the least batch of the sweep whose mean share "
-        "reaches the dotted line. Networks that no batch certifies so far have no point. The paper has this on 5.5 "
-        "million records of credit cards (AMEX), with 128 units a layer and k = 50. The figure depends on no data "
-        "set of the preset.",
-        "Shares rise with the size of batches, later for deeper networks and for privacy; the least batch rises with "
+        "Certified predictions against the batch size, by depth, and the smallest batch that certifies enough",
+        "Training takes one epoch. Left and middle: the share of certified test predictions against the batch size, "
+        "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for "
+        "each depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the "
+        "sweep whose mean share reaches the dotted line. Networks that no batch certifies to this share have no "
+        "point. The paper has this figure for 5.5 million records of credit cards (AMEX), with 128 units in each "
+        "layer and k = 50. The figure depends on no data set of the preset.",
+        "Shares rise with the batch size, later for deeper networks and for privacy; the smallest batch rises with "
         "depth.",
     ),
 )

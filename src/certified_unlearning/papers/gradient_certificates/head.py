@@ -51,12 +51,13 @@ HEAD = Experiment(
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_head",
     caption=Caption(
         "A head on fixed features: certified predictions against k, and bounds of accuracy along training",
-        "A network with hidden units learns from features that no record changes. Left: share of certified test "
-        "predictions after all epochs, for removals (unlearning) and for removals and as many additions (privacy). "
-        "Right: test accuracy along training. For each k, the band is between which accuracies every network lies "
-        "that removals (unlearning) could have led to. Bars are one standard deviation over starts and batches. The "
-        "paper has this on GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 hidden units, batches of 20 "
-        "000, 125 epochs and k = 1, 5 and 10. The figure depends on no data set of the preset.",
+        "A network with hidden units learns from features that no record changes. Left: the share of certified test "
+        "predictions after all epochs, for removals (unlearning) and for removals and the same number of additions "
+        "(privacy). Right: test accuracy during training. For each k, the band contains the accuracies of all "
+        "networks that could have resulted from removals (unlearning). Bars are one standard deviation over starts "
+        "and batches. The paper has this figure for GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 "
+        "hidden units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure depends on no data set of the "
+        "preset.",
         "Shares fall with k, faster for privacy; accuracy rises with epochs, and bands around it widen.",
     ),
 )

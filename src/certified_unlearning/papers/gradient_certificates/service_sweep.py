@@ -30,7 +30,7 @@ class Service(Sweep):
     slices: PositiveInt = Field(description="slices of a shard, with a checkpoint each, a whole number, at least 1")
     epochs: PositiveInt = Field(description="updates of a stage, a whole number, at least 1")
     step_size: PositiveFloat = Field(description="alpha, a number above 0")
-    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     budgets: Distinct[PositiveInt] = Field(
         description="records that may leave a shard before it is trained again, distinct whole numbers, at least 1; "
         "boxes are trained for the powers of 2 below, too"
@@ -43,7 +43,7 @@ class Service(Sweep):
         description="test records that are asked for after every request, a whole number, at least 1"
     )
     comparisons: PositiveInt = Field(
-        description="how often, evenly over a stream, answers are compared with those of the ensemble trained again, a "
+        description="times, evenly over a stream, that answers are compared with those of the retrained ensemble, a "
         "whole number, at least 1"
     )
     trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")

@@ -44,14 +44,14 @@ class Training(Recipe):
 class Case(Training):
     """A network on one data set, and the numbers of records whose absence or presence is certified."""
 
-    name: str = Field(description="what rows, figures and claims call the case; distinct", min_length=1)
+    name: str = Field(description="the name of the case in rows, figures and claims; distinct", min_length=1)
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
         description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
     )
     mode: Mode = Field(description="unlearning (removals) or privacy (additions and removals)")
     gamma: Distinct[PositiveFloat] = Field(
-        description="what entries of gradients are clamped to, distinct numbers above 0"
+        description="levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     bounds: Distinct[Literal["tighter", "published"]] = Field(
@@ -64,7 +64,7 @@ class Regions(Sweep, Training):
 
     data: Distinct[Literal["near", "far"]] = Field(description="near, far, or both: clouds of two classes")
     gamma: Distinct[PositiveFloat] = Field(
-        description="what entries of gradients are clamped to, distinct numbers above 0"
+        description="levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     side: Annotated[int, Field(ge=2)] = Field(description="points of the grid in each direction, at least 2")
@@ -85,7 +85,7 @@ class Batches(Sweep):
     units: PositiveInt = Field(description="units of a hidden layer, a whole number, at least 1")
     step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
     decay: _NonNegative = Field(description="eta, a number of at least 0")
-    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: PositiveInt = Field(description="records of every batch, a whole number, at least 1")
     wanted: Annotated[float, Field(gt=0, le=1)] = Field(
         description="the share of certified predictions that a batch must give, above 0 and at most 1"
@@ -129,7 +129,7 @@ class FineTuning(Sweep):
     step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
     decay: _NonNegative = Field(description="eta, a number of at least 0")
     gamma: Distinct[PositiveFloat] = Field(
-        description="what entries of gradients are clamped to, distinct numbers above 0"
+        description="levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     trials: Trials = Field(description="independent pre-trainings and batches, at least 2")
@@ -151,9 +151,9 @@ class Head(Sweep, Recipe):
     data: Data = Field(
         description="the name of a built-in data set, whose features are fixed, or a features file (.npz, .parquet)"
     )
-    scale: PositiveFloat = Field(description="what features are multiplied by, a public number above 0")
+    scale: PositiveFloat = Field(description="the factor of all features, a public number above 0")
     epochs: Distinct[PositiveInt] = Field(description="passes after which is measured, distinct whole numbers, rising")
-    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     trials: Trials = Field(description="independent starts and batches, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")

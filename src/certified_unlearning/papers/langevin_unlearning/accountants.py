@@ -78,9 +78,9 @@ ACCOUNTANTS = Experiment(
     uses=("fig3a", "fig3b", "fig4"),
     page="certified_unlearning.papers.langevin_unlearning.accountants:page",
     caption=Caption(
-        "What each accountant asks for, for the same guarantee",
+        "The steps and noise of each accountant, for the same guarantee",
         "The table shows unlearning steps, or noise. The accountant lsi is the paper’s analysis. The accountant "
-        "lsi-tight is the same without slack (optimised Hölder exponents, tight conversion), and shifted is shifted "
-        "interpolation, which is exact on quadratic losses.",
+        "lsi-tight is this analysis without slack (optimised Hölder exponents, tight conversion), and shifted is "
+        "shifted interpolation, which is exact on quadratic losses.",
     ),
 )

@@ -44,7 +44,7 @@ FIG3C = Experiment(
     y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "A group of records removed at once, for several noise scales σ",
-        "At one ε, the panels show the least number of unlearning steps K by each accountant, the ε before any "
+        "At one ε, the panels show the smallest number of unlearning steps K by each accountant, the ε before any "
         f"unlearning step at the same δ, and test accuracy after unlearning and after retraining. {SPREAD}",
         "Panels against σ: unlearning steps and initial ε fall as σ grows, and so does test accuracy.",
     ),

@@ -48,11 +48,11 @@ FIG4 = Experiment(
     x="epsilon_target",
     y={"unlearning_steps": "unlearning steps K"},
     caption=Caption(
-        "The least number of unlearning steps K by each accountant, against the target ε",
-        "Each column is for groups of S records that are removed at once, with the test accuracy after unlearning. "
-        "Retraining does not depend on ε, so it is a level; the broad grey line is retraining with noise. The step "
-        f"axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
-        "A column of panels for each S. Above, unlearning steps against target ε, falling for every accountant; "
-        "below, test accuracy against target ε, nearly level.",
+        "The smallest number of unlearning steps K by each accountant, against the target ε",
+        "Each column is for groups of S records that are removed at once, and also shows the test accuracy after "
+        "unlearning. Retraining does not depend on ε, so it is a horizontal line; the broad grey line is retraining "
+        f"with noise. The step axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
+        "A column of panels for each S. Above: unlearning steps against target ε, which fall for every accountant. "
+        "Below: test accuracy against target ε, nearly constant.",
     ),
 )

@@ -44,9 +44,10 @@ def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     return _table(
         "accuracies",
         "Test accuracy after removing records, by target epsilon",
-        "Under each method stands what kind of number its epsilon is. Mean, ± one sample standard deviation over "
-        "trials; retraining without noise and scikit-learn have one value, whatever epsilon. K and I are the steps "
-        "that a removal takes. Descent-to-Delete is shown with the most iterations that were run, which serve it best.",
+        "The kind of epsilon is written under each method. Numbers are means, ± one sample standard deviation over "
+        "trials. Retraining without noise and scikit-learn have one value for every epsilon. K and I are the steps "
+        "of a removal. Descent-to-Delete is shown with the largest number of iterations that was run, which is its "
+        "best run.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _accuracy) for preset, rows in records.items()},
     )
 
@@ -55,10 +56,10 @@ def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     """Return AUC and log loss of these runs; arguments and errors are those of `accuracy_table`."""
     return _table(
         "quality",
-        "AUC, and beneath it the log loss, after removing records, by target epsilon",
-        "AUC: the probability that a test record of a class scores higher than one of another (more than two classes: "
-        "the mean of one against the rest). Log loss: the mean of −log of the probability given to the right class, "
-        "which is large where a model is sure and wrong. Means over trials.",
+        "AUC, and below it the log loss, after removing records, by target epsilon",
+        "AUC is the probability that a test record of a class scores higher than one of another class (for more "
+        "than two classes: the mean of one against the rest). Log loss is the mean of −log of the probability given "
+        "to the correct class; it is large if a model is confident and wrong. Numbers are means over trials.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _quality) for preset, rows in records.items()},
     )
 
@@ -78,11 +79,12 @@ def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     return _table(
         "steps",
         "Steps that answer one request, by target epsilon",
-        "The largest group of records that was removed at once, and beside it the steps of learning from scratch; bars "
-        "compare all of a group. Steps are whole, so the epsilon reached can lie below the target; where the record’s "
-        "epsilon is not the target, it stands under the number, rounded up. Seconds are of one model, on the machine "
-        "that ran it: trials are simulated side by side and share the time of all; scikit-learn, which takes no steps "
-        "of ours, is fitted alone. Where records are few, fitting again takes no longer than a removal.",
+        "The table is for the largest group of records that was removed at once, and also has the steps of learning "
+        "from scratch; bars compare all steps of a group. Steps are whole numbers, so the reached epsilon can be "
+        "below the target; if it differs from the target, it is written under the number, rounded up. Seconds are "
+        "those of one model, on the machine that ran it. Trials are simulated together and share their time "
+        "equally; scikit-learn, which takes none of our steps, is fitted alone. With few records, a new fit takes "
+        "no longer than a removal.",
         {
             preset: _steps(preset, summarise(rows, "fig4"), seconds_of_one(rows, "fig4"))
             for preset, rows in records.items()

@@ -84,13 +84,14 @@ SMOOTHNESS = Experiment(
     draw="certified_unlearning.papers.langevin_unlearning.figures.smoothness:draw",
     caption=Caption(
         "Unlearning steps of a stream of requests under each smoothness rule",
-        "The same requests are planned with three values of L: from the bound that holds for every data set, from the "
-        "spectrum of this data set, and from the spectrum with a margin for the records that are removed. Nothing is "
-        "simulated. The bound is 1/4 + λ; for more than two classes it is 1 + λ. The spectral L without margin gives "
-        "the step counts that the authors’ code stored; the paper states the bound, and prints no counts. It is no "
-        "guarantee, because removals may raise the spectrum. There is a column for each rule, and a row for each "
-        "number S of records a request of Langevin unlearning. Descent-to-Delete takes one record a request and is "
-        "the same in all rows. The axes of steps are linear, as in the paper, and differ from row to row.",
+        "The same requests are planned with three values of L: from the bound that holds for every data set, from "
+        "the spectrum of this data set, and from the spectrum with a margin for the removed records. Nothing is "
+        "simulated. The bound is 1/4 + λ, or 1 + λ for more than two classes. The spectral L without margin gives "
+        "the step counts that the authors’ code stored, whereas the paper states the bound and prints no counts. "
+        "This L is no guarantee, because removals may raise the spectrum. The figure has a column for each rule, "
+        "and a row for each number S of records per request of Langevin unlearning. Descent-to-Delete removes one "
+        "record per request and is the same in all rows. The axes of steps are linear, as in the paper, and differ "
+        "from row to row.",
         "A grid of panels, smoothness rules by S, with lines of accumulated unlearning steps against records removed.",
     ),
 )

@@ -88,10 +88,10 @@ class BeyondConvexity(Sweep):
     """
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")
-    strong_convexity: PositiveFloat = Field(description="of the strongly convex case, above 0 and at most smoothness")
-    smoothness: PositiveFloat = Field(description="of each record's loss, a number above 0; the step is 1 / it")
-    lipschitz: PositiveFloat = Field(description="of each record's loss without the regulariser, a number above 0")
-    radius: Distinct[PositiveFloat] = Field(description="of the ball that steps project on: distinct numbers above 0")
+    strong_convexity: PositiveFloat = Field(description="m in the strongly convex case, above 0 and at most smoothness")
+    smoothness: PositiveFloat = Field(description="L of each record's loss, a number above 0; the step size is 1 / L")
+    lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
+    radius: Distinct[PositiveFloat] = Field(description="radii of the ball of the projection, distinct numbers above 0")
     sigma: PositiveFloat = Field(description="the noise scale along T and along K, a number above 0")
     least_sigma: PositiveFloat = Field(description="the least noise scale after learning without end, above 0")
     most_sigma: PositiveFloat = Field(description="the largest of them, above least_sigma")

@@ -142,8 +142,8 @@ TABLE1 = Experiment(
     uses=("fig3b", "fig3c", "fig4", "fig5a"),
     caption=Caption(
         "Constants, by the rule for the smoothness L",
-        "The rule bound holds whatever is removed. The rule spectral-with-margin makes room for as many removed "
-        "records as its row says. The rule spectral is no guarantee, because removals may raise the spectrum.",
+        "The rule bound holds whatever is removed. The rule spectral-with-margin has a margin for the number of "
+        "removed records in its row. The rule spectral is no guarantee, because removals may raise the spectrum.",
     ),
 )
 TABLE2 = Experiment(
@@ -162,5 +162,5 @@ TABLE3 = Experiment(
     rows=NOISE_ROWS,
     make=table3,
     uses=("fig3a",),
-    caption=Caption("Least sigma of Langevin unlearning, at each epsilon", _ROUNDED),
+    caption=Caption("Smallest sigma of Langevin unlearning, at each epsilon", _ROUNDED),
 )

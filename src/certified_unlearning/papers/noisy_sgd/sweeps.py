@@ -17,9 +17,9 @@ class Minibatches(Sweep):
     )
     strong_convexity: PositiveFloat = Field(description="a number above 0 and at most smoothness")
     smoothness: PositiveFloat = Field(
-        description="of the mean loss of every batch, a number above 0; the step is 1 / it"
+        description="L of the mean loss of every batch, a number above 0; the step size is 1 / L"
     )
-    lipschitz: PositiveFloat = Field(description="of each record's loss without the regulariser, a number above 0")
+    lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
     learning_epochs: PositiveInt = Field(description="passes over the data in learning, a whole number, at least 1")
     unlearning_epochs: PositiveInt = Field(description="the most passes in unlearning, a whole number, at least 1")

@@ -12,7 +12,7 @@ class Figure2(Sweep):
     """Bounds on the Rényi divergence against steps, on quadratic losses of curvature 1."""
 
     alpha: Distinct[Annotated[float, Field(gt=1)]] = Field(description="a list of distinct Rényi orders above 1")
-    gradient_sensitivity: PositiveFloat = Field(description="of the sum of gradients, a number above 0")
+    gradient_sensitivity: PositiveFloat = Field(description="the sensitivity of the sum of gradients, a number above 0")
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness (Fig. 2: 1)")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
@@ -50,5 +50,5 @@ class Measured(Sweep):
     )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     false_alarms: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="probability, at most, that any of the intervals misses the exact value, a number between 0 and 1",
+        description="the largest probability that any interval misses the exact value, a number between 0 and 1",
     )

@@ -49,13 +49,13 @@ GROUP_PRIVACY = Experiment(
     caption=Caption(
         "How many deletions until it pays to unlearn",
         "All systems promise the same epsilon and delta after one request to delete k records; exact ones promise "
-        "more. Left: test accuracy; right: gradients of single records’ losses that the request takes. Bars are two "
+        "more. Left: test accuracy. Right: the number of single-record gradients for the request. Bars are two "
         "standard errors of the mean over runs. A private model that covers k deletions has k times the noise, and "
-        "does nothing when they come. The private model on the right is the one that covers the most at Langevin "
-        "unlearning’s accuracy, less a point. It is learned anew when those deletions are used up; below that number "
-        "it takes no gradients. Retraining is plain SGD. Constants are chosen on held-out records. The figure "
-        "depends on no data set of the preset.",
-        "Left: the private line falls from a number of deletions on, the others stay. Right: the private line begins "
-        "where it is used up and rises above the others.",
+        "needs no work for them. The private model on the right covers the largest number of deletions for which it "
+        "is at most one percentage point less accurate than Langevin unlearning. It is learned anew when those "
+        "deletions are used up; below that number, it takes no gradients. Retraining is plain SGD. Constants are "
+        "chosen on held-out records. The figure depends on no data set of the preset.",
+        "Left: the private line falls from a number of deletions on, and the others stay constant. Right: the "
+        "private line begins at the number where it is used up, and rises above the others.",
     ),
 )

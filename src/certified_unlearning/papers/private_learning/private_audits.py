@@ -39,9 +39,10 @@ PRIVATE_AUDITS = Experiment(
     make=make_audits,
     needs_data=False,
     caption=Caption(
-        "Audits of private mechanisms, and of faults planted in them",
-        "X12: each mechanism runs on two data sets that differ in one record. Shown is what its outputs give away at "
-        "least (Clopper and Pearson, or enumerated, or by the exact law). A mechanism is caught if that is more than "
-        "is stated; one that passes is not proven by it. The table depends on no data set of the preset.",
+        "Audits of private mechanisms, and of mechanisms with planted faults",
+        "X12: each mechanism runs on two data sets that differ in one record. The shown value is a lower bound on "
+        "the privacy loss from its outputs (by Clopper and Pearson, by enumeration, or by the exact distribution). "
+        "A mechanism is caught if the shown value exceeds the stated one; a mechanism that is not caught is not "
+        "thereby proven private. The table depends on no data set of the preset.",
     ),
 )

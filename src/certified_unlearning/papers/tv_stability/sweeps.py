@@ -61,7 +61,7 @@ class Edits(Sweep):
 
     data: _DataSet = Field(description="the name of a built-in data set")
     row_scale: PositiveFloat = Field(
-        description="by how much rows of the data set are shorter than those that step_size and sigma are for, above 0"
+        description="the factor by which the data set's rows are shorter than those for step_size and sigma, above 0"
     )
     deletions: PositiveInt = Field(description="records deleted, a whole number, at least 1")
     insertions: PositiveInt = Field(description="records inserted, which learning did not see, at least 1")

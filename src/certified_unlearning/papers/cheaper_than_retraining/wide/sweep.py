@@ -28,8 +28,8 @@ class WideTable(BaseModel):
         description="C n, scikit-learn's C times the number of records, above 0; the number of records for C = 1"
     )
     tolerance: PositiveFloat = Field(
-        description="of the warm-started refit that is meant to move, above 0: the largest of 1e-4, 1e-6 and 1e-8 with "
-        "which it ends within three times the certified distance of the minimiser, or 1e-6 where none does"
+        description="tolerance of the warm-started refit that must move, above 0: the largest of 1e-4, 1e-6, 1e-8 with "
+        "which it ends within three times the certified distance of the minimiser, or 1e-6 if none does"
     )
 
     one_vs_rest: bool = Field(
@@ -51,10 +51,10 @@ class Wide(Sweep):
     records: PositiveInt = Field(description="records of a request, a whole number, at least 1")
     requests: PositiveInt = Field(description="requests to each model, a whole number, at least 1")
     refits_every: PositiveInt = Field(
-        description="scikit-learn refits after each so-many-th request, a whole number from 1 to the number of requests"
+        description="requests between two refits of scikit-learn, a whole number from 1 to the number of requests"
     )
     epsilon: PositiveFloat = Field(description="the target, a number above 0")
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="the delta of the target, strictly between 0 and 1")
     threads: PositiveInt = Field(description="CPU threads of all models, a whole number, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 
