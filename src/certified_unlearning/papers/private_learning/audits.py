@@ -247,7 +247,8 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
         add("output perturbation", attacks.minimiser(plan, **some), output.mu, line.relation, fault)
 
     one = PhasedDescent.plan(replace(line, n=16), **asked, step_size=1.0).phases[0]
-    for plan_of_pass, fault in ((one, ""), (_quieter(one, 2.0), "L0 for G")):  # A loss of range 1 / 2 with slopes of 1.
+    # The loss has range 1 / 2 and slopes of 1.
+    for plan_of_pass, fault in ((one, ""), (_quieter(one, 2.0), "L0 for G")):
         add("phased descent", attacks.one_pass(plan_of_pass, **some), one.mu, line.relation, fault)
 
     stages = RecursiveRegularisation.plan(replace(line, n=60), **asked, strength=0.125, steps=50)
@@ -302,20 +303,21 @@ def _nodes(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
 def rows(
     *, runs: int = 20_000, seed: int = 0, epsilon: float = 2.0, with_sampling: bool = True
 ) -> list[dict[str, Any]]:
-    """Return X12: one row an audit, with and without planted faults.
+    """Return the rows of X12: one for each audit, with and without planted faults.
 
     Args:
-        runs: Number of runs of a mechanism on either data set.
-        seed: Seed of the noise.
-        epsilon: Epsilon of every plan, at delta `DELTA`.
-        with_sampling: Whether mechanisms on Poisson batches are among them, which need dp-accounting.
+        runs: The number of runs of a mechanism on each data set.
+        seed: The seed of the noise.
+        epsilon: The epsilon of every plan, at delta `DELTA`.
+        with_sampling: Whether to include mechanisms on Poisson batches, which need dp-accounting.
 
     Returns:
-        What `Audit` holds. All of them together are wrong about a true statement with at most `FALSE_ALARM` times
+        The columns are those of `Audit`. The probability that any of them is wrong about a true statement is at most
+            `FALSE_ALARM` times
         their number.
 
     Raises:
-        ParameterError: The package dp-accounting is wanted and not installed.
+        ParameterError: ``with_sampling`` is true, and the package dp-accounting is not installed.
     """
     require_count(least=1, runs=runs)
     found = gaussian(runs=runs, seed=seed, epsilon=epsilon)
