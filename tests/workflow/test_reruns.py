@@ -151,9 +151,7 @@ def with_other_docstrings(content: str) -> str:
             | each("certify", EXPERIMENTS)
             | each(
                 "draw",
-                {*TRACKED, "measured", "cost", "deletions", *OF_PRIVATE}
-                - {*OF_NETWORKS}
-                - {"private_audits"},
+                {*TRACKED, "measured", "cost", "deletions", *OF_PRIVATE} - {*OF_NETWORKS} - {"private_audits"},
             )
             | each("tabulate", ["private_audits"])
             | (TRACKING - each("track", OF_NETWORKS))
@@ -171,9 +169,7 @@ def with_other_docstrings(content: str) -> str:
         (
             "certificate/steps/model.py",
             each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
-            each("track", {*EXPERIMENTS, "edits", "group_privacy"})
-            | each("draw", OF_ESTIMATORS)
-            | VERDICTS,
+            each("track", {*EXPERIMENTS, "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
         ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (
