@@ -313,8 +313,7 @@ def rows(
 
     Returns:
         The columns are those of `Audit`. The probability that any of them is wrong about a true statement is at most
-            `FALSE_ALARM` times
-        their number.
+        `FALSE_ALARM` times their number.
 
     Raises:
         ParameterError: ``with_sampling`` is true, and the package dp-accounting is not installed.
