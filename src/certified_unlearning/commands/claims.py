@@ -1,4 +1,4 @@
-"""The command `unlearn claims`: verdicts on what papers claim, the worst first, against the committed ones."""
+"""The command `unlearn claims`: print verdicts on the papers' claims, the worst first, and compare with a baseline."""
 
 import json
 from pathlib import Path

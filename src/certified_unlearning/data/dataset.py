@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set, declared in the module of its ``make``.
+    """A data set. It is declared in the module of its ``make``.
 
     Attributes:
         name: Name in ``dataset`` of `params.yaml`.
@@ -43,7 +43,7 @@ class DataSet:
     preset: str = ""
 
     def prepare(self, raw_root: Path, seed: int, features: str | None = None) -> "PreparedData":
-        """Prepare it from its raw files.
+        """Prepare the data set from its raw files.
 
         Args:
             raw_root: The directory that `fetch.fetch` filled.

@@ -49,7 +49,7 @@ class PreparedData:
 
     Raises:
         DataError: A value is not finite, a row's norm is above 1, a label is not in `label_values`, a class has no
-            records in one of the parts, or an array has another shape or dtype.
+            records in one of the parts, or an array has a wrong shape or dtype.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The command `unlearn export`."""
+"""The command `unlearn export`, and the lines that `unlearn status` prints about copies."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ def export(
         str | None, typer.Option(metavar="NAME", help="Name of a copy that is gone: this is recorded.")
     ] = None,
 ) -> None:
-    """Copy the current version to another place and record where, so that `status` says when the copy is too old.
+    """Copy the current version to another place and record the place, so that `status` says when the copy is too old.
 
-    With --name alone nothing is copied: it records a copy that you make yourself.
+    With --name alone, nothing is copied: the command records a copy that you make yourself.
     """
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` lists the copies that were recorded"):
         if withdraw is not None:
@@ -49,7 +49,7 @@ def export(
 
 
 def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[str]:
-    """Return what `status` says of copies: one line each."""
+    """Return the lines that `status` prints about copies, one for each copy."""
     lines = []
     for each in copies:
         trouble = each.trouble()
@@ -66,7 +66,7 @@ def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[s
 
 
 def _remedy(copy: Copy, state: State, model_dir: Path) -> str:
-    """Return what to do about a copy that knows removed records."""
+    """Return what the operator should do about a copy that still knows removed records."""
     if copy.registered is not None:
         again = f"{shell_command('track', model_dir)} --name {shlex.quote(copy.registered.model)} --delete-old"
         return (

@@ -21,7 +21,7 @@ def migrate(
 ) -> None:
     """Convert a directory of an earlier release to the present format, which names people by pseudonyms.
 
-    All of it is converted or nothing, and a second run changes nothing. Heads and receipts stay valid.
+    The command converts the whole directory or nothing. A second run changes nothing. Heads and receipts stay valid.
     """
     from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
 

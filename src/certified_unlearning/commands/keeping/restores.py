@@ -1,4 +1,4 @@
-"""The commands `unlearn log` and `unlearn replay`, and what others say of the log in a second place."""
+"""The commands `unlearn log` and `unlearn replay`, and what `unlearn status` prints about the log's second copy."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,10 +25,10 @@ def log(
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Keep the log in the model directory only.")] = False,
 ) -> None:
-    """Keep a second copy of the log in another place: every event is there before it is confirmed.
+    """Keep a second copy of the log in another place. Every event is written there before it is confirmed.
 
-    If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The file names
-    the people who asked: keep it as secret as the directory.
+    If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The copy of the log
+    names the people who asked: keep it as secret as the directory.
     """
     if (to is None) != stop:
         raise ParameterError("say --to with a file, or --stop, and not both")
@@ -69,7 +69,7 @@ def replay(
 ) -> None:
     """Bring a model directory up to date after a restore from a backup, and answer all requests since then.
 
-    After a crash or a full disk, run it again: it finishes what was begun, once.
+    After a crash or a full disk, run the command again: it finishes the work, and does nothing twice.
     """
     from certified_unlearning.ledger.log.replay import replay as replay_log
 
@@ -82,7 +82,7 @@ def replay(
 
 
 def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
-    """Return what `replay` did, and what is left to do."""
+    """Return lines that say what `replay` did, and what is left for the operator to do."""
     lines = []
     if done.half_written:
         lines.append(
@@ -125,7 +125,7 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
 
 
 def lines_about_the_log(standing: Standing | None, state: State, model_dir: Path) -> list[str]:
-    """Return what `status` says of the log in the second place, and of versions that were lost: one line each."""
+    """Return the lines that `status` prints about the log's second copy and about lost versions."""
     lines = []
     if standing is not None:
         trouble = _trouble(standing, model_dir)
@@ -140,13 +140,13 @@ def lines_about_the_log(standing: Standing | None, state: State, model_dir: Path
 
 
 def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[str, Any]:
-    """Return the same for ``--json``."""
+    """Return what `status --json` prints about the log's second copy and about lost versions."""
     found = None if standing is None else {"path": str(standing.path), "trouble": _trouble(standing, model_dir)}
     return {"log": found, "lost_versions": [version.version for version in state.lost]}
 
 
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
-    """Return a sentence about a log; None where it is as it should be."""
+    """Return a sentence about what is wrong with the log's second copy, or None if nothing is."""
     if standing.behind:
         return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
     return problem_of(standing, model_dir)

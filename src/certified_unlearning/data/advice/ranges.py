@@ -1,4 +1,4 @@
-"""Lines for a declaration with which no column of a table drowns the others."""
+"""Lines that a declaration needs so that no column of a table dominates the others."""
 
 import json
 import re
@@ -26,14 +26,14 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
 
     Args:
         table: The declaration, resolved.
-        largest: The column that drowns the others.
+        largest: The column that dominates the others.
         file: The YAML file of the declaration; None if the declaration was given by flags or its file is not available.
     """
     others = {*table.categories, *table.text}
     columns = [column for column in table.features or () if column not in others]
     bare = [column for column in columns if column not in table.ranges]
     if largest.column in bare:
-        # The column that drowns the others comes first.
+        # The dominant column comes first.
         bare.sort(key=lambda column: column != largest.column)
         ranges = "its range" if len(bare) == 1 else "its range, and those of the other columns of numbers"
     else:

@@ -94,7 +94,7 @@ class Criterion(NamedTuple):
         """Read one of `CRITERIA`; messages refer to it as ``name_of_option``.
 
         Raises:
-            ParameterError: It is not one of them.
+            ParameterError: The text is not one of them.
         """
         name, separator, number = text.partition("=")
         if name not in _CHOICES or bool(separator) != (name in ("recall", "precision")):
