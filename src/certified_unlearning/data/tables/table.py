@@ -33,12 +33,12 @@ _NUMBERS_AT_ONCE = 1 << 22
 """Number of feature values that are held in memory together."""
 _TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
-"""Least rows of the check: in fewer rows, whole numbers may increase or match the label by chance."""
+"""Fewest rows for this check: in fewer rows, whole numbers may increase or match the label by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
 class Block(NamedTuple):
-    """Some rows of a table, in its order.
+    """Some rows of a table, in the table's order.
 
     Attributes:
         features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1. If the table has text, a sparse
@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Some rows of another table with the same columns, in its order.
+    """Some rows of another table with the same columns, in that table's order.
 
     Attributes:
         first_row: Number of the first row in the table, from 1.
