@@ -37,14 +37,13 @@ class NewRecords:
 
     Attributes:
         identifiers: The identifier of each row, in the file's order.
-        identifiers: The identifier of each row, in the file's order.
         people: The number of different identifiers.
         classes: The number of records of each class; empty for a model that predicts numbers.
         outside: The number of targets outside their range; each counts as the nearer end.
         left_out: Columns of the file that are not used.
         spellings: Groups of identifiers that look like spellings of one identifier; at least one of each group is new.
-        unnamed: New identifiers that look like another spelling of a person's in the model whose identifier is not
-            known, only the pseudonym.
+        unnamed: New identifiers that look like another spelling of the identifier of somebody in the model, of whom only
+            the pseudonym is known.
         absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
         first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
         answers: The number of pending requests, which the same version answers.
