@@ -35,7 +35,7 @@ def main() -> None:
     try:
         _run()
     except (Interrupted, KeyboardInterrupt) as interrupt:
-        if "WORLD_SIZE" not in os.environ:  # The launcher of several processes prints this for them.
+        if "WORLD_SIZE" not in os.environ:  # The launcher of several processes prints the message for them.
             known = interrupt.known if isinstance(interrupt, Interrupted) else ""
             print("; ".join(filter(None, ["interrupted", known])), file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
@@ -61,7 +61,7 @@ def _run() -> None:
     _require_working_directory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A character that the terminal lacks is printed as a question mark. `print_data` writes data without this.
+            # Messages get a question mark for a character that the terminal lacks. `print_data` keeps data as they are.
             stream.reconfigure(errors="replace")
     # PyTorch's import creates hundreds of thousands of objects, and all of them stay. Searching them for garbage again
     # and again, and once more at exit, takes a third of a short command's time.

@@ -1,4 +1,4 @@
-"""C++ sources that this machine's compiler builds once. Without a compiler, slower Python code does their work.
+"""C++ sources that this machine's compiler builds once. Without a compiler, slower code does their work.
 
 The environment variable ``UNLEARNING_KERNEL=off`` disables them.
 """

@@ -37,7 +37,7 @@ _MEANT = {
     ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
-"""The command that people look for when they type a name in vain, by that name."""
+"""Names that are no commands, each with the command that people then look for."""
 
 JOBS: Mapping[str, Mapping[str, str]] = {
     "Your model": {
@@ -81,7 +81,7 @@ _OF_THE_WORKFLOW = ("data", "pipeline")
 
 
 class _Commands(TyperGroup):
-    """The group of all commands. A name that people type in vain is answered with the command that they look for."""
+    """The group of all commands. A name of `_MEANT` is answered with the command that people look for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of `JOBS`."""

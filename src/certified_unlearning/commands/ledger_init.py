@@ -275,7 +275,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
             print(f"weights of classes: {weights} (fixed numbers, with which the comparator learns, too)")
     else:
         low, high = contents.table.target_range or (0.0, 0.0)
-        # The smallest and the largest target are not printed: each belongs to one record, and would tempt as a range.
+        # The smallest and the largest target are not printed: each belongs to one record, and is no public range.
         print(
             f"predicts: {contents.table.label!r}, a number from {with_commas(low)} to {with_commas(high)} (as declared)"
         )

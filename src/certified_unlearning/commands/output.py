@@ -29,7 +29,7 @@ def after(done: str) -> Iterator[None]:
     """Print in the block that something was done; if printing fails or is interrupted, the raised error reports it.
 
     Args:
-        done: The finished work, as a sentence without its full stop. Nobody must believe that it was not done.
+        done: The finished work, as a sentence without its full stop. It tells the user not to repeat the work.
 
     Raises:
         OutputError: Standard output cannot be written.

@@ -137,9 +137,9 @@ def audit(
 ) -> None:
     """Attack removed records in a scratch copy, and compare what the attack shows with what is certified.
 
-    The model is learned again by its own mechanism and constants, with made-up records in the places of some. These are
-    removed, and the attack guesses from the published output which of them were learned. The model directory does not
-    change. The exit status is 3 if the attack shows more than is certified.
+    The model is learned again by its own mechanism and constants, with made-up records in place of some records. The
+    made-up records are removed, and the attack guesses from the published output which of them were learned. The model
+    directory does not change. The exit status is 3 if the attack shows more than is certified.
     """
     from certified_unlearning.audit.directories import audit_directory
 

@@ -15,7 +15,7 @@ class RawFile:
         addresses: Addresses of the published file, in the order to try.
         gzip_header: The published file's gzip header, for copies that lost it (see `as_published`).
         lossy_copy: A less exact file with the same records. It is used, before anything is downloaded, if it is present
-            and this file is not. Data prepared from it say so.
+            and this file is not. Data that were prepared from it are marked as such.
     """
 
     path: str

@@ -81,8 +81,8 @@ def in_order(
     at_once = max(1, _NUMBERS_AT_ONCE // rows.shape[1])
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".rows-in-order.") as file:
-            # Reserves all the room, or raises here. Otherwise a full disk would kill the process when it writes through
-            # the memory map.
+            # This reserves all the room, or fails here. Otherwise a full disk would kill the process when it writes
+            # through the memory map.
             os.posix_fallocate(file.fileno(), 0, max(1, len(rows) * rows.shape[1] * rows.dtype.itemsize))
             written = np.memmap(file, rows.dtype, "r+", shape=rows.shape)
             for start in range(0, len(rows), at_once):

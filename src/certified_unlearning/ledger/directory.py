@@ -185,7 +185,7 @@ class ModelDirectory:
         The system releases the lock when the process ends, even if it is killed.
 
         Args:
-            shared: Whether other commands may hold the lock at the same time, in the same mode. No `apply` runs then.
+            shared: Whether other commands may hold a shared lock at the same time. No `apply` can run then, either.
 
         Raises:
             BusyError: Another command holds the lock.

@@ -127,7 +127,7 @@ def initialise(
             f"--log is {log}, which exists already: a new model's log is a new file (what an interrupted `init` left "
             "there can be deleted)"
         )
-    # Requests that the mechanism cannot meet at all are refused first, because no other option would help.
+    # What the mechanism does not support at all is refused first, because no other option would help.
     usual = settings_of(mechanism, {})
     if table.is_regression:
         usual.check_regression(mechanism)

@@ -205,7 +205,7 @@ class Method(ABC, Generic[PlanT]):
         """
 
     def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
-        """Return whether a certificate states what these batches lead to; arguments as for `certificate`."""
+        """Return whether a certificate, of any release, states what these batches give; arguments of `certificate`."""
         return certificate.is_like(self.certificate(answered, "", lost))
 
 

@@ -68,7 +68,7 @@ class AnswersQuality:
 
     @property
     def line(self) -> str:
-        """These numbers in words."""
+        """The quality in words."""
         share = "" if self._accuracy is None else f", {self._accuracy:.3f} of them right"
         return f"answered: {self.answered:,}{share}; for the others removals could have changed the label"
 

@@ -133,7 +133,7 @@ class RecordsLeft:
         return rows, np.asarray(labels > 0 if self._classes == 2 else labels, np.int64)
 
     def _owned(self, ledger: Ledger) -> NDArray[np.bool_]:
-        """Return which rows have an owner. With more than two classes, 0 is a label, too, so labels do not show it."""
+        """Return which rows have an owner. With more than two classes, labels do not show this: 0 is a class, too."""
         left = np.zeros(self._count, np.bool_)
         left[self._copy.positions(np.fromiter(ledger.rows(), np.int64))] = True
         return left

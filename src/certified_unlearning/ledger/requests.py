@@ -349,7 +349,7 @@ def about_labels(directory: ModelDirectory) -> Labels:
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:
-    """Return the key of the digest of the data's file; None after the first removal, which deletes the key.
+    """Return the key of the digest of the file that the data came from; None after a removal, which deletes the key.
 
     Raises:
         DataError: The key cannot be read.
@@ -360,7 +360,7 @@ def source_key(directory: ModelDirectory, state: State) -> bytes | None:
 def source_changed(directory: ModelDirectory, state: State, key: bytes | None = None) -> str | None:
     """Return a note about the file that the data came from; None if it is unchanged.
 
-    After the first removal there is no note: it deletes the key of the digest, so that nobody can use the digest to
+    After the first removal there is no note. The removal deletes the key of the digest, so that nobody can use it to
     test guesses of what was removed.
 
     Args:

@@ -133,7 +133,7 @@ class Version:
 
     @property
     def stated(self) -> "Stated":
-        """The certificate's numbers, from the ledger; for all versions only if these numbers count the lost ones."""
+        """The certificate's numbers, from the ledger. That for all versions is left out unless it counts lost ones."""
         from certified_unlearning.certificate.base import Stated
 
         every = None if self.lost_since else self.epsilon_all_published
@@ -202,7 +202,7 @@ class Start:
 
 
 class Restored(NamedTuple):
-    """The last restore from a backup that lost events together with files that belong to them.
+    """The last restore from a backup that lost files of later events.
 
     Attributes:
         time: The time when `replay` recorded the restore, in UTC.
@@ -264,7 +264,7 @@ class State:
         return self.largest_version + 1
 
     def is_gone(self, request: Event) -> bool:
-        """Return whether a restore lost the records of a request or hold, which `add` had added after the backup."""
+        """Return whether a restore lost the records of a request or hold: `add` had added them after the backup."""
         came_with = int(request.payload.get("added_with", 1))
         planned = None if self.planned is None else self.planned.version
         return came_with not in (1, planned) and self.time_of(came_with) is None

@@ -1,4 +1,4 @@
-"""The check whether a model directory is as its ledger recorded it."""
+"""The check that a model directory is as its ledger recorded it."""
 
 import hmac
 import re
@@ -198,7 +198,7 @@ def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
 
 
 def _has_chained(ledger: Ledger, sealed_hashes: Collection[str], chained: str) -> bool:
-    """Return whether an event has or had this hash, now or before a migration."""
+    """Return whether an event has this hash, now or before a migration."""
     if ledger.sequence_of(chained) is not None:
         return True
     return bool(sealed_hashes) and ledger.names.sealed(chained) in sealed_hashes

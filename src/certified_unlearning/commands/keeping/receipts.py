@@ -32,7 +32,8 @@ def receipt(
 ) -> None:
     """Write a receipt: a proof that a request was recorded and answered, for somebody without the model directory.
 
-    `unlearn verify FILE` checks it. With --since, it proves that the log begins with that of an earlier head.
+    `unlearn verify FILE` checks the receipt. With --since, the receipt also proves that the log begins with the log of
+    an earlier head.
     """
     from certified_unlearning.ledger.proofs.receipt import make_receipt
 

@@ -334,7 +334,7 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
 def _with_published_shape(
     flags: ExactFlags, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
 ) -> tuple[ExactFlags, erm.ConvexProblem | None]:
-    """Return the flags, with missing steps and batches as in a theorem, and the convex problem if it is known."""
+    """Return the flags with a theorem's steps and batches for missing ones, and the convex problem if it is known."""
     noise = flags.quantum if flags.sigma is None else flags.sigma
     if flags.steps is None and flags.batch_size is None and noise is None:
         problem = _problem(flags)

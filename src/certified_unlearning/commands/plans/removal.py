@@ -167,7 +167,7 @@ def _number(name: str, text: str, word: str) -> float:
         raise ParameterError(f"{name} must be a number or {word}, got {text!r}") from error
 
 
-# The first names are not English words. The second are flags only if a word or sign that belongs to a name follows.
+# Names in `_NAMES` are always flags. Those in `_WORDS` are English words, too: they are flags only before these signs.
 _NAMES = "accountant|adjacency|delta|epsilon|lipschitz|plot|sigma|smoothness|step_size|strong_convexity"
 _WORDS = r"(?:n|records|steps|stream)(?= must| =| and| or| says| are missing|[,:]|$)"
 

@@ -9,7 +9,7 @@ from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.declaration import Table
 
 MOST_SHOWN = 8
-"""Number of columns shown in a line to add."""
+"""Largest number of columns that a line of advice names."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 

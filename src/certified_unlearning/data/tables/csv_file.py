@@ -62,9 +62,9 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
         prose: Columns of text, if known.
 
     Raises:
-        DataError: The file cannot be opened or decompressed, is not UTF-8 text, a quote is not closed, text follows a
-            closing quote, a row has another number of columns than the header, or a quoted value seems to hold whole
-            rows. The message names the row, from 1 after the header, and its line.
+        DataError: The file cannot be opened or decompressed, or is not UTF-8 text. Or a quote is not closed, text
+            follows a closing quote, a row has more or fewer columns than the header, or a quoted value seems to hold
+            whole rows. The message names the row, from 1 after the header, and its line.
     """
     row, line = 0, 0  # The number and the line of the last row that was read.
     width: int | None = None

@@ -23,7 +23,7 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
 """The smallest and the largest class weight; values outside are taken for mistakes."""
 _BARE = ("true", "false")
 RUN = " to "
-"""Separates the first and the last column of a run: ``pixel_0 to pixel_767``."""
+"""Separator between the first and the last column of a run: ``pixel_0 to pixel_767``."""
 MOST_WIDE = 1 << 24
 """Largest number of columns that text is hashed into."""
 SPACES = " \t\r\n"

@@ -52,8 +52,7 @@ class Draft:
         features: The columns that the draft uses as features.
         left_out: The columns that are not used as features, each with the reason.
         norm: The draft's statement on the norm of rows, if any.
-        least: Number of rows with a value from which on these rows surely belong to enough people, however many rows
-            one person has.
+        least: The smallest number of rows that surely belong to enough people, however many rows one person has.
         of_people: Whether a column identifies the person of each row.
         categories: The values of each feature of categories; None is a missing value.
         prose: The text features.

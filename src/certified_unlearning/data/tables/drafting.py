@@ -429,5 +429,5 @@ def _short(value: float) -> float:
 
 
 def _rows(count: int) -> str:
-    """Return the columns as the subject of a sentence, with its verb."""
+    """Return the number of rows as the subject of a sentence, with its verb."""
     return f"{count:,} {'row has' if count == 1 else 'rows have'}"

@@ -37,7 +37,8 @@ class TargetScale(NamedTuple):
             intercept: Whether the model has an intercept. Without one, 0 must be mapped to 0.
 
         Raises:
-            ParameterError: The ends are not two numbers, the lower one first, or too far apart or too near for floats.
+            ParameterError: The ends are not two numbers with the lower one first, or are too far apart or too near for
+                floats.
         """
         try:
             low, high = (float(end) for end in ends)  # type: ignore[union-attr]

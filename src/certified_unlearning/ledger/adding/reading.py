@@ -42,8 +42,7 @@ class NewRecords:
         outside: The number of targets outside their range; each counts as the nearer end.
         left_out: Columns of the file that are not used.
         spellings: Groups of identifiers that look like spellings of one identifier; at least one of each group is new.
-        unnamed: New identifiers that look like another spelling of the identifier of somebody in the model, of whom only
-            the pseudonym is known.
+        unnamed: New identifiers that resemble that of somebody in the model, if only this person's pseudonym is known.
         absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
         first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
         answers: The number of pending requests, which the same version answers.
@@ -83,7 +82,7 @@ def read_new_records(
         model: The part of the model that never changes.
         state: State of the ledger.
         file: A CSV or Parquet file with the columns of `init`.
-        one_spelling: Whether identifiers that look like another spelling of a removed person's belong to others.
+        one_spelling: Whether a new identifier that resembles that of a removed person belongs to a different person.
 
     Raises:
         DataError: The file cannot be read, or has undeclared values.
@@ -194,12 +193,12 @@ def _require_unlike_removed(
 def _add_old_spellings(
     spellings: Spellings, alike: Mapping[str, Sequence[str]], requested: set[str], ledger: Ledger
 ) -> list[str]:
-    """Add, to the spellings of new people, those of people in the model that look alike.
+    """Add the spellings of people in the model that resemble those of new people.
 
     People whose removal was requested are not considered.
 
     Returns:
-        The new identifiers that look like a person's in the model whose identifier the ledger does not know.
+        The new identifiers that resemble that of somebody in the model, if only this person's pseudonym is known.
     """
     unnamed = []
     for new, others in alike.items():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SCRATCH = ".track"
-"""Directory for files on their way. In the system's temporary directory, a killed process would leave them."""
+"""Directory for files on their way to the registry. In the system's directory, a killed process would leave them."""
 
 
 @dataclass(frozen=True)

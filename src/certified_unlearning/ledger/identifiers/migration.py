@@ -3,8 +3,9 @@
 The whole ledger changes in one SQLite transaction, in the same file. After a kill or a full disk, the ledger is the old
 one or the new one. A `request` at the same moment waits, and finds the new one. A second file that is renamed over the
 first would lose the writes of a command that has the first one open. Nothing is drawn at random, so a directory and its
-backup become equal. Heads and receipts stay as they were, because they have always used pseudonyms. Only the hashes
-that chain events change. The old hashes are kept as keyed digests, because they were computed from plain identifiers.
+backup are converted to the same ledger. Heads and receipts stay as they were, because they have always used pseudonyms.
+Only the hashes that chain events change. The old hashes are kept as keyed digests, because they were computed from
+plain identifiers.
 """
 
 import os

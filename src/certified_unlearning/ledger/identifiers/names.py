@@ -57,7 +57,7 @@ class Names(ABC):
 
     @abstractmethod
     def folded(self, spelling: str) -> str:
-        """Return the ledger's key for all spellings that a human reader would take for the same identifier."""
+        """Return the value that the ledger keeps for all spellings that a reader would take for the same identifier."""
 
     @abstractmethod
     def pseudonym(self, stored: str) -> str:
@@ -77,7 +77,7 @@ class Names(ABC):
         return UNNAMED if known is None else repr(known)
 
     def with_difference(self, identifier: str, stored: str) -> str:
-        """Return these words together with the difference between the two identifiers."""
+        """Return the words of `in_words`, and the difference between the two identifiers."""
         known = self.recognised(identifier, stored)
         if known is None:
             return UNNAMED
@@ -126,7 +126,7 @@ class Identifiers(Names):
         return identifier
 
     def folded(self, spelling: str) -> str:
-        """Return the common form of such spellings, as text."""
+        """Return the common form of similar spellings, as text."""
         return folded(spelling)
 
     def pseudonym(self, stored: str) -> str:
@@ -158,7 +158,7 @@ class Pseudonyms(Names):
         return pseudonym(self._key(), identifier)
 
     def folded(self, spelling: str) -> str:
-        """Return a keyed digest of the common form of such spellings."""
+        """Return a keyed digest of the common form of similar spellings."""
         return hmac.digest(self._key(), b"spelling\0" + folded(spelling).encode(), "sha256")[:16].hex()
 
     def pseudonym(self, stored: str) -> str:

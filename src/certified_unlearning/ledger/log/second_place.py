@@ -1,4 +1,4 @@
-"""How the log in a second place follows the ledger: it is on its disk before the ledger commits a transaction.
+"""How the log in a second place follows the ledger: every transaction is in the log before the ledger commits it.
 
 So whatever happens to the model directory, the log has everything that was ever confirmed. Before the log is written,
 it is compared with the ledger. If the log has more events, the directory was restored from a backup, or a command was
@@ -114,7 +114,7 @@ def follow(
         is_new: Whether the transaction itself sets this path as the log's place, so that the file may not exist yet.
 
     Returns:
-        A function that takes the writing back; it must be called if the transaction fails.
+        A function that undoes the writing; it must be called if the transaction fails.
 
     Raises:
         DataError: The log is ahead of the ledger, is damaged, or has different events.

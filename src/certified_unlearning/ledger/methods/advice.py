@@ -70,7 +70,7 @@ class Advice(ABC, Generic[PlanT]):
     worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
-        """Yield what the trouble is, and what helps, given a quality on these records or on others."""
+        """Yield sentences on what is wrong and what helps. The quality may come from these records or from others."""
         same = self.trial.expected(self.plan.strong_convexity)
         found = [*self._noise(same), *self._regulariser(same), *self._threshold(same), *self._weights(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:

@@ -4,9 +4,9 @@ The state is secret: it shows which steps used which records, and holds gradient
 published weights until the next `apply`, which makes a new state and overwrites the old one. Nothing in the new state
 shows what a removal cost or whether it took steps again: that would tell when a record was used.
 
-The rows of a removed record are zero before its removal begins, so an interrupted `apply` finds them gone. The removal
-takes what it needs about the record from the state: the batches that contain it, and their gradients with it. New
-gradients are computed from the batches without it, whose records all stay.
+The rows of a removed record are zero before its removal begins, so an interrupted `apply` finds them gone. The state
+has what the removal needs: the batches that contain the record, and their gradients with it. New gradients are computed
+from the batches without the record, and all other records of these batches stay.
 
 The seed of a removal is drawn with the version before it, and kept in the secret. So an `apply` that is killed and run
 again ends as the first one would have. Suppose instead that each `apply` drew a seed. An `apply` that takes steps again
@@ -15,11 +15,11 @@ learning anew.
 
 A directory that was restored from a backup holds a seed that a lost version has already used, perhaps for other
 requests. With the same random numbers, the difference of the two published models would show, without noise, how they
-differ. So the seed is hashed with the removed and added records. This separates even a restore that the log does not
-name. If the log names the restore, its name is hashed, too: every restore gives another draw, and every `apply` after
-it the same draw. A restored state has the distribution of learning anew on the records of its time, if the drawn
-numbers had no influence on the loss of the directory or on the choice of the backup. The certificate states this
-condition (`certificate.lost`).
+differ. So the seed is hashed with the removed and added records: other records give other numbers, even after a restore
+that the log does not name. If the log names the restore, its name is hashed, too: every restore gives another draw, and
+every `apply` after it the same draw. A restored state has the distribution of learning anew on the records of its time,
+if the drawn numbers had no influence on the loss of the directory or on the choice of the backup. The certificate
+states this condition (`certificate.lost`).
 """
 
 import hashlib
@@ -62,7 +62,7 @@ class ExactAdvice(Advice[ExactPlan]):
         self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
     ) -> Option | None:
         if shares is not None:
-            return None  # This mechanism has no epsilon.
+            return None  # This mechanism has no class weights.
         # The error of finitely many steps does not come from the regulariser, and is small when advice is due.
         strength = self.plan.strong_convexity / C / records
         return Option(f"{words} without the noise of its steps,", self.trial.expected(strength), 0.0)

@@ -95,7 +95,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size), shares)
 
     def _refit(self, words: str, *, C: float = 1) -> Option:
-        """Return a model by Newton removal, with ``C`` multiplied."""
+        """Return a model by Newton removal whose ``C`` is multiplied."""
         return self._with(words, self.plan.strong_convexity / C, Noise(USUAL_SIGMA))
 
 

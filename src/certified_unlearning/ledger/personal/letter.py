@@ -348,7 +348,7 @@ class Letter:
 
     @property
     def _conditions_stated(self) -> list[str]:
-        """The assumptions that are conditions. First comes the one that no request depends on a model's output."""
+        """The assumptions that are conditions. The one that no request depends on a model's output comes first."""
         conditions = [each for each in self._assumptions if each not in LEFT_OUT]
         return sorted(conditions, key=lambda each: each not in REACTIONS)
 

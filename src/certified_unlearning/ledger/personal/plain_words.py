@@ -72,7 +72,7 @@ REACTIONS = {
     "and do not depend on published models": f"{_NO_RESTORES} No new record came about because of that. {_EVEN_ONE}",
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
 }
-"""Assumptions that requests depend on nothing. `Certificate.with_reactions` says what holds if they do depend.
+"""Assumptions that requests depend on nothing. `Certificate.with_reactions` says what holds otherwise.
 
 These assumptions come first among the conditions."""
 
@@ -88,7 +88,7 @@ LEFT_OUT = {
     "numbers are real numbers": _ROUNDING,
     "arithmetic and Gaussian noise are exact": _ROUNDING,
 }
-"""Assumptions that a reader takes for gaps, not for conditions."""
+"""Assumptions that are shown to a reader as gaps, not as conditions."""
 
 PLAIN_WORDS = {
     **REACTIONS,

@@ -46,7 +46,7 @@ class PersonalReport:
         head: The head of the log.
         sections: The sections of the page.
         operator: Sentences on what the operator can do and needs to know.
-        commands: The commands that these sentences and those of the page name.
+        commands: The commands that the page and the sentences for the operator name.
         like: A similar identifier whose records are in the data, or words for it if only its pseudonym is known. It is
             for the operator, and is not on the page.
     """

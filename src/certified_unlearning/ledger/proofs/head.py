@@ -30,7 +30,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the head that a text, printed by a command, describes.
+        """Return the head that a command printed as this text.
 
         Raises:
             ParameterError: The text is not a head.

@@ -57,7 +57,7 @@ class Leaf:
 
         Args:
             event: The event.
-            names: The names of people in the event's ledger.
+            names: The format in which the event's ledger names people.
             hidden: The digest of the fields that the leaf does not show, if it is known already.
         """
         allowed = _SHOWN.get(event.kind, frozenset())

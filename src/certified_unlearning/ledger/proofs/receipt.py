@@ -179,7 +179,7 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
 
     Args:
         receipt: The receipt.
-        head: A head from another source: the receipt must be for it, or for a log that begins with its log.
+        head: A head from another source. The receipt's head must be this head, or its log must begin with this head's.
         public_key: A file with the operator's public key. The head must be signed with the matching private key.
 
     Raises:

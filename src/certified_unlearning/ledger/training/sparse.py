@@ -28,7 +28,7 @@ class Content(NamedTuple):
 
     Attributes:
         rows: Rows, float32, without duplicate entries.
-        labels: Labels: classes as int8, targets of regression as float64.
+        labels: Classes as int8, or targets of regression as float64.
     """
 
     rows: csr_array
@@ -100,7 +100,7 @@ class SparseFile(Writer):
 
 
 class SparseCopy(TrainingCopy):
-    """Rows and labels of a version, in a file for each version; see `TrainingCopy`."""
+    """Rows and labels of one version, in a file of their own; see `TrainingCopy`."""
 
     @property
     def place(self) -> Path:
