@@ -28,8 +28,8 @@ _MEANT = {
     ),
     **dict.fromkeys(
         ("move-key", "rotate-key"),
-        "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, for "
-        "heads and receipts rest on it",
+        "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, "
+        "because heads and receipts depend on it",
     ),
     **dict.fromkeys(
         ("backup", "recover", "restore"),

@@ -20,7 +20,7 @@ def declare(
     label: Annotated[
         str | None,
         typer.Option(
-            "--label", "--target", help="Column to predict; without it, the columns that it could be are printed."
+            "--label", "--target", help="Column to predict; without it, the command prints which columns it could be."
         ),
     ] = None,
     regression: Annotated[bool, typer.Option("--regression", help="Predict numbers instead of classes.")] = False,

@@ -85,7 +85,7 @@ def init(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column and number, known beforehand, that stands where its own is missing: income=0; repeatable.",
+            help="Column and number, known beforehand, that replaces a missing one: income=0; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -294,7 +294,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         )
     if contents.classes_from == "records" and are_numbers(contents.classes):
         label = contents.table.label
-        warnings.append(f"{len(contents.classes)} numbers are a class each; {in_place_of_classes(label)}")
+        warnings.append(f"each of {len(contents.classes)} numbers is a class of its own; {in_place_of_classes(label)}")
     warnings += [
         f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
         for group in groups_of(map(str, contents.table.classes or ()))

@@ -157,7 +157,7 @@ def evaluate(
     from certified_unlearning.ledger.requests import count_known
 
     if threshold is not None and choose_threshold is not None:
-        raise ParameterError("--threshold says one, and --choose-threshold chooses one: leave one of them out")
+        raise ParameterError("--threshold gives a threshold, and --choose-threshold chooses one: leave one of them out")
     model = load_model(model_dir)
     notes: list[str] = []
     if choose_threshold is None:
@@ -236,7 +236,7 @@ def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold")
     """Print how to use a chosen threshold, and how long it may be used."""
     flags = f"--threshold {threshold.probability!r} --positive {shlex.quote(threshold.name)}"
     print(
-        "The threshold was chosen on these records, so they flatter it; judge it by others: "
+        "The threshold was chosen on these records, so it looks too good on them; judge it by others: "
         f"`unlearn evaluate {shlex.quote(str(model_dir))} FILE {flags}`"
     )
     print(

@@ -106,5 +106,5 @@ def require_baseline(path: Path, command: str, name: str) -> None:
     if not path.exists():
         raise DataError(
             f"preset {name} has no baseline yet ({path} does not exist); "
-            f"`unlearn {command} --preset {name} --accept` makes one of the results at hand"
+            f"`unlearn {command} --preset {name} --accept` makes one from the present results"
         )

@@ -252,7 +252,9 @@ def exact(
     batch_size: Annotated[int | None, typer.Option(help="Records of a mini-batch.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise of a step's gradient.")] = None,
     quantum: Annotated[float | None, typer.Option(help="Spacing of the grid of gradients.")] = None,
-    recompute: Annotated[float | None, typer.Option(help="Wanted probability that an edit computes again.")] = None,
+    recompute: Annotated[
+        float | None, typer.Option(help="Wanted probability that an edit causes a recomputation.")
+    ] = None,
     lipschitz: Annotated[
         float | None,
         typer.Option(
@@ -322,7 +324,7 @@ def private(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Expected records of a Poisson batch, for methods that take such; by default planned.",
+            help="Expected records of a Poisson batch, for methods with such batches; by default planned.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,

@@ -46,7 +46,7 @@ def verify(
     paths = [path / CERTIFICATE if (path / CERTIFICATE).is_file() else path for path in paths]
     of_receipts = {path for path in paths if receipts.is_receipt(path)}
     if head is not None and not all(path.is_dir() or path in of_receipts for path in paths):
-        raise ParameterError("--head is of a model directory or a receipt; a certificate has none")
+        raise ParameterError("--head is for a model directory or a receipt; a certificate has no head")
     if public_key is not None and len(of_receipts) < len(paths):
         raise ParameterError("--public-key is for receipts; nothing else is signed")
     if as_json:

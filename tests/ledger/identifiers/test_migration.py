@@ -220,7 +220,7 @@ def test_a_directory_and_its_backup_migrate_alike(old: Path, tmp_path: Path) -> 
 
 def test_migrating_again_changes_nothing_and_is_said(old: Path, unlearn: Unlearn) -> None:
     said = unlearn("migrate", old)
-    assert "people stand under pseudonyms; heads and receipts are as they were" in said.stdout
+    assert "people have pseudonyms; heads and receipts are as they were" in said.stdout
     before = ModelDirectory(old).ledger.read_bytes()
     said = unlearn("migrate", old)
     assert (said.exit_code, "already; nothing to migrate" in said.stdout) == (0, True)

@@ -36,7 +36,7 @@ def export(
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` lists the copies that were recorded"):
         if withdraw is not None:
             if to is not None or name is not None:
-                raise ParameterError("--withdraw stands alone: it names a copy that is gone")
+                raise ParameterError("--withdraw names a copy that is gone: leave out --to and --name")
             done = exports.withdraw(model_dir, withdraw)
             said = f"the copy {done.name!r}, of version {done.version}, is recorded as gone"
         else:
@@ -70,7 +70,7 @@ def _remedy(copy: Copy, state: State, model_dir: Path) -> str:
     if copy.registered is not None:
         again = f"{shell_command('track', model_dir)} --name {shlex.quote(copy.registered.model)} --delete-old"
         return (
-            f"`{again}` puts version {state.current.version} beside it and deletes it; if it is gone, "
+            f"`{again}` adds version {state.current.version} and deletes this copy; if the copy is gone, "
             f"`{shell_command('export', model_dir)} --withdraw {shlex.quote(copy.name)}`"
         )
     where = "" if copy.path is None else f"--to {shlex.quote(str(copy.path))} "

@@ -50,15 +50,15 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
         marked = registered.mark(published.is_outdated)
         done = [
             f"version {version} is version {put.number} of {place.model} in MLflow ({place.address}), and the alias "
-            f"`{ALIAS}` names it" + ("" if put.changed else "; nothing was to be done for it")
+            f"`{ALIAS}` names it" + ("" if put.changed else "; no change was needed")
         ]
         if delete_old:
             deleted = registered.delete_others(version, published.version.weights_sha256, published.files)
             head = published.withdraw_others(place)
             if deleted:
                 done.append(
-                    f"deleted with {'its' if len(deleted) == 1 else 'their'} files: {_listed(deleted)}; what MLflow "
-                    "still says of the runs, `mlflow gc` removes"
+                    f"deleted with {'its' if len(deleted) == 1 else 'their'} files: {_listed(deleted)}; "
+                    "`mlflow gc` removes what MLflow still says of the runs"
                 )
         elif marked:
             done.append(f"marked as outdated: {_listed(marked)}; --delete-old deletes older versions")

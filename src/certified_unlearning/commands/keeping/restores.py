@@ -44,12 +44,12 @@ def log(
             if moved.ahead:
                 print(
                     f"{moved.before} has {counted(moved.ahead, 'event')} that {model_dir} lacks, as after a restore. "
-                    "What is recorded from now on cannot be joined with them, and no certificate counts versions "
-                    "among them: if this directory is to replace the one that was lost, restore it again, and say "
-                    "`unlearn replay`"
+                    "What is recorded from now on cannot be joined with these events, and no certificate counts the "
+                    "versions among them: if this directory replaces a lost one, restore it again, and run `unlearn "
+                    "replay`"
                 )
             elif moved.before is not None and moved.before != moved.path:
-                print(f"{moved.before} gets no more events, and is still there: delete it when you need it no more")
+                print(f"{moved.before} gets no more events, and is still there: delete it when you no longer need it")
             print(f"head: {moved.head}")
 
 
@@ -86,27 +86,26 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
     lines = []
     if done.half_written:
         lines.append(
-            f"{source} ends with a line that was begun and not finished: nothing in it was ever confirmed, and it was "
-            "left out"
+            f"{source} ends with an incomplete line, which was left out: nothing in this line was ever confirmed"
         )
     if done.unknown:
         lines.append(
-            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If that was "
-            "restored from a backup, look for a newer log"
+            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If "
+            f"{model_dir} was restored from a backup, look for a newer log"
         )
     elif not done.events:
         lines.append(f"{model_dir} has all events of {source}: nothing was missing")
     else:
         lines.append(f"{counted(done.events, 'event')} of {source} {_were(done.events)} appended as recorded")
     if done.back_to is not None:
-        lines.append(f"files that belong to them are gone: the model goes on from event {done.back_to:,}")
+        lines.append(f"files that belong to these events are gone: the model goes on from event {done.back_to:,}")
     if done.lost:
         names = ", ".join(map(str, done.lost))
         lines.append(
             f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Copies that others "
             "have cannot be recalled; the certificates of new versions say what that costs"
         )
-        lines.append("destroy the backup when you need it no more: it holds records and secrets from before removals")
+        lines.append("destroy the backup when you no longer need it: it holds records and secrets from before removals")
     for addition in done.additions:
         lines.append(
             f"gone: {counted(addition.records, 'record')} of {counted(addition.people, 'person')} that were added from "
@@ -148,7 +147,7 @@ def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[st
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
     """Return a sentence about what is wrong with the log's second copy, or None if nothing is."""
     if standing.behind:
-        return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
+        return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something adds"
     return problem_of(standing, model_dir)
 
 

@@ -198,7 +198,7 @@ def _print(calibrations: Sequence[DeletionCalibration], flags: DeletionFlags) ->
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         f"epsilon_dd is a Rényi divergence of order {flags.alpha:g} for one deleted record, if requests are fixed in "
         "advance. Adaptive: the same, if requests depend on the learned model. Advantage: the largest that a test of "
-        "the model after the deletion can have, by Theorem 4.1, for fixed requests. K, risk: with so many steps each "
+        "the model after the deletion can have, by Theorem 4.1, for fixed requests. K, risk: with that many steps each "
         f"model's excess risk is at most {rounded_up(first.risk_bound)}, too. Saved: gradients of single records that "
         f"these steps save over retraining, in all.{saving}"
     )
