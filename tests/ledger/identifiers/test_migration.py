@@ -223,7 +223,7 @@ def test_migrating_again_changes_nothing_and_is_said(old: Path, unlearn: Unlearn
     assert "people have pseudonyms; heads and receipts are as they were" in said.stdout
     before = ModelDirectory(old).ledger.read_bytes()
     said = unlearn("migrate", old)
-    assert (said.exit_code, "already; nothing to migrate" in said.stdout) == (0, True)
+    assert (said.exit_code, "already have pseudonyms; nothing to migrate" in said.stdout) == (0, True)
     assert ModelDirectory(old).ledger.read_bytes() == before
 
 
