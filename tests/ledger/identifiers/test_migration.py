@@ -428,7 +428,10 @@ def test_a_log_in_a_second_place_that_is_missing_is_not_forgotten(old: Path, tmp
 def test_places_where_the_log_was_kept_before_are_named(old: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     set_log(old, tmp_path / "first.jsonl")
     set_log(old, tmp_path / "second.jsonl")
-    assert f"the log was kept in {tmp_path / 'first.jsonl'} before: what is left" in unlearn("migrate", old).stdout
+    assert (
+        f"the log was kept in {tmp_path / 'first.jsonl'} before: the file there still has plain identifiers"
+        in unlearn("migrate", old).stdout
+    )
     assert files_with(tmp_path, NEEDLE) == {"first.jsonl"}
     assert "first.jsonl" not in unlearn("migrate", old).stdout
 
