@@ -113,7 +113,7 @@ def _open_standard_streams() -> None:
 
 
 def _require_working_directory() -> None:
-    """End if the working directory was deleted: PyTorch's libraries would end the process without a message."""
+    """Exit if the working directory was deleted: PyTorch's libraries would end the process without a message."""
     try:
         os.getcwd()  # noqa: PTH109
     except FileNotFoundError:

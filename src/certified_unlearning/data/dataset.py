@@ -19,8 +19,8 @@ class DataSet:
     Attributes:
         name: Name in ``dataset`` of `params.yaml`.
         title: Name in figures.
-        make: A function that prepares the data set from the directory of raw files and the seed of the split, and from
-            a choice of features if there is one.
+        make: A function that prepares the data set. It gets the directory of raw files, the seed of the split, and the
+            choice of features if there is one.
         classes: Number of classes.
         raw_files: The published files; empty if the records come with a package.
         features: The choices of image features, the usual one first; empty if there is no choice.

@@ -371,7 +371,7 @@ def load_model(path: str | Path) -> LoadedModel:
 
     Raises:
         DataError: There is no model, or a file cannot be read.
-        LedgerError: A file differs from what the log records about it, or the directory was restored from a backup and
+        LedgerError: A file differs from what the log records about it. Or the directory was restored from a backup, and
             its log in the second place has a newer version.
     """
     directory = ModelDirectory(Path(path))

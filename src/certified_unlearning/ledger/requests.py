@@ -93,7 +93,7 @@ def request(
 
 
 def named_people(state: State, identifiers: Sequence[str], file: Path | None) -> list[str]:
-    """Return the identifiers in options and a file, in the form that the table's rules give them.
+    """Return the identifiers from options and from a file, in the table's form (7.0 becomes 7).
 
     Raises:
         ParameterError: Nobody is named, or a person is named twice or by a number that a program has rounded.

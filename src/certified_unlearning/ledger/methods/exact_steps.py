@@ -17,9 +17,9 @@ A directory that was restored from a backup holds a seed that a lost version has
 requests. With the same random numbers, the difference of the two published models would show, without noise, how they
 differ. So the seed is hashed with the removed and added records: other records give other numbers, even after a restore
 that the log does not name. If the log names the restore, its name is hashed, too: every restore gives another draw, and
-every `apply` after it the same draw. A restored state has the distribution of learning anew on the records of its time,
-if the drawn numbers had no influence on the loss of the directory or on the choice of the backup. The certificate
-states this condition (`certificate.lost`).
+every `apply` after it the same draw. A restored state has the distribution of learning anew on the records of its time
+under one condition: the drawn numbers had no influence on the loss of the directory or on the choice of the backup. The
+certificate states this condition (`certificate.lost`).
 """
 
 import hashlib

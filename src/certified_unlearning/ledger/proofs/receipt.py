@@ -100,8 +100,8 @@ def make_receipt(
         ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is not
             a head.
         DataError: The directory or the key cannot be read.
-        LedgerError: The log does not begin with that of ``since`` or was tampered with, or the directory was restored
-            from a backup and its log in the second place has more events.
+        LedgerError: The log does not begin with that of ``since`` or was tampered with. Or the directory was restored
+            from a backup, and its log in the second place has more events.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
