@@ -102,10 +102,8 @@ class KeyedService:
     """A service that publishes a random key.
 
     Call ``j`` hides the target by bit ``j`` of the key, and the last call counts the bits in which the records differ
-    from it.
-
-    Calls after the last bit publish no count: together with the key, a count would reveal records that are deleted only
-    then.
+    from it. Calls after that publish no count: together with the key, a count would reveal records that are deleted
+    only then.
 
     Attributes:
         epsilon: The epsilon of every call.

@@ -38,7 +38,7 @@ class CountingLimits(NamedTuple):
 
 
 def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
-    """Return the limits by which Theorem 3.2's construction does not reveal the record that request ``i`` deletes.
+    """Return limits that show why Theorem 3.2's construction does not reveal the record deleted by request ``i``.
 
     Release ``j >= i`` shifts a Laplace distribution by ``1 / j``. With ``x = eps / 2``, the affinity is ``prod (1 + x /
     j) exp(-x / j) = exp(x psi(i)) Gamma(i) / Gamma(i + x)``, and the divergence is ``sum (eps / j + exp(-eps / j) -

@@ -21,7 +21,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 _SCALES, _WIDTH, _PARTS = 221, 0.005, 5
 """The noise scales are from 0 to 1.1 at intervals of 0.005."""
 _STEP_SIZE, _ROW_NORM = 0.05, 28.0
-"""The step size of the experiment `edits` on MNIST.
+"""The step size and the norm of rows in the experiment `edits` on MNIST.
 
 Pixels from -1 to 1 have rows of norm 28, and ours have norm 1.
 """

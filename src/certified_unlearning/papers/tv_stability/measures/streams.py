@@ -26,7 +26,7 @@ _LEARNED = 5
 _STREAM = (("insert", 5), ("delete", 1), ("insert", 6), ("delete", 2), ("insert", 7), ("delete", 5), ("insert", 8))
 """The edits and their records."""
 _SENSITIVITY = 3.3
-"""The largest movement of a sum by a replaced record: the largest difference of points."""
+"""The largest movement of a sum by a replaced record, which is the largest difference of two points."""
 _RHO, _BUDGET = 0.6, "quadratic"
 _LITTLE_NOISE = 6.0
 """The value of ``rho`` in comparisons of distributions; more noise would hide the differences."""
@@ -90,8 +90,8 @@ def stream_accuracy(*, order: Order) -> float:
 def stream_recomputations(*, order: Order) -> Quantity:
     """Return how many edits cause a recomputation divided by ``rho`` times their number, with three standard errors.
 
-    In the order of arrival, insertions do not count as edits: they never cause a recomputation, and one that does
-    counts.
+    In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If one did, the
+    recomputation would count.
     """
     again = _run(order)[1]
     counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]
