@@ -9,8 +9,8 @@ configfile: "params.yaml"
 report: "workflow/report/workflow.rst"
 
 
-# The software environment of every rule is the virtual environment that `make` creates; for a container,
-# build one as the head of Containerfile says and name it here.
+# The software environment of every rule is the virtual environment that `make` creates. For a container, build an image
+# as the top of Containerfile describes, and name it here.
 container: "docker://python:3.11-slim"
 
 
