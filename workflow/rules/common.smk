@@ -21,7 +21,7 @@ PACKAGE = "certified_unlearning"
 
 try:
     for configfile in workflow.configfiles:
-        read_yaml(configfile)  # This raises an error if a key occurs twice; Snakemake would use the last one.
+        read_yaml(configfile)  # Snakemake would use the last of two equal keys.
     PARAMETERS = parameters.check(config)
 except UnlearningError as error:
     raise WorkflowError(str(error))

@@ -55,9 +55,7 @@ def certificates(root: Path) -> Counter[str]:
 
 
 def compare(before: Path, after: Path, but: Collection[str] = ()) -> list[str]:
-    """Return one line for each thing in ``before`` that is missing or different in ``after``, except tables in
-    ``but``.
-    """
+    """Return a line for each thing in ``before`` that is missing or different in ``after``, except tables ``but``."""
     there = list(tables(after))
     wrong = []
     for name, frame in tables(before):
