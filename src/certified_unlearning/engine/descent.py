@@ -225,7 +225,7 @@ def _run_phase(
 
 
 def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
-    """Return memory for the noise of several steps, at most a given number, that are best drawn together."""
+    """Return memory for as many blocks of noise as are best drawn together, at most those of the given steps."""
     trials, dimension = weights.shape
     most = max(1, randomness.NUMBERS_AT_ONCE // (trials * randomness.BLOCK_STEPS * dimension))
     needed = -(-last // randomness.BLOCK_STEPS) - first // randomness.BLOCK_STEPS

@@ -42,7 +42,7 @@ class RowShards:
     Attributes:
         rank: Number of this process, from 0.
         ranks: Number of processes.
-        launcher: Process that started this one, which ends when that process ends; None if this does not matter.
+        launcher: Process that started this one; when it ends, this process ends, too. None if this does not matter.
     """
 
     rank: int = 0
@@ -137,7 +137,7 @@ class RowShards:
         return bytes(sent.numpy())
 
     def all_can(self, one: bool) -> bool:
-        """Return whether every process' argument is True."""
+        """Return whether every process's argument is True."""
         can = torch.tensor([int(one)])
         with _companions(self):
             distributed.all_reduce(can, distributed.ReduceOp.MIN)
@@ -190,7 +190,7 @@ def row_shards() -> Iterator[RowShards]:
 
     Without a launcher, this is the only process.
 
-    This uses the environment variables that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
+    The function uses the environment variables that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
     ``MASTER_PORT`` and, on GPUs, ``LOCAL_RANK``.
 
     Raises:

@@ -119,7 +119,7 @@ def logits(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> Tens
     """Return the logits of records as training computes them.
 
     Args:
-        network: The layers.
+        network: The network.
         parameters: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
 
@@ -143,7 +143,7 @@ def directions(
     """Return each run's descent direction on a batch, for every parameter.
 
     Args:
-        network: The layers.
+        network: The network.
         descent: Loss, and clipping of the gradients.
         parameters: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.

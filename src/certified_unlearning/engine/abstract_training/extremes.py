@@ -97,7 +97,7 @@ def extremes(
     """Return sums and extremes of each parameter's gradients, in the order of parameters.
 
     Args:
-        network: The layers.
+        network: The network.
         factors: Factors that `propagation.backward` returned.
         most: Number of extremes to keep.
         clipping: How each record's gradient is clipped.

@@ -1,13 +1,13 @@
 """Linear bounds on the last update of a network's last weights.
 
 A record's gradient with respect to a last weight is ``(p - y) u``. Here, ``p`` is the logistic function of the
-difference ``D`` of the logits, and ``u`` is a unit of the last hidden layer. With ``E = D`` for label 0 and ``E = -D``
-for label 1, the gradient is, except for its sign, ``min(gamma, p(E) u)``, if entries are clamped to ``gamma``. For
-either label, the gradient increases with ``D``. So, for all ``D`` in the box before the update, the gradient lies
-between two lines in ``D`` with slopes of at least 0. ``D`` is the product of the last weights ``v`` and the units. It
-lies between products of ``v`` and fixed numbers (`engine.intervals.last_update.supporting`). So the sum of the
-gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up the distances of the
-records' gradients from their lines. It does not add up their effects at the worst points of the box.
+difference ``D`` of the logits, and ``u`` is a unit of the last hidden layer. The gradient is, except for its sign,
+``min(gamma, p(E) u)``, with ``E = D`` for label 0 and ``E = -D`` for label 1. Here, ``gamma`` is the bound to which
+entries are clamped. For either label, the gradient increases with ``D``. So, for all ``D`` in the box before the
+update, the gradient lies between two lines in ``D`` with slopes of at least 0. ``D`` is the product of the last weights
+``v`` and the units. It lies between products of ``v`` and fixed numbers (`engine.intervals.last_update.supporting`). So
+the sum of the gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up the
+distances of the records' gradients from their lines. It does not add up their effects at the worst points of the box.
 
 The effects of removals and additions are bounded for the remainders of the lines, in the same way as for gradients
 (`direction_bounds`). This is correct if the largest direction of any neighbour has the same numbers of removals and
@@ -52,7 +52,7 @@ def last_update(
     The bounds cover the neighbourhood's changes, but not poisoned records.
 
     Args:
-        network: The layers.
+        network: The network.
         descent: Rule by which parameters follow gradients.
         box: Parameters before the update, each of shape ``(runs, ...)``.
         batch: The batch of the update.

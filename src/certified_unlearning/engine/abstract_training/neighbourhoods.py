@@ -1,6 +1,6 @@
 """The data sets that a box covers, and bounds on the descent directions of their batches.
 
-In every batch, up to ``k`` records may change. A batch is a fixed set of places, chosen independently of the data. A
+The full budget ``k`` applies to every batch. A batch is a fixed set of places, chosen independently of the data. A
 removed record leaves its place empty, and no other record moves to that place. An added record joins an existing batch.
 A direction is the mean over the present records, or their sum divided by a fixed number.
 
@@ -37,9 +37,9 @@ class Neighbourhood:
             removals``: at most k records of each batch are added or removed in total.
         normaliser: Divisor. ``present``: directions are means over the present records; ``fixed``: the divisor is a
             fixed number.
-        order_free: Whether a batch may contain any of the records, in any order and without repetition. At least
-            ``batch - k`` of them are original records, and the number of updates is unchanged. The bounds are then very
-            loose.
+        order_free: Whether a batch may contain any of the records, in any order and without repetition. If so, at least
+            ``batch - k`` of them are original records, and the number of updates is unchanged. The bounds are very
+            loose in this case.
     """
 
     changes: Changes = "removals"
@@ -196,7 +196,7 @@ def _slack(
     terms = 2 * (found.terms + int(k.max()) + found.private.smallest.shape[1]) + 16
     error = 4 * rounding.error_of_sums(terms, wide)
     if wide != size.dtype:
-        # Only a neighbour's own sum is in float32, and a few roundings of every gradient and of its bounds.
+        # In float32 there are a neighbour's own sum, and a few roundings of every gradient and of its bounds.
         error += 1.5 * rounding.error_of_sums(found.terms + int(k.max()) + 64, size.dtype)
     relative = error / least.to(size)
     if neighbourhood.adds:

@@ -80,7 +80,7 @@ def poisoned_directions(
     """Return bounds on the directions of all poisoned batches; directions are means over the present records.
 
     Args:
-        network: The layers.
+        network: The network.
         descent: Clipping of the gradients.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(records, ...)``.
@@ -145,8 +145,8 @@ def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, boundin
     rounding = bounding.rounding
     if rounding.is_outward:
         # A sum of all records, and a sum of the poisoned ones: the error of each is at most its number of terms times
-        # its size. This counts the errors here and in training, whose own sum has clean records and at most that many
-        # poisoned ones.
+        # its size. This counts the errors here and in training; training's own sum has clean records and at most that
+        # many poisoned ones.
         terms = 2 * (records * positions + most) + 16
         size = _size(clean, records, limit, rounding) + 2 * _size(poisoned, most, limit, rounding)
         slack = 4 * rounding.error_of_sums(terms, lower.dtype) * size

@@ -86,7 +86,7 @@ def train(
     """Train on the data, and update a box for each budget in every step.
 
     Args:
-        network: The layers.
+        network: The network.
         descent: Rule by which parameters follow gradients.
         start: Initial parameters, which do not depend on the data; each of shape ``(1, ...)``, or ``(runs, ...)``.
         batches: The batch of every update, in order.
@@ -95,14 +95,14 @@ def train(
         bounding: Method that computes bounds.
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
         everyone: All records, if the neighbourhood allows any order.
-        poisoning: Changed records, if these are the neighbours instead. Their budget is the same in all runs, so ``k``
-            must be ``[0]``.
+        poisoning: Changes of poisoned records, if these define the neighbours. Their budget is the same in all runs, so
+            ``k`` must be ``[0]``.
         box: Box of the neighbours' initial parameters, if something was learned before; each of shape ``(runs, ...)``.
             It must contain ``start``. None if all neighbours start at ``start``.
         noise: Noise to add to the direction of each update, in order; each of shape ``(1, ...)``. The noise is the same
             for the data set and for all neighbours, so it must have been drawn independently of the records. The box
             then contains the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds
-            noise only to the parameters of the data set, from which nothing follows about a neighbour's. None for no
+            noise only to the parameters of the data set, which implies nothing for those of a neighbour. None for no
             noise.
 
     Raises:

@@ -59,7 +59,7 @@ inline Lanes sigmoid(Lanes scores) {
 
 // Weights of two classes, whose labels are -1 and +1.
 struct ClassWeights {
-    const int64_t *labels;  // Labels from the first row on; null if both weights are 1.
+    const int64_t *labels;  // Pointer to the label of the first row; null if both weights are 1.
     double of_minus, of_plus;
 
     double of(int64_t row) const { return labels[row] > 0 ? of_plus : of_minus; }

@@ -60,7 +60,7 @@ class BatchChanges:
         trials: Trials of these batches, shape ``(k,)``.
         steps: Iterations of these batches, counted from 0, shape ``(k,)``.
         members: New members of these batches, ascending, shape ``(k, m)``.
-        leaving: Members that leave, shape ``(k, c)``, if ``c`` is the largest number of changes in one batch. For a
+        leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. For a
             batch with fewer changes, the same unchanged members fill the rest of both `leaving` and `entering`.
         entering: Members that replace them, shape ``(k, c)``.
         changed: Number of changes, shape ``(k,)``.
@@ -89,7 +89,7 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
         alive: Records *after* the edit; more than ``m``.
         removed: Ids of removed records, shape ``(k1,)``.
         inserted: Ids of inserted records, shape ``(k2,)``; all are in ``alive``.
-        draws: Fresh randomness.
+        draws: Source of fresh random numbers.
     """
     pairs = min(len(removed), len(inserted))
     mapped = _paired(batches, removed[:pairs], inserted[:pairs])

@@ -151,7 +151,7 @@ class PrefixTree:
             record: Record that is not present.
             positions: Position in each trial, shape ``(trials,)``, from 1 to ``n + 1``. Fresh uniform positions keep a
                 uniform order uniform; the positions ``n + 1`` append the record.
-            draws: Fresh randomness.
+            draws: Source of fresh random numbers.
 
         Raises:
             ParameterError: The record is already present, a position is invalid, or there is no noise for this number
@@ -277,7 +277,7 @@ class PrefixTree:
             position: Position to learn.
             children: Nodes that are summed in the node of this position, in addition to its own increment.
             prefix: Nodes that the prefix sum reads.
-            draws: Fresh randomness.
+            draws: Source of fresh random numbers.
         """
         positions = torch.full_like(rows, position)
         models, previous = self.models[rows, position], self.models[rows, position - 1]

@@ -19,7 +19,7 @@ def log_density_ratio(values: Tensor, old: Tensor, new: Tensor, sigma: Tensor | 
         sigma: Standard deviation of a coordinate, above 0.
 
     Returns:
-        Shape ``(k,)``.
+        The logarithms, shape ``(k,)``.
     """
     scale = torch.as_tensor(sigma, dtype=values.dtype, device=values.device)[..., None]
     # The division comes before the product, because squares of very small deviations are 0, and those of very large

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t LANES = 8;
 constexpr int64_t TILE = 2 * LANES;
 constexpr int64_t MANY = 512;  // Records processed at once: every output reads a tile of their inputs from a cache.
-constexpr int64_t PITCH = MANY + LANES;  // From one output's records to the next's; not a power of 2, which is slow.
+constexpr int64_t PITCH = MANY + LANES;  // Distance from one output's records to the next; not a power of 2, which is slow.
 constexpr int64_t FEW = 16;    // Records processed at once if there are few outputs, so that whole rows are read.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));

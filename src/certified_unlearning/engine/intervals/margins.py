@@ -45,7 +45,7 @@ def margin_bounds(
     """Return bounds of all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
 
     Args:
-        network: The layers. One logit represents two classes, and the first of them has logit 0.
+        network: The network. One logit represents two classes, and the first of them has logit 0.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
         bounding: Method that computes bounds.

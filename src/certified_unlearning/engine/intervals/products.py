@@ -220,7 +220,7 @@ def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor |
 
 
 def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) -> Interval | None:
-    """Return the shift with slack for its rounding, as one more term of every sum, and for all underflow."""
+    """Return the shift, widened for its own rounding as one more term of every sum, and for all underflow."""
     if not rounding.is_outward:
         return shift
     inner, dtype = right.lower.shape[-2], right.lower.dtype

@@ -110,7 +110,7 @@ def forward(
     """Bound all activations.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``, where ``...`` is the shape that the first
             layer accepts; or an interval of inputs.
@@ -152,7 +152,7 @@ def paired_differences(
     bounds of single logits.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: Activations that `forward` returned for these parameters.
         bounding: Method that computes bounds.
@@ -261,7 +261,7 @@ def backward(
     """Return bounds of each record's gradient, as factors for each affine layer, in the order of layers.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: Activations that `forward` returned for these parameters.
         labels: Labels, shape ``(records,)`` or ``(runs, records)``.
@@ -287,7 +287,7 @@ def backward_from(
     """Return bounds of gradients from bounds of the derivatives with respect to the logits.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: Activations that `forward` returned for these parameters.
         values: Bounds of the derivatives with respect to the logits, shape ``(runs, records, outputs)``.

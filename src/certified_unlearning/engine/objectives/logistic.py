@@ -19,7 +19,7 @@ class LogisticObjective(LinearObjective):
         labels: Labels -1 or +1, shape ``(n,)``.
         strong_convexity: Coefficient of the l2 regulariser, lambda.
         lipschitz: Clipping norm ``M`` of each record's *data-loss* gradient. The regulariser is not clipped, because
-            clipping the sum would destroy strong convexity. It has no effect if no row is longer than ``M``.
+            clipping the sum would destroy strong convexity. Clipping has no effect if no row is longer than ``M``.
         replacements: Rows and labels that replace removed records.
         rows_at_once: Number of rows in a block. The default is 16 384. On a CPU, smaller blocks were measured to be up
             to 5 % slower, and larger ones need more memory.
