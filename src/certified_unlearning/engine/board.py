@@ -27,7 +27,7 @@ if sys.platform == "linux":
     import fcntl
 
 SHARE = 4
-"""A board uses at most one in this many bytes of the machine's memory, all reserved at once."""
+"""A board uses at most the machine's memory divided by this number, all reserved at once."""
 LINE = 64
 """Bytes that processors exchange at once. Each process's counter occupies this many bytes of its own."""
 LOOKING = 5e-3

@@ -25,10 +25,10 @@ advised ``C``. Up to 0.1, accuracy is near the best. Between 0.1 and this value,
 is no warning.
 """
 GOOD = 0.25
-"""Largest noise that a ``C`` or ``alpha`` may have to be advised in a warning."""
+"""Largest noise with a ``C`` or ``alpha`` that a warning may advise."""
 NEAR_BEST = 0.05
-"""Largest noise of the advised ``C``, if there is such a ``C``. With 100 to 1000 records of five features, AUC is 0.04
-to 0.2 lower at `GOOD`. There, it is hardly higher than with the noise that causes a warning.
+"""Largest noise with the advised ``C``, if any ``C`` has so little noise. With 100 to 1000 records of five features,
+AUC is 0.04 to 0.2 lower at `GOOD`. At `GOOD`, it is hardly higher than with the noise that causes a warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""

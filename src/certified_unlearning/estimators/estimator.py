@@ -61,7 +61,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             shape ``(features, 2)``. Values outside these ranges are clipped, and the ranges are mapped to [-1, 1]. Rows
             are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm`` if it is
             given. Use what is known about such data in general, *not* the smallest and largest values of these records.
-            Those values would reveal something about removed records, which would invalidate the certificate.
+            Those values would reveal something about removed records, contrary to what the certificate states.
         data_norm: Public bound on the norm of a row, which must not be computed from the data either. Rows of a larger
             norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to the rows
             after that mapping. It cannot be combined with ``normalize``.

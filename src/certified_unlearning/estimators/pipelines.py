@@ -28,8 +28,8 @@ class StepReport:
     Attributes:
         name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
         transformer: Class of the step.
-        learned: One of four values. ``nothing``. ``unchecked``: nothing, provided that the condition in `said` is true.
-            ``learned``: the step keeps something that depends on removed records. ``unknown``.
+        learned: ``nothing``; ``unchecked``, which means nothing if the condition in `said` is true; ``learned``, if the
+            step keeps something that depends on removed records; or ``unknown``.
         said: What the step learned, in words that complete a sentence.
     """
 
@@ -178,7 +178,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     while isinstance(end, Pipeline) and end.steps:
         end = end.steps[-1][1]
     if isinstance(end, type):
-        model = end  # scikit-learn cannot check whether a class is fitted, or a pipeline that ends with a class.
+        model = end  # scikit-learn cannot check whether a class, or a pipeline that ends with one, is fitted.
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise ParameterError(
             f"unlearn takes a fitted Pipeline whose last step is an estimator of certified_unlearning, got {model!r}"

@@ -23,8 +23,8 @@ class _DescentToDelete(DescentClassifier):
         sigma: Standard deviation of the published noise. None: the smallest value with which ``steps`` steps unlearn
             ``records`` records in the first request.
         steps: Number of steps for the first request. It cannot be combined with ``sigma``. If neither is given, it is
-            the number of steps in which what was learned (with ``conditional``, also the published noise) is reduced by
-            a factor ``e``.
+            the number of steps in which the influence of what was learned (with ``conditional``, also that of the
+            published noise) falls by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
             compares with a model that is published, noised and continued at the same times; it says nothing about a

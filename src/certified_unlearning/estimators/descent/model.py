@@ -41,7 +41,7 @@ class DescentModel(LinearModel):
         sigma: Noise scale: the noise of a step has standard deviation ``sqrt(2 step_size) sigma``. None: the smallest
             scale at which ``steps`` steps unlearn ``records`` records.
         steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. If neither
-            is given, it is the number of steps in which what was learned is reduced by a factor ``e``.
+            is given, it is the number of steps in which the influence of what was learned falls by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once. Later, any number can be
             unlearned at once, by more or fewer steps.
         accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.

@@ -49,7 +49,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     larger budget if there are far more of them than of records. With wide rows, or with three classes or more, they
     change only the model.
 
-    A failed or interrupted call does not change the estimator, except for the time of the next call. Removals modify
+    A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
 
     Args:

@@ -39,7 +39,7 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. The smallest eigenvalue of their
     Gram matrix, divided by ``n``, is added to ``m``, so float64 then allows a smaller ``sigma`` or ``alpha``.
 
-    A failed or interrupted call does not change the estimator, except for the time of the next call. Removals modify
+    A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
 
     Args:
