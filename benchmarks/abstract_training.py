@@ -4,9 +4,9 @@
 
 For each network and number of records in a batch, it prints the median processor seconds of an update of plain SGD
 (PyTorch's autograd and optimiser, float64) and of abstract training with one budget, measured in turns, and their
-ratio. It also prints the time of the linear bounds on the last update, in plain steps (they are computed once after all
-updates; 0 if there are none), and the largest resident memory so far. UNLEARNING_KERNEL=off switches the compiled
-kernel off.
+ratio. It also prints the time of the linear bounds on the last update, as a number of plain steps, and the largest
+resident memory so far. (These bounds are computed once after all updates; the number is 0 if there are none.)
+UNLEARNING_KERNEL=off switches the compiled kernel off.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Steps of one process with two threads, and of two processes with one thread each that share the rows, in turn.
+"""Steps of one process with two threads, compared with two processes with one thread each that share the rows.
 
 It prints the median time of a step, and the share of it in which a process waits for the other's sums. Sums are
 exchanged through shared memory, or sent with ``--messages``, which counts sending as waiting. It also prints the

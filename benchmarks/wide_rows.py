@@ -40,8 +40,8 @@ WANTED = {
     ("embeddings", 20_000, 20, 100.0): (0.7, 5, 3, 5),
     ("words", 20_000, 4, 20_000.0): (1, None, 3, 2),
 }
-"""The targets: how many times as fast as the warm refit, the warm refit that moves, and the cold refit; and the time of
-`fit` in cold fits.
+"""Targets for a request: how many times as fast as the warm refit, the warm refit that moves, and the cold refit. The
+last number is the target for `fit`, in cold fits.
 """
 WANTED_ONE_VS_REST = (2.5, 15, 13, None)
 NOTHING_WANTED = (None,) * 4

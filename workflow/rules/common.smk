@@ -74,7 +74,7 @@ def settings(wildcards):
 
 
 def needed_settings(wildcards):
-    """Return the settings if the experiment depends on the data set; otherwise, their change must not rerun it."""
+    """Return the settings if the experiment depends on the data set, so that otherwise their change reruns nothing."""
     return settings(wildcards) if experiment(wildcards).needs_data else ""
 
 

@@ -16,7 +16,7 @@ rule track_store:
         "benchmarks/results/{preset}/track-store.tsv"
     params:
         code=code("reproduction.tracking.store"),
-        # Another store gives another result. The address itself is not used, because it may contain a password.
+        # A different store gives different results. The address itself is not used, because it may contain a password.
         store=content_key(os.environ.get("MLFLOW_TRACKING_URI", "")),
         figures=figure_views,
     message:

@@ -1,7 +1,7 @@
 """Finding declarations in modules (experiments, mechanisms, drawing functions) by names of the form ``module:name``.
 
-So a job imports only what it needs, not a list of everything. Therefore, a changed module reruns only the jobs that use
-it.
+With such names, a job imports only what it needs, not a list of everything. Therefore, a changed module reruns only the
+jobs that use it.
 """
 
 from importlib import import_module

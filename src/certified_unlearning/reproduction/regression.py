@@ -35,8 +35,8 @@ RELATIVE_TOLERANCE = 1e-6
 more.
 """
 ROUNDING = 1
-"""Number of test records by which a trial may change without counting. A record on the decision boundary can fall on
-either side on another machine, and without noise, it does so in every trial of a run.
+"""Number of test records by which a trial may change without being counted as changed. A record on the decision
+boundary can fall on either side on another machine, and without noise, it does so in every trial of a run.
 """
 TOGETHER = "all points together"
 """Name of the test of all points with noise together, for which rounding does not change most points of a trial in the
@@ -59,10 +59,7 @@ class RegressionError(UnlearningError):
 
 
 class SweepPoint(BaseModel):
-    """The expected values of a sweep point and request: constants, and each trial's number of correct answers.
-
-    Correct answers are on test records.
-    """
+    """The expected values of a sweep point and request: constants, and how many test records each trial gets right."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -243,7 +240,7 @@ def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     if distance == 0:
         return 1.0
     whole = int(np.sum(sizes))
-    law = np.zeros(whole + 1)  # For the sum of the sizes with a plus sign; others have a minus sign.
+    law = np.zeros(whole + 1)  # Distribution of the sum of sizes with a plus sign; others have a minus.
     law[0] = 1.0
     for size in sizes:
         law = (law + np.roll(law, size)) / 2  # All that np.roll moves from the end to the front is still 0.
@@ -260,7 +257,7 @@ def show(moves: Sequence[ChangedQuantity]) -> None:
         likelihood = "" if move.chance is None else f"{move.chance:.0e}"
         table.add_row(move.point, move.quantity, _shown(move.baseline), _shown(move.now), likelihood)
     console = Console(markup=False, highlight=False)
-    console.width = max(console.width, 120)  # In a log, whose width is unknown, it would be 80.
+    console.width = max(console.width, 120)  # Without this, a log, whose width is unknown, would have 80 columns.
     console.print(table)
     if any(move.chance is not None for move in moves):
         console.print("By chance: at most the probability that the random numbers alone move any accuracy so much.")
@@ -323,7 +320,7 @@ def _moved_trials(name: str, expected: SweepPoint, rows: pd.DataFrame) -> Iterat
 
 
 def _changes(name: str, baseline: Baseline, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the correct answers of each common trial, in columns ``before`` and ``now``, indexed by trial."""
+    """Return how many test records each common trial gets right, in columns ``before`` and ``now``, by trial."""
     before = pd.Series(baseline.points[name].correct, name="before")
     now = pd.Series(_correct(name, rows, baseline.test_records), sorted(rows["trial"]), name="now")
     return pd.concat([before, now], axis=1, join="inner")
@@ -343,8 +340,8 @@ def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> 
     A trial's difference is the number of points that gained minus the number of points that lost, whatever the amounts.
     Points that share random numbers change together. The test allows for this, because it uses one difference for each
     trial, over all points; that difference is as likely as its negative. Points without noise are left out, because
-    rounding changes all their trials in the same way. Among points with noise, rounding changes only few in a trial, so
-    half of the points are used as the allowance.
+    rounding changes all their trials in the same way. Among points with noise, rounding changes only few points of a
+    trial, so half of the points are used as the allowance.
     """
     noisy = {name: trials for name, trials in changes.items() if baseline.points[name].constants["sigma"] != 0}
     signs = pd.DataFrame({name: (trials["now"] - trials["before"]).clip(-1, 1) for name, trials in noisy.items()})

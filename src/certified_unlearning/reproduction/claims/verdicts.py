@@ -21,7 +21,7 @@ from certified_unlearning.reproduction.claims.severity import Deviation, Severit
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
-"""How claims of each owner are called, in the order in which they are counted."""
+"""What the claims of each owner are called, in the order in which they are counted."""
 READINGS = {"assumes": "the paper assumes", "setting": "the setting", "right_if": "what would make it right"}
 """Headings of the parts of a second reading."""
 NARROWEST_TABLE = 60

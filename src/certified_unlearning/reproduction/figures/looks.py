@@ -1,6 +1,6 @@
-"""The look of lines: hue and marker show the method, dashes its member (K, I, S, epsilon), pale lines retraining.
+"""The look of lines: hue and marker show the method, and dashes show its member (K, I, S, epsilon).
 
-Lines of retraining are also broad.
+Lines of retraining are broad and pale.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ _OWN = {
 }
 """The looks of accountants, by name, the same in every figure."""
 _FREE = tuple(_Marked(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
-"""The looks for accountants that are not in `_LOOKS` above."""
+"""The looks of accountants that are not in `_OWN`."""
 
 
 @dataclass(frozen=True)

@@ -251,7 +251,7 @@ def handles(axes: Axes) -> dict[str, Line2D]:
 
 
 def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
-    """Add the title, and the legend below all panels, in additional height; format all numbers in the same way.
+    """Add the title, and the legend below all panels, for which the figure grows; format all numbers in the same way.
 
     Args:
         figure: Figure with everything drawn.

@@ -117,7 +117,7 @@ def archive(paths: Sequence[Path], name: str) -> Download:
 
 
 _FORMATS = {
-    ".csv": ("text/csv", b"", b""),  # No marks: reading the table is a better check.
+    ".csv": ("text/csv", b"", b""),  # No bytes to check: reading the table is a better check.
     ".pdf": ("application/pdf", b"%PDF-", b"%%EOF"),
     ".svg": ("image/svg+xml", b"<?xml", b"</svg>"),
     ".html": ("text/html", b"<table", b"</table>"),

@@ -70,7 +70,7 @@ class Verdicts:
         total: Number of all claims, of any owner.
         own: Numbers of the papers' own claims by verdict and severity; None if there are none.
         apart: Numbers of all other claims, in words; empty if there are none.
-        owners: Owners of claims, and how their claims are called.
+        owners: Owners of claims, and what their claims are called.
         severities: Severities that occur, from the worst to the mildest.
         places: Parts of papers that sources name, in order of appearance.
     """

@@ -48,7 +48,7 @@ def require_shards(plan: ExperimentPlan, shards: RowShards, device: torch.device
 
 
 class Simulation:
-    """One job: several groups of phases on the same data, with one progress line, which can be resumed.
+    """One job, which can be resumed: several groups of phases on the same data, with one progress line.
 
     Args:
         plan: Plan to simulate.
@@ -128,7 +128,7 @@ class Simulation:
                     checkpoint=checkpoint,
                 )
             except DivergedError:
-                checkpoint.delete()  # It is unknown which objective the weights in the file belong to.
+                checkpoint.delete()  # It is unknown which process wrote the weights in the file.
                 raise
 
     def finish(self) -> None:

@@ -45,7 +45,7 @@ class Dataset:
         sha256: SHA-256 of its content.
         path: Path of the prepared file.
         n: Number of training records.
-        d: The origin of a run's numbers.
+        d: Number of features.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Origin:
-    """Module that declares the experiment.
+    """The origin of a run's numbers.
 
     Attributes:
-        source: Version of the code in the rows.
-        code_version: Simulation time, which is the duration of the run.
-        seconds: Time when the results were written, in seconds since 1970; it is not part of a run's content.
-        ended: When the results were written, in seconds since 1970: not part of a run's content.
+        source: Module that declares the experiment.
+        code_version: Version of the code in the rows.
+        seconds: Simulation time, which is the duration of the run.
+        ended: Time when the results were written, in seconds since 1970; it is not part of a run's content.
     """
 
     source: str
@@ -355,7 +355,7 @@ def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
 
 
 def _by_request(requests: pd.DataFrame) -> Iterable[Metric]:
-    """Yield the cost and the result of each request in a stream, at the request's number."""
+    """Yield the cost and the result of each request in a stream, with the request's number as the step."""
     columns = {
         "request/epsilon": "epsilon",
         "request/K": "unlearning_steps",

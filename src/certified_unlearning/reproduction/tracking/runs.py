@@ -273,7 +273,7 @@ def _dataset_input(dataset: Dataset) -> "DatasetInput":
     return DatasetInput(
         MlflowDataset(
             name=dataset.name,
-            digest=dataset.sha256[:36],  # MLflow allows no longer digest; the whole digest is a param.
+            digest=dataset.sha256[:36],  # MLflow does not allow a longer digest; the whole one is a param.
             source_type="local",
             source=json.dumps({"uri": dataset.path}),
             profile=json.dumps({"num_rows": dataset.n, "num_elements": dataset.n * dataset.d}),

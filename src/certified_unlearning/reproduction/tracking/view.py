@@ -42,7 +42,7 @@ _LINKED = 20
 _CHARTED = 6
 """Largest number of figures that the description links to, and of charts in a view: a tag holds 5,000 characters."""
 _ALONG_A_STREAM = {"accumulated_steps": ("request/accumulated_K", "request/accuracy")}
-"""Metrics with a value for each request of a stream, by the column with which an experiment shows streams."""
+"""Metrics with a value for each request of a stream, by the column with which experiments show streams."""
 
 
 class FigureView(BaseModel):
@@ -131,7 +131,7 @@ def _state(figure: FigureView | None = None) -> dict[str, Any]:
     columns = _FIRST_COLUMNS | own | _LAST_COLUMNS
     return {
         "searchFilter": query,
-        "orderByKey": f"tags.`{ORDER_TAG}`",  # In any other order than the page's own, the list is flat.
+        "orderByKey": f"tags.`{ORDER_TAG}`",  # With any order but the page's own, the list is flat.
         "orderByAsc": True,
         "selectedColumns": [*own, "attributes.`Source`"],
         "columnOrder": list(columns),
