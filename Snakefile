@@ -36,8 +36,8 @@ onsuccess:
 
 onerror:
     print(
-        "Not finished. What failed stands above, after 'Error in rule', with its log; all logs are in logs/. "
-        "The same command goes on with what is missing."
+        "Not finished. The errors are above, after 'Error in rule', with their logs; all logs are in logs/. "
+        "The same command continues with what is missing."
     )
 
 

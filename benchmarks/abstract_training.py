@@ -104,8 +104,12 @@ def timed(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--updates", type=int, default=9, help="timed updates of each, after one that is not")
-    parser.add_argument("--budgets", type=int, nargs="+", default=[1, 10], help="k, one at a time")
+    parser.add_argument(
+        "--updates", type=int, default=9, help="number of timed updates of each kind, after one that is not timed"
+    )
+    parser.add_argument(
+        "--budgets", type=int, nargs="+", default=[1, 10], help="values of k, which are measured one at a time"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -63,7 +63,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=11_982)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--times", type=int, default=10, help="also time this many times the records; 1 for no")
+    parser.add_argument(
+        "--times", type=int, default=10, help="factor for a second measurement with more records; 1 for none"
+    )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/engine.json"))

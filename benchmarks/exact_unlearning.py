@@ -84,7 +84,7 @@ def main() -> None:
     """Print both tables, and write them to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--deletions", type=int, default=300)
-    parser.add_argument("--output", type=Path, help="a JSON file for the numbers")
+    parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     found: dict[str, Any] = {"machine": machine(), "sizes": []}

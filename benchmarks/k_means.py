@@ -81,7 +81,7 @@ def compared(name: str, rows: NDArray[np.float64], clusters: int, chosen: dict[s
 def main() -> None:
     """Measure, print one line for each setting, and write all numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="up to 5000 records only, without MNIST")
+    parser.add_argument("--quick", action="store_true", help="use only up to 5000 records, without MNIST")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/k_means.json"))
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", "little can be learned")

@@ -103,7 +103,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--requests", type=int, default=10_000, help=f"a multiple of {REQUESTS_AT_ONCE}")
-    parser.add_argument("--regularisation", type=float, default=0.01, help="1 / (C n); the less, the more steps")
+    parser.add_argument(
+        "--regularisation", type=float, default=0.01, help="1 / (C n); a smaller value needs more steps"
+    )
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:

@@ -118,9 +118,9 @@ def main() -> None:
     """Measure, print a table, and write it to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=[30_000, 300_000, 1_000_000])
-    parser.add_argument("--records", type=int, default=10, help="records of a request")
+    parser.add_argument("--records", type=int, default=10, help="number of records in a request")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--disk", type=int, help="rows in a file, to learn from instead")
+    parser.add_argument("--disk", type=int, help="number of rows in a file, from which to learn instead")
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -139,9 +139,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=11_982)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=16, help="steps of a round")
+    parser.add_argument("--steps", type=int, default=16, help="number of steps in a round")
     parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--one-rank", action="store_true", help="also one process with one thread, on the same blocks")
+    parser.add_argument(
+        "--one-rank", action="store_true", help="also time one process with one thread, on the same blocks"
+    )
     parser.add_argument("--messages", action="store_true", help="send sums, as processes on two machines do")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/row_shards.json"))
     options = parser.parse_args()

@@ -110,9 +110,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=2, help="steps of learning, and of unlearning")
-    parser.add_argument("--in-memory", action="store_true", help="also with the rows in memory: needs twice their size")
-    parser.add_argument("--directory", type=Path, help="where the data set is written for the time being")
+    parser.add_argument("--steps", type=int, default=2, help="number of steps of learning, and of unlearning")
+    parser.add_argument(
+        "--in-memory", action="store_true", help="also time rows in memory, which needs twice their size"
+    )
+    parser.add_argument("--directory", type=Path, help="temporary directory for the data set")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/rows.json"))
     options = parser.parse_args()
 

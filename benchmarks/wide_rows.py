@@ -121,11 +121,15 @@ def _line(ours: Any, by: dict[str, Any], wanted: tuple[float | None, ...]) -> li
 def main() -> None:
     """Measure and print the table, line by line, and write all runs to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the small tables of the preset smoke, two runs")
-    parser.add_argument("--only", type=int, nargs="*", help="numbers of tables, from 1 as params.yaml lists them")
-    parser.add_argument("--runs", type=int, help=f"runs of each table: {RUNS}, or {QUICK_RUNS} of --quick")
-    parser.add_argument("--requests", type=int, help="requests of a run; those of the preset if left out")
-    parser.add_argument("--busy", action="store_true", help="count the processor's time, where others use the machine")
+    parser.add_argument("--quick", action="store_true", help="use the small tables of the preset smoke, with two runs")
+    parser.add_argument(
+        "--only", type=int, nargs="*", help="numbers of tables, counted from 1 in the order of params.yaml"
+    )
+    parser.add_argument(
+        "--runs", type=int, help=f"number of runs of each table; {RUNS} by default, {QUICK_RUNS} with --quick"
+    )
+    parser.add_argument("--requests", type=int, help="number of requests in a run; by default that of the preset")
+    parser.add_argument("--busy", action="store_true", help="measure processor time, for a machine that others use")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()

@@ -224,7 +224,7 @@ def not_asked():
     ):
         return []
     return [
-        "device: auto asks the cluster for no GPU; `device: cuda` in the parameters asks for one for each simulation"
+        "device: auto requests no GPU from the cluster; `device: cuda` in the parameters requests one for each simulation"
     ]
 
 

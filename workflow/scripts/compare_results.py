@@ -80,7 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
-    parser.add_argument("--but", action="append", default=[], help="a table of BEFORE that is left out; repeatable")
+    parser.add_argument("--but", action="append", default=[], help="table of BEFORE to ignore; can be repeated")
     given = parser.parse_args()
     for root in (given.before, given.after):
         if not any(tables(root)):

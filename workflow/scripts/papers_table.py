@@ -286,7 +286,7 @@ def main() -> None:
     parser.add_argument(
         "--write",
         action="store_true",
-        help=f"put the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
+        help=f"write the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
     )
     if not parser.parse_args().write:
         print(committed(), end="")
