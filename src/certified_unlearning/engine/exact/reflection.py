@@ -1,7 +1,7 @@
 """The maximal coupling of two Gaussians with the same covariance: a value is kept, or reflected through the midpoint.
 
-Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection. Algorithms 13 and 27
-print the inverse of the ratio. With either of these, the result does not have the new distribution.
+Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection. Algorithms 13 and
+27 print the inverse of the ratio. With either of these, the result does not have the new distribution.
 """
 
 import torch
