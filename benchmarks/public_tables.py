@@ -117,7 +117,7 @@ TABLES = {
 
 
 def measured(model: Any, X: Any, y: Any) -> tuple[float, float, float]:
-    """Return accuracy, balanced accuracy and AUC; with several classes, the mean of one class against the rest."""
+    """Return accuracy, balanced accuracy and AUC; with several classes, AUC is averaged over one-vs-rest problems."""
     predicted, probabilities = model.predict(X), model.predict_proba(X)
     several = probabilities.shape[1] > 2
     area = roc_auc_score(y, probabilities if several else probabilities[:, 1], multi_class="ovr")

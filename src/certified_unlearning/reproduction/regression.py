@@ -102,8 +102,8 @@ class ChangedQuantity:
         quantity: Column of the records, or ``trials``, or ``sweep point`` for a point that is missing or new.
         baseline: Old value; for accuracy, the mean over the trials.
         now: New value.
-        chance: For accuracy, an upper bound on the probability that any accuracy in the whole comparison changes that
-            much by chance; otherwise None.
+        chance: Upper bound on the probability that any accuracy in the whole comparison changes that much by chance;
+            None for other quantities.
     """
 
     point: str

@@ -122,7 +122,7 @@ _FORMATS = {
     ".svg": ("image/svg+xml", b"<?xml", b"</svg>"),
     ".html": ("text/html", b"<table", b"</table>"),
 }
-"""For each suffix, the media type, and the bytes with which this project's files of that kind begin and end."""
+"""Media type by suffix, and the bytes with which this project's files of that kind begin and end."""
 
 
 def _download(content: bytes, name: str, media_type: str) -> Download:

@@ -243,7 +243,7 @@ class _Mirror:
         except MlflowException as error:
             if error.error_code != "BAD_REQUEST":
                 raise
-            # If another process recorded the same data set at the same moment, it is now there for both.
+            # If another process recorded the same data set at the same moment, both runs now find it.
             self._client.log_inputs(run_id, [recorded])
 
     def _log_files(self, run: "Run", entry: Entry) -> None:
