@@ -1,11 +1,10 @@
 """A network's last weights before the last update, and linear bounds on how that update moved them.
 
 A box bounds how far changed records can move each weight, but ignores that the same records move all weights at once. A
-step of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections,
-so the bounds of all steps add up.
-Therefore, the last weights after the last update are bounded by linear functions of the last weights before it
-(`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so the two linear
-functions can be composed to bound it.
+step of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of
+all steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
+before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so the two
+linear functions can be composed to bound it.
 
 This applies to networks with two classes, for which the difference of logits is a function of one vector. With two
 logits, it is the difference of the two rows of the last weight, followed by the difference of the biases. With one
