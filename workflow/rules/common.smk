@@ -97,14 +97,14 @@ def defaults(wildcards):
 
 
 def others():
-    """Return the user's own papers, for the command line."""
+    """Return the papers outside this package, for the command line."""
     return " ".join(
         f"--other {shlex.quote(each)}" for each in config.get("papers_of_others", [])
     )
 
 
 def others_of(name):
-    """Return the user's papers if the data set may be theirs; otherwise, a new paper must not rerun its preparation."""
+    """Return the papers outside this package if the data set may be theirs; otherwise, a new paper must rerun nothing."""
     return others() if built_in(name) is None else ""
 
 
