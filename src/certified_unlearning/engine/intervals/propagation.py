@@ -304,8 +304,7 @@ def backward_from(
             values = _through_relu(values, activations.before[rectified])
             rectified -= 1
         elif isinstance(layer, Flatten):
-            # The input of the first affine layer after a Flatten has the shape of the previous affine layer's output,
-            # or of the records.
+            # The input of a Flatten has the shape of the previous affine layer's output, or of the records.
             shape = _shape_before_flatten(network, position, activations)
             values = _each(values, _as_records, shape)
         else:

@@ -128,7 +128,7 @@ class Simulation:
                     checkpoint=checkpoint,
                 )
             except DivergedError:
-                checkpoint.delete()  # It is unknown which process wrote the weights in the file.
+                checkpoint.delete()  # The weights in the file may be wrong, as processes' weights differ.
                 raise
 
     def finish(self) -> None:
