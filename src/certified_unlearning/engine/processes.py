@@ -1,4 +1,7 @@
-"""Starting the processes that share a run on this machine, with PyTorch's launcher, which is imported only then."""
+"""Starting the processes that share a run on this machine, by PyTorch's launcher.
+
+PyTorch is imported only when processes are started.
+"""
 
 import json
 import logging

@@ -102,7 +102,7 @@ struct ClassLosses {
     const int64_t *numbers, *positives;
     const double *of_class;  // Null if all weights are 1.
 
-    // The derivative of a row's loss with respect to its score of a class.
+    // The derivative of a row's loss for one class, with respect to its score for that class.
     double slope(int64_t row, int64_t which, double score) const {
         const double label = numbers[row] == positives[which] ? 1.0 : -1.0;
         return -label / (1 + std::exp(label * score)) * (of_class ? of_class[numbers[row]] : 1.0);
