@@ -27,8 +27,8 @@ is no warning.
 GOOD = 0.25
 """Largest noise with a ``C`` or ``alpha`` that a warning may advise."""
 NEAR_BEST = 0.05
-"""Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five features,
-AUC is 0.04 to 0.2 lower at `GOOD`. At `GOOD`, it is hardly higher than with the noise that causes a warning.
+"""Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five
+features, AUC is 0.04 to 0.2 lower at `GOOD`. There, it is hardly higher than with the noise that causes a warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""

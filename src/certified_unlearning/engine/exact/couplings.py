@@ -136,7 +136,8 @@ def _among(batches: Tensor, ids: Tensor) -> Tensor:
 def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
     """Return which newcomers are in a uniform subset of ``m`` of ``n`` records, shape ``(trials, T, newcomers)``.
 
-    Newcomers are drawn in order: if ``j`` of the first ``i`` records are in the subset, the next one joins with probability ``(m - j)/(n - i)``.
+    Newcomers are drawn in order: if ``j`` of the first ``i`` records are in the subset, the next one joins
+    with probability ``(m - j)/(n - i)``.
     """
     *of_batches, m = shape
     joins = torch.zeros(*of_batches, newcomers, dtype=torch.bool, device=draws.device)
