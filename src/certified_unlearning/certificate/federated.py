@@ -57,6 +57,7 @@ class FederatedCertificate(EqualInLaw):
         recompute_probability: Upper bound on the probability that the next removal of one client causes a
             recomputation: ``1 - (1 - TV)^T``, with the total variation ``TV`` of two Gaussians at the distance
             ``clip / sigma``.
+        assumptions: The assumptions of the guarantee.
         noise_source: Source of the randomness.
         dataset: Name of the data set.
         features: How the features were made.
