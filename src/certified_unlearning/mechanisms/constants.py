@@ -1,4 +1,4 @@
-"""The constants of a preset's problem, from its settings and its data."""
+"""The constants of a preset's problem; they follow from its settings and its data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def constants_and_problem(
     Args:
         settings: Settings that the preset's experiments share.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
-        records: Largest number of removed records (``spectral-with-margin`` smoothness allows for them).
+        records: Largest number of removed records, for which ``spectral-with-margin`` smoothness makes room.
     """
     n = int(data["n"])
     classes = len(data["classes"]["train"])
@@ -52,5 +52,5 @@ def constants_and_problem(
 
 
 def _features_of_own(data: Mapping[str, Any]) -> str:
-    """Return the name in certificates of the features of a user's own data set."""
+    """Return the name that certificates give to the features of a user's own data set."""
     return CLASSES_FROM_RECORDS if data.get("classes_from") == "records" else DECLARED
