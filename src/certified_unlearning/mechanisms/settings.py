@@ -1,4 +1,4 @@
-"""Settings that all runs of a preset share: data, trials, the problem's constants, device and precision."""
+"""Settings that all runs of a preset share: data, trials, constants of the problem, device and precision."""
 
 from collections.abc import Collection
 from typing import Annotated, Literal, TypeVar
@@ -16,9 +16,9 @@ Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
 MOST_TRIAL_RECORDS = 50_000
-"""Largest product of trials, records and scores per record in fitted settings. A first run then takes minutes."""
+"""Largest product of trials, records and scores per record in fitted settings. A first run then needs minutes."""
 LEAST_TRIALS = 2
-"""With one trial there is no spread."""
+"""Smallest number of trials in fitted settings. A single trial has no spread."""
 AccountantName = Annotated[
     str, AfterValidator(lambda name: accountant_called(name).name), Field(json_schema_extra={"enum": [*ACCOUNTANTS]})
 ]
@@ -69,13 +69,13 @@ class Settings(BaseModel):
     )
 
     def fitted(self, defaults: Collection[str], *, n: int, classes: int) -> "Settings":
-        """Return the settings with default ones adapted to the data's size.
+        """Return the settings, with the default values adapted to the size of the data.
 
-        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; with many records there are fewer
-        trials.
+        The regulariser becomes that of a model with ``C n`` equal to `QUICK_CONDITION`. With many records, the number
+        of trials decreases.
 
         Args:
-            defaults: The keys with default values; others are unchanged.
+            defaults: The keys that have default values; the values of other keys do not change.
             n: Number of training records.
             classes: Number of classes.
         """
