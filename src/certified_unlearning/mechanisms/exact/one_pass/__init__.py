@@ -1,1 +1,1 @@
-"""One pass over records in random order, on noisy prefix sums: `prefix_sums` learns and unlearns, others plug in."""
+"""One pass over records in random order, on noisy prefix sums; methods plug into the learner of `prefix_sums`."""
