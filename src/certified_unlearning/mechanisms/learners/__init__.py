@@ -1,1 +1,1 @@
-"""Learners: a user's own models, planned once and learned once, with any number of removals not known in advance."""
+"""Learners of a user's own models, each planned once and learned once; removals are not known in advance."""
