@@ -121,7 +121,7 @@ class Certificate(BaseModel):
     unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What the guesser doesn't know."""
     provided: ClassVar[str] = ""
-    """For guarantees of equality: the condition that a sentence names before the share of right guesses."""
+    """The condition that sentences name before the share of right guesses, for guarantees of equality."""
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind declares its own, in order.
 
@@ -231,7 +231,7 @@ class Certificate(BaseModel):
         """Return whether secret files may still depend on records that left with the first of some versions.
 
         Args:
-            readings: For each version, from that one on, how its records were read.
+            readings: How records were read for each of these versions, from the first one on.
         """
         return False
 

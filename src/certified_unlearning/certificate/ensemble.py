@@ -66,9 +66,9 @@ class EnsembleCertificate(Certificate):
         bound: Bound that gradients are clipped to.
         rounding: ``outward``; bounds with naive rounding would prove nothing.
         dtype: Floating-point type of training and of the bounds.
-        removed: For each request, the slices (``shard x slices + slice``) that lost records, each with the number of
-            records that it lost.
-        pending: For each shard, the number of records that left since it was last trained; at most the largest budget.
+        removed: The slices that lost records by each request, as ``shard x slices + slice``, each with the number of
+            lost records.
+        pending: Number of records that left each shard since it was last trained; at most the largest budget.
         trained_again: Number of times a shard was trained again.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
@@ -113,7 +113,7 @@ class EnsembleCertificate(Certificate):
         """Return the certificate of an ensemble after some requests.
 
         Args:
-            removed: For each request, the places of its records.
+            removed: The places of the removed records, for each request.
             constants: All fixed fields by name, including ``n_learned``.
         """
         return cls.made(**constants, removed=tuple(map(tuple, removed)))

@@ -86,10 +86,10 @@ class PredictionCertificate(Certificate):
         dtype: Floating-point type of training and of the bounds.
         classes: Names of the classes, in the order of labels.
         predictions: The predicted label of each input.
-        radii: For each label, the largest budget that certifies it; 0 if none does.
-        shares: For each budget, the share of the inputs whose labels it certifies.
-        accuracy: For each budget, bounds on the share of right labels that hold for the models of all neighbours; None
-            if the true labels are not known.
+        radii: The largest budget that certifies each label; 0 if none does.
+        shares: Share of the inputs whose labels each budget certifies.
+        accuracy: Bounds on the share of right labels, for each budget, which hold for the models of all neighbours; None if
+            the true labels are not known.
         evidence: The file from which the certificate is recomputed.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.

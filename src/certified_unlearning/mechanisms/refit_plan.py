@@ -32,7 +32,7 @@ SHARE_LEFT = 10
 DEAR = 1e7
 """Models are corrected by passes if learning anew reads at least this many entries, which needs ten milliseconds."""
 SELDOM = 10
-"""For sparse rows, a Hessian is computed if this many records leave before the next one, as it costs many passes."""
+"""Smallest number of removals between two Hessians of sparse rows, because a Hessian costs many passes."""
 LARGEST_DOWNDATE = 1000
 """Largest number of columns for which a downdate of the Hessian costs less than it saves."""
 _NEWTON_STEPS = 8

@@ -71,7 +71,7 @@ class PrivateCertificate(Certificate):
         delta: Target delta, strictly between 0 and 1.
         extra_delta: Addition to delta for random norms larger than assumed, and for selections by finitely many random
             bits.
-        deletions: For some numbers of deleted records, the epsilon of the unchanged model.
+        deletions: Epsilon of the unchanged model, for some numbers of deleted records.
         sampling: ``full batch`` if every step reads all records; then no amplification is claimed. Otherwise it states
             which parts read which records, or the probability by which batches were drawn. Those batches are secret.
         loss: Loss ``phi`` of a score and a target.

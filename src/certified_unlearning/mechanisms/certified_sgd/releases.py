@@ -31,7 +31,7 @@ SERVES: dict[Changes, tuple[Relation, ...]] = {
     "additions and removals": ("replace-one", "add-remove"),
     "additions or removals": ("add-remove",),
 }
-"""For each kind of changes, the relations for which boxes of k changes contain a neighbour's boxes of k - 1 changes.
+"""The relations that each kind of changes serves: boxes of k changes contain a neighbour's boxes of k - 1 changes.
 
 To replace a record is two changes.
 """

@@ -217,9 +217,9 @@ class LinearLearner(BaseModel):
             whole: All rows and their labels.
             left: Rows and labels after the removal, as for `unlearn`.
             removal: The numbers of records and steps of the removal.
-            learning: For each learned model, the address of its noise in learning.
-            removing: For each learned model, the address of its noise in the removal.
-            comparing: For each model of the comparator, the address of its noise.
+            learning: The address of each learned model's noise in learning.
+            removing: The address of each learned model's noise in the removal.
+            comparing: The address of the noise of each model of the comparator.
 
         Returns:
             The weights of the three kinds of models, each of shape ``(trials, d)``.
