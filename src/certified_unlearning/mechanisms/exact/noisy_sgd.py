@@ -18,7 +18,7 @@ from certified_unlearning.mechanisms.exact.trajectory import Descent
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySgd(Descent):
-    """Constants of noisy descent.
+    """The constants of noisy descent.
 
     Attributes:
         sigma: Standard deviation of the noise on a coordinate of a mean gradient, at least 0.

@@ -2,7 +2,7 @@
 
 An edit that moves a gradient within its cell changes no iterate. If the gradient leaves the cell, the iteration
 descends along the middle of the new cell of the *same* grid. The printed Algorithm 24 draws a fresh offset after a
-failed test. This gives the wrong distribution, because every kept offset is one whose cell was kept.
+failed test. This gives the wrong distribution, because only offsets whose cell was kept would be kept.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from certified_unlearning.mechanisms.exact.trajectory import Descent
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedSgd(Descent):
-    """Constants of quantized descent.
+    """The constants of quantized descent.
 
     Attributes:
         quantum: Width of a cell in every coordinate of a mean gradient, ``tau``, above 0.

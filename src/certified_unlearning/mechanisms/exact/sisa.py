@@ -90,7 +90,10 @@ class Shards:
 
     @property
     def model(self) -> Tensor:
-        """The mean of the shards' weights, shape ``(trials, d)``; for a linear model, also the mean of their scores."""
+        """The mean of the shards' weights, shape ``(trials, d)``.
+
+        The scores of a linear model are then the means of the shards' scores.
+        """
         return self.checkpoints[:, :, -1].mean(dim=1)
 
     def delete(self, record: int, draws: Draws) -> Work:

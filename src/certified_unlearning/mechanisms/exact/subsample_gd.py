@@ -19,7 +19,7 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass(frozen=True, kw_only=True)
 class SubsampleGd(Descent):
-    """Constants of plain descent."""
+    """The constants of plain descent."""
 
     @property
     def keeps_randomness(self) -> bool:

@@ -45,7 +45,7 @@ DescentVariant = Literal["secret-state", "published-state"]
 DescentAccountant = Literal["shifted", "conditional", "as published"]
 _Adjacency = Literal["zero-out", "replace"]
 CONVERGENCE = 1e-8
-"""Share of the distance between start and optimum that remains after learning, if no theorem prescribes its length."""
+"""Share of the distance between start and optimum that remains after learning, if no theorem prescribes the steps."""
 
 
 class DescentLearner(LinearLearner):

@@ -42,7 +42,7 @@ class History(Sequence[Removal]):
         steps: Number of steps of each request.
         places: Places of the removed records in a cycle, for each request; None unless all are known.
         texts: Canonical JSON of the records, the steps and any known places; it names a run.
-        stream: The effect of the requests, after it was first requested.
+        stream: The effect of the requests; None until it is first needed.
     """
 
     learner: object

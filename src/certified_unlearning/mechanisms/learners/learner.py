@@ -1,4 +1,4 @@
-"""Learners of a user's own model: it is planned once, learned once, and then unlearns removals not known in advance.
+"""Learners of a user's own model, which is planned once and learned once; removals are not known in advance.
 
 A learner contains everything that is fixed before the first step. `LinearLearner.run` returns the resulting `Run`. The
 phases of a learner are those of its mechanism's module, which also serve sweeps of a plan.
@@ -148,7 +148,8 @@ class LinearLearner(BaseModel):
 
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
         """Return the content key of the run up to the last removal of ``history``."""
-        # This equals `files.content_key` of a list of the parts. It is assembled because every request needs it.
+        # This equals `files.content_key` of a list of the parts. It is assembled from them, because every request needs
+        # it.
         stated = canonical(self.model_dump(mode="json"))
         return key_of(f"[{','.join([stated, *self.history(history).texts, canonical(data_digest)])}]")
 
@@ -233,8 +234,8 @@ class LinearLearner(BaseModel):
             dataset: Name of the data set; not the name of a built-in one.
             features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
                 unchanged.
-            data_digest: Digest of the training data; None if it is not stated. It needs a key if nobody may guess
-                removed records from it.
+            data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
+                it is not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(

@@ -40,12 +40,12 @@ from certified_unlearning.vocabulary import Delta, DType
 SCORE_NOISE = 0.05
 """Default for the largest standard deviation of the noise in the score of a row of norm 1."""
 NOISE_OF_LONGEST = 5e-4
-"""Largest value of this standard deviation as a share of ``1 / m``.
+"""Upper limit of the default noise in a score, as a share of ``1 / m``.
 
 ``1 / m`` bounds the norm of logistic regression's weights: the stronger the regulariser, the smaller are all scores.
 """
 BATCHES_LEARNED = 5.0
-"""Number of times that learning lets the start fade by a factor ``e``."""
+"""Number of times that the start fades by a factor ``e`` during learning."""
 ROWS_PER_FADING = 50
 """Rows of a batch, divided by the number of steps in which the influence of earlier steps fades by a factor ``e``.
 

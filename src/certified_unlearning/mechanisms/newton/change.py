@@ -1,11 +1,11 @@
 """Bounds on how much removed records change a Hessian, relative to it (``Theta`` in `accounting.residual.distance`).
 
-``B_0 - B`` is a sum ``R'R`` over removed rows. The rows of ``R`` are ``sqrt(s'(a.w_B) / n) a``. Relative to any Hessian
-from which it is subtracted, its largest eigenvalue has two upper bounds. The first is ``|R R'| / (|R R'| + m)``, for
-any data. The second is the largest eigenvalue of ``R B^-1 R'``. For it, the solution ``X`` of ``B X = R'`` is evaluated
-with its remainder: ``R B^-1 R' = R X + R B^-1 (R' - B X)``, whose second part is at most ``|R| |R' - B X| / m``. All
-norms are Frobenius norms. The changes by several requests add up: a change relative to a matrix is not larger relative
-to a matrix from which less was subtracted.
+``B_0 - B`` is a sum ``R'R`` over removed rows. The rows of ``R`` are ``sqrt(s'(a.w_B) / n) a``. Relative to a Hessian
+from which ``R'R`` is subtracted, the largest eigenvalue of ``R'R`` has two upper bounds. The first is
+``|R R'| / (|R R'| + m)``, for any data. The second is the largest eigenvalue of ``R B^-1 R'``. For the second, the
+solution ``X`` of ``B X = R'`` is evaluated with its remainder: ``R B^-1 R' = R X + R B^-1 (R' - B X)``, whose second
+part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: a change
+relative to a matrix is not larger relative to a matrix from which less was subtracted.
 """
 
 import numpy as np

@@ -51,7 +51,7 @@ class ClassModels(NamedTuple):
 
 @dataclass(frozen=True)
 class OneVsRest:
-    """The fitting and the removals of the models of each class against the rest.
+    """A mechanism that fits the models of each class against the rest and removes records from them.
 
     Attributes:
         plan: The plan, with `RefitPlan.one_vs_rest`.
@@ -85,7 +85,7 @@ class OneVsRest:
         *,
         since_read: int,
     ) -> tuple[ClassModels, Reading]:
-        """Return the models without some records, and how the data were read for it.
+        """Return the models without some records, and how the data were read.
 
         Args:
             models: The models. They do not change, but unless the data are read, the new models use their curvatures
@@ -95,7 +95,7 @@ class OneVsRest:
             gone_numbers: Numbers of the removed records' classes, shape ``(S,)``.
             rows: All rows; those of all removed records are already zero. They are used only if the data are read.
             numbers: Numbers of all records' classes, shape ``(n,)``.
-            since_read: Number of records that were removed since the last reading, without the present ones.
+            since_read: Number of records that were removed since the last reading, without those of this request.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.

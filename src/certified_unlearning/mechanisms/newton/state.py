@@ -71,7 +71,7 @@ class Model(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A model without some records, and how the data were read for it."""
+    """A model without some records, and how the data were read."""
 
     model: Model
     reading: Reading
@@ -109,7 +109,8 @@ def solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array,
     step = np.zeros_like(gradient)
     left = gradient
     for _ in range(REFINEMENTS):
-        # The factor is that of the matrix before downdates. Their size determines how fast the remainder decreases.
+        # The factor is that of the matrix before downdates. The size of the downdates determines how fast the remainder
+        # decreases.
         step = step - solve(curvature.factor, left)
         image = dsymv(1.0, curvature.matrix, step, lower=1)
         left = gradient + image

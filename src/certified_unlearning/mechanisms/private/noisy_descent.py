@@ -49,8 +49,8 @@ def iterates(
         plan: The plan, as for `learn`.
         records: The records, as for `learn`.
         keys: The addresses of the noise, as for `learn`.
-        pull: A public term, shape ``(trials, features)``, if the plan has a regulariser, whose gradient is
-            ``regulariser w - pull``; otherwise None.
+        pull: A public term, shape ``(trials, features)``, for plans with a regulariser, whose gradient is
+            ``regulariser w - pull``. None for other plans.
 
     Raises:
         ParameterError: The plan is for other records, or there is a regulariser without a pull, or a pull without one.

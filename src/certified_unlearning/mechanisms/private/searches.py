@@ -143,7 +143,7 @@ def bits(key: int, count: int) -> int:
 
 
 def _laplace(count: int, key: int) -> Tensor:
-    """Return standard Laplace noise from numbers of 53 bits; privacy counts them, as only a minimum is published."""
+    """Return standard Laplace noise from numbers of 53 bits; the accounting of published minima counts the bits."""
     uniform = Draws(address(str(key), "selection")).uniform(2, count)
     exponential = -torch.log1p(-uniform[0])
     return torch.where(uniform[1] < 0.5, -exponential, exponential)

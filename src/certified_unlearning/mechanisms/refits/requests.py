@@ -48,7 +48,7 @@ def without(
     *,
     since_read: int,
 ) -> tuple[Fitted, Reading]:
-    """Return the model without some records, and how the rows were read for it.
+    """Return the model without some records, and how the rows were read.
 
     Args:
         plan: The plan.
@@ -56,8 +56,8 @@ def without(
         gone: Rows and labels of these records; None if they are lost.
         rows: All rows; those of all removed records are already zero.
         labels: All labels.
-        since_read: Number of records that were removed since the model was last learned anew, including the present
-            ones.
+        since_read: Number of records that were removed since the model was last learned anew, including those of this
+            request.
 
     Raises:
         AssumptionError: float64 is not precise enough for the budget.

@@ -59,7 +59,7 @@ class Clients:
         """Return the model of each client after its steps, from each given model.
 
         Args:
-            models: Models in the order of their scores, shape ``(k, d)``.
+            models: Models, whose weights are in the order of scores, shape ``(k, d)``.
             clients: Names of clients, shape ``(m,)``.
 
         Returns:

@@ -44,7 +44,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
 
 
 def _of_trial(system: LinearQueries, run: QueryRun, parts: Parts, trial: int, records: Tensor) -> Tensor:
-    """Return sums over some records: of tests, of the probability of a recomputation, and of steps run again."""
+    """Return, summed over some records, the tests, the probability of a recomputation, and the steps run again."""
     steps = system.settings.steps
     reached = run.models.new_ones(len(records))
     tests = rejected = again = run.models.new_zeros(())

@@ -58,7 +58,7 @@ class FullBatches(FromOrigin[FullBatchSettings]):
         return total
 
     def parts(self, models: Tensor, records: Tensor) -> Tensor:
-        """Return the gradient of each record's loss at its own model; for shapes ``(k, d)`` and ``(k,)``."""
+        """Return the gradient of each record's loss at its own model, shape ``(k, d)``."""
         return self.gradients.sums(models, records[:, None])
 
     def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:

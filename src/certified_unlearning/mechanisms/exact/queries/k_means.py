@@ -1,8 +1,8 @@
 """Lloyd's k-means for records with a known largest norm: it chooses the first centres and handles empty clusters.
 
 `lloyd` contains the algorithm of the source. This module adds two rules. Both depend only on noisy answers, as linear
-queries require. The first query finds the mean of all records. A cluster with a small noisy number of members moves to
-the cluster with the largest one.
+queries require. The first query finds the mean of all records. If a cluster has a small noisy number of members, its
+centre moves next to the centre of the fullest cluster.
 """
 
 import torch

@@ -16,9 +16,10 @@ MOST_NUMBERS = 10_000_000
 
 
 class Lloyd:
-    """Lloyd's algorithm. Each step queries sums and numbers of the records nearest to each centre, and divides them.
+    """Lloyd's algorithm: each step queries, for every centre, the sum and the number of the records nearest to it.
 
-    A model is the sequence of all centres. An answer consists of the clusters' sums and then their numbers of members.
+    Each centre moves to its noisy sum divided by its noisy number. A model is the sequence of all centres. An answer
+    consists of the clusters' sums and then their numbers of members.
     """
 
     def __init__(self, rows: Tensor, centres: Tensor, *, row_norm: float) -> None:
