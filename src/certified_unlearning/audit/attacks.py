@@ -150,7 +150,7 @@ def attack_scores(
 
 @dataclass
 class _Models:
-    """The way to make models that learn half of the attacked records and unlearn them."""
+    """A maker of models that learn half of the attacked records and unlearn them."""
 
     method: AuditedMethod
     learn: Learn

@@ -1,4 +1,4 @@
-"""Canaries: records among which an audit draws some at random. It learns the drawn ones and removes them."""
+"""Canaries: an audit draws some of these records at random, learns them and removes them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class Guessing:
 
 
 def orthogonal_directions(canaries: int, features: int, rng: np.random.Generator) -> Array:
-    """Draw orthogonal rows of norm 1; if there are more rows than features, only those of one group are orthogonal.
+    """Draw rows of norm 1 that are orthogonal to each other within groups of at most ``features`` rows.
 
     Args:
         canaries: Number of rows.

@@ -54,7 +54,7 @@ class Claim:
         )
 
     def largest(self, other: "Claim") -> "Claim":
-        """Return the claim with the larger of each two numbers; both claims imply it."""
+        """Return the claim whose numbers are the larger ones of both claims' numbers; both claims imply it."""
         known = self.mu is not None and other.mu is not None
         return Claim(
             epsilon=max(self.epsilon, other.epsilon),
@@ -76,7 +76,7 @@ class Claim:
         )
 
     def is_below(self, bound: "LowerBound") -> bool:
-        """Return whether a bound refutes the claim; it compares ``mu`` if stated, which is never weaker."""
+        """Return whether a bound refutes the claim, by ``mu`` if stated (it is never weaker), otherwise by epsilon."""
         return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
 
 

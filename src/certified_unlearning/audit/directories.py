@@ -84,7 +84,7 @@ def audit_directory(
 
 
 def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[Any]]:
-    """Return the unchanging part of the model, and as many rows and labels as leave places for the canaries."""
+    """Return the unchanging part of the model, with the rows and labels that stay if canaries take some places."""
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         model = read_stored(directory, state)
@@ -146,7 +146,7 @@ class _Learned:
 
 @dataclass
 class DirectoryMethod:
-    """The model of a directory, learned and removed from in a scratch directory.
+    """The model of a directory. A copy of it learns and unlearns in a scratch directory.
 
     Attributes:
         scratch: The scratch directory. Learning a new model empties it.

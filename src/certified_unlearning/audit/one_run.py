@@ -1,10 +1,10 @@
 """Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
 
-The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, the number of
-right guesses is hypergeometric under it, whatever the guesser does. So a model that is (epsilon, delta)-close to the
-comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One run therefore gives
-a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a secret
-whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
+The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, its number of
+right guesses has a hypergeometric distribution, whatever the guesser does. So a model that is (epsilon, delta)-close to
+the comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One run therefore
+gives a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a
+secret whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def audit(
     alpha: float = VERDICT,
     random_state: int | np.random.Generator | None = None,
 ) -> AuditResult:
-    """Search a model for traces of removed records; return a lower bound, with the claim to compare it with.
+    """Search a model for traces of removed records, and return a lower bound to compare with the model's claim.
 
     Some of the canaries are drawn at random, learned together with ``X``, and removed. Then a guesser sees what the
     model publishes and names canaries. If the model forgot the canaries, the guesses are no better than chance.
@@ -85,7 +85,8 @@ def audit(
             out that one record of a request stayed, set ``removed`` far below ``canaries`` and use several runs.
         least_right: With several runs, the number of right guesses from which a run counts. None: the number is chosen
             before the first run, from the other numbers alone, for violations of moderate size.
-        claim: The claim of a method without a certificate. None: the distribution of learning again.
+        claim: The claim of a method without a certificate. None: the claim that its distribution is that of learning
+            again.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
             removes all records.
         alpha: Largest probability that an honest method is called ``violated``.

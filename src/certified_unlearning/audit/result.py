@@ -60,7 +60,7 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """For each run, the probability of at least as many right guesses for a model that never saw the canaries.
+        """Probability, in each run, of at least as many right guesses for a model that never saw the canaries.
 
         With one run and a claim of exact equality, this is the p-value of the claim.
         """
@@ -98,7 +98,7 @@ class AuditResult:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The reasons of all failed runs."""
+        """The reasons why runs failed."""
         return tuple(run.failed for run in self.runs if run.failed is not None)
 
     def to_dict(self) -> dict[str, Any]:

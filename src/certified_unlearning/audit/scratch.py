@@ -16,7 +16,7 @@ from certified_unlearning.errors import StorageError
 
 @contextmanager
 def scratch_beside(path: Path) -> Iterator[Path]:
-    """Yield an empty directory that only its owner can read, and delete it at the end; first, delete abandoned ones.
+    """Yield a private empty directory, and delete it at the end; directories of dead audits are deleted first.
 
     Args:
         path: The model directory. The scratch directory is created next to it.

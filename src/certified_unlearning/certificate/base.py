@@ -24,7 +24,7 @@ from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading, Relation
 
 TOLERANCE = 1e-9
-"""Relative difference up to which a recomputed number counts as equal, which is the accuracy of the minimisation."""
+"""Largest relative difference between numbers that count as equal. The minimisation is not more accurate."""
 LARGEST = 10**18
 """The largest possible value of any count. Planning also refuses larger numbers of steps."""
 
@@ -103,8 +103,8 @@ class Scope(NamedTuple):
 class Certificate(BaseModel):
     """A statement with its constants and assumptions; the base of all kinds.
 
-    For the versions of a ledger, `scope` and `removed_by` are class methods: the ledger repeats the numbers of each
-    certificate, so it can describe a version without reading the certificate.
+    `scope` and `removed_by` are class methods. A ledger repeats the numbers of each certificate, so it can describe a
+    version without reading the certificate.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -228,10 +228,10 @@ class Certificate(BaseModel):
         raise NotImplementedError
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether secret files may still depend on records that left with the first of some versions.
+        """Return whether secret files may still depend on the records that left with a version.
 
         Args:
-            readings: How records were read for each of these versions, from the first one on.
+            readings: How records were read for that version and for each later one.
         """
         return False
 
@@ -349,7 +349,7 @@ class Certificate(BaseModel):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 
     def require_words(self, due: Mapping[str, Any], than: str = "it must") -> None:
-        """Raise `CertificateError` for the first text that differs from the text that is due."""
+        """Raise `CertificateError` for the first text that differs from the right text."""
         for name, right in due.items():
             said = getattr(self, name)
             if said != right:

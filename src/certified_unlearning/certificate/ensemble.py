@@ -66,8 +66,8 @@ class EnsembleCertificate(Certificate):
         bound: Bound that gradients are clipped to.
         rounding: ``outward``; bounds with naive rounding would prove nothing.
         dtype: Floating-point type of training and of the bounds.
-        removed: The slices that lost records by each request, as ``shard x slices + slice``, each with the number of
-            lost records.
+        removed: The slices that lost records, request by request. A slice is stated by its number
+            ``shard x slices + slice`` and by the number of records that it lost.
         pending: Number of records that left each shard since it was last trained; at most the largest budget.
         trained_again: Number of times a shard was trained again.
         assumptions: The assumptions of the guarantee.

@@ -78,7 +78,7 @@ class EqualInLaw(Certificate):
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
     def stated(self) -> Stated:
-        """Return the certificate's numbers; it states none for several states together, which reveal more than one."""
+        """Return the certificate's numbers; it states none for several states, which reveal more than one state."""
         return Stated(self.epsilon, 0.0, 0.0, None)
 
     @property
@@ -110,7 +110,7 @@ class EqualInLaw(Certificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Return a sentence: a fresh run has the same number of records, and constants fixed for the first records."""
+        """Return a sentence that says: a fresh run has as many records, and constants fixed for the first records."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."

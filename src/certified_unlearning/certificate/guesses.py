@@ -51,7 +51,7 @@ class Share(NamedTuple):
 
 
 def so_many_are_right(share: Share) -> str:
-    """Return a sentence part that states the largest share of right guesses."""
+    """Return a clause that states the largest share of right guesses."""
     if share.value == 0.5:
         return "half of such guesses are right on average, as with a coin"
     if share.value > 0.999:
@@ -60,7 +60,7 @@ def so_many_are_right(share: Share) -> str:
 
 
 def so_many_of_1000_are_right(share: Share) -> str:
-    """Return a sentence part that states the largest mean number of right guesses among 1,000."""
+    """Return a clause that states the largest mean number of right guesses among 1,000."""
     if share.value == 0.5:
         return "500 of 1,000 such guesses (50 %) are right on average, as with a coin"
     if share.value > 0.999:

@@ -88,8 +88,8 @@ class PredictionCertificate(Certificate):
         predictions: The predicted label of each input.
         radii: The largest budget that certifies each label; 0 if none does.
         shares: Share of the inputs whose labels each budget certifies.
-        accuracy: Bounds on the share of right labels, for each budget, which hold for the models of all neighbours; None if
-            the true labels are not known.
+        accuracy: Bounds on the share of right labels, for each budget, that hold for the models of all neighbours; None
+            if the true labels are not known.
         evidence: The file from which the certificate is recomputed.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.

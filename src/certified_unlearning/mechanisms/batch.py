@@ -25,7 +25,7 @@ class TrialBatch(ABC):
     trials: int
 
     def spread(self, values: Sequence[Number]) -> list[Number]:
-        """Return one value per run as one value per trial."""
+        """Return the value of each run once for each of its trials."""
         return [value for value in values for _ in range(self.trials)]
 
     def with_trials(self, trials: int) -> Self:

@@ -3,7 +3,7 @@
 A model is planned from counts alone. The published model is ``w + N(0, sigma^2 I)``. It is compared with
 ``w*_R + N(0, sigma^2 I)``, the exact minimiser on the remaining records with the same noise
 (`accounting.residual.release`). Every request reads the data ten to twenty times. For sparse rows, and for rows with
-more than `refit_plan.LARGEST_FACTOR` columns, this package has no other way. For other rows, two classes can also use
+more than `refit_plan.LARGEST_FACTOR` columns, this is the only mechanism here. For other rows, two classes can also use
 `newton_removal`, and more classes can use passes (`refits.softmax`).
 
 A refit starts from scratch. A start from the old weights would need fewer readings. But the old weights may already be
@@ -35,7 +35,7 @@ SOLVER_SHARE = 0.5
 LOOSEST = 0.3
 """Largest share of a gradient that may remain after a Newton step."""
 LAST_SHARE = 0.3
-"""Largest share of the sufficient gradient that may remain after the last Newton step."""
+"""Largest share of the target gradient that may remain after the last Newton step."""
 SAMPLE_SHARE = 1e-3
 """Share of the first gradient at which solutions on a sample stop; the missing records make a larger difference."""
 SAMPLED = 16

@@ -20,7 +20,7 @@ def constants_and_problem(
     Args:
         settings: Settings that the preset's experiments share.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
-        records: Largest number of removed records, for which ``spectral-with-margin`` smoothness makes room.
+        records: Largest number of removed records; ``spectral-with-margin`` smoothness must stay valid for them.
     """
     n = int(data["n"])
     classes = len(data["classes"]["train"])

@@ -88,7 +88,7 @@ def request_phase(
 
 
 def unlearning_phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
-    """Return one phase for each request, given the steps at which trials are measured during each."""
+    """Return one phase for each request, given the steps at which trials are measured during each request."""
     return [request_phase(batch, number, measured) for number, measured in enumerate(measure_at)]
 
 

@@ -60,7 +60,7 @@ class Refitted(NamedTuple):
     """The results of answers to successive requests.
 
     Attributes:
-        judged: `engine.quality.MEASURES` on the test part after each request, as an array of one row each.
+        judged: `engine.quality.MEASURES` on the test part after each request; each is an array with one row.
         seconds: Duration of the requests in seconds, without the time of learning before them.
     """
 

@@ -62,9 +62,9 @@ _ROUNDS = 60
 SAMPLE_SHARE = 0.01
 """Share of the first gradient that is small enough on a sample, because a sample's own error is larger."""
 LEAST_NARROW = 256
-"""Number of columns from which products take most of the time of a Hessian."""
+"""Smallest number of columns for which products take most of the time of a Hessian."""
 NARROW_SHARE = 0.01
-"""With passes: the share of the budget that float32 products of the Hessian may add to the step for one record."""
+"""With passes: the share of the budget that float32 products of the Hessian may cost in the step for one record."""
 NEAR = 0.1
 """The ``|w - w_B|`` up to which a pass does not evaluate the change of scores.
 
@@ -76,7 +76,7 @@ SHARE_OF_A_STEP = 0.02
 
 @dataclass(frozen=True)
 class NewtonRemoval:
-    """The fitting and the removals of all models of one plan.
+    """A mechanism that fits the models of one plan and removes records from them.
 
     Attributes:
         plan: The plan. It is for two classes, for ridge regression, or for one class against the rest.
@@ -104,7 +104,7 @@ class NewtonRemoval:
         plan, objective = self.plan, self._objective(rows, labels)
         start, every = np.zeros(plan.features), 1 if self._is_quadratic else sampled(*rows.shape)
         if every > 1:
-            # A sample's Hessian only guides.
+            # A sample's Hessian only guides the start.
             some = objective.sample(every)
             start, _, hessian = self._newton(some, start, share=SAMPLE_SHARE, narrow=self._narrow_guides)
             start = self._by_secants(objective, start, factor_of(hessian))
@@ -138,7 +138,7 @@ class NewtonRemoval:
             gone_labels: Labels of the removed records, shape ``(S,)``.
             rows: All rows; those of all removed records are already zero. They are used only if the data are read.
             labels: All labels.
-            since_read: Number of records that were removed since the last reading, without the present ones.
+            since_read: Number of records that were removed since the last reading, without those of this request.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -158,7 +158,7 @@ class NewtonRemoval:
         return Answer(self.fit(rows, labels), "unscheduled")
 
     def certified(self, model: Model) -> float:
-        """Return an upper bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less with curvature.
+        """Return an upper bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less if curvature allows.
 
         The budget limits this bound. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
@@ -206,7 +206,7 @@ class NewtonRemoval:
         return self.after(model, Removed(ghat, curved))
 
     def after(self, model: Model, removed: Removed) -> Model:
-        """Return the model after the step for the removal of some records; its curvature is changed in place."""
+        """Return the model after the step for the removal of some records; the given curvature is changed in place."""
         plan, (weights, left, curvature), (ghat, curved) = self.plan, model, removed
         records = len(curved)
         ghat_error = rounding.gradient_error(
@@ -249,7 +249,7 @@ class NewtonRemoval:
         return self._step(weights, rounded, gradient, curvature, enough)
 
     def _changed(self, left: Left, curved: Array, curvature: Curvature) -> Left:
-        """Return the bounds before some records leave the Hessian, whose metric still includes these records."""
+        """Return the bounds before some records leave the Hessian; the bounds' metric still includes these records."""
         plan, records = self.plan, len(curved)
         change = change_of(
             curved / math.sqrt(plan.n),

@@ -36,8 +36,8 @@ from certified_unlearning.vocabulary import DType
 class Planner:
     """A planner for the runs of one experiment.
 
-    The runs of a job form one batch in one floating-point type. It is the settings' type, or float64 if rounding would
-    increase epsilon too much in any run. All runs share their learning, which is as long as the largest epsilon
+    The runs of a job form one batch in one floating-point type. This is the settings' type, or float64 if rounding
+    would increase epsilon too much in any run. All runs share their learning, which is as long as the largest epsilon
     requires.
 
     Attributes:

@@ -60,8 +60,8 @@ class RefitPlan(BaseModel):
             or ``m`` times the certified distance to the minimiser.
         downdate: Whether Newton removal subtracts the part of each removed record from its matrix.
         strict: Whether a bound that holds for all data determines when the data are read again.
-        records_between_reads: Largest number of records that may be removed since the last reading. The request that
-            exceeds it reads the data again. 0 if every request reads the data, whatever number was given.
+        records_between_reads: Largest number of removals without a reading. The request that exceeds it reads the data
+            again. 0 if every request reads the data, whatever number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, if that
             suffices, instead of learning anew. With three classes or more, every request does so. Plans of earlier
             releases have no passes.
@@ -144,9 +144,8 @@ class RefitPlan(BaseModel):
             delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Standard deviation of the noise on published weights.
             strict: Whether the time of a reading must depend on counts alone.
-            records_between_reads: Largest number of records that may be removed between two readings. None:
-                `schedule.strict_records` if ``strict``, otherwise `schedule.usual_records`, and with passes at least
-                one in `SHARE_LEFT`.
+            records_between_reads: Largest number of removals without a reading. None: `schedule.strict_records` if
+                ``strict``, otherwise `schedule.usual_records`; with passes, at least one in `SHARE_LEFT` records.
             downdate: Whether removals change the Hessian. None: they do for at most `LARGEST_DOWNDATE` columns, for
                 ridge regression and with passes. It has no effect without Newton steps.
             class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
@@ -339,7 +338,7 @@ class RefitPlan(BaseModel):
         return self.by_passes and not self.removes_by_newton
 
     def require_representable(self, terms: Terms | None) -> None:
-        """Raise `AssumptionError` if float64 is not precise enough for the budget; None means dense rows."""
+        """Raise `AssumptionError` if float64 is not precise enough for the budget; ``terms`` is None for dense rows."""
         release.require_representable(
             n=self.n,
             features=self.features,
@@ -355,7 +354,7 @@ class RefitPlan(BaseModel):
 
 
 def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether Hessians are computed and factored: each model has one score, and there are few columns.
+    """Return whether Hessians are computed and factored: if each model has one score and few enough columns.
 
     Args:
         classes: Number of classes, at least 2; 1 for ridge regression.

@@ -87,7 +87,7 @@ class PrivateCertificate(Certificate):
         learned_d: Number of columns of a row during learning. It is below ``d`` after a random projection. Projected
             rows were scaled down to ``sqrt(2)`` times the norm.
         embedded: Whether rows were projected at random.
-        runs: Constants of each run, stage or phase. The runs of boosting are equal, so there are the constants of one.
+        runs: Constants of each run, stage or phase; constants of a single run for boosting, because its runs are equal.
         chunks: Number of runs that boosting selected from; otherwise None.
         beta: Parameter of a search's selection. It affects the probabilities of the selection, but not privacy.
         assumptions: The assumptions of the guarantee.
@@ -186,7 +186,7 @@ class PrivateCertificate(Certificate):
 
         Raises:
             ParameterError: No plan has these constants.
-            AssumptionError: A condition of its privacy does not hold.
+            AssumptionError: A condition for the plan's privacy does not hold.
         """
         return plan_of(self.constants)
 

@@ -37,10 +37,10 @@ class StepsConstants(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement with everything that is needed to recompute it.
 
     Attributes have the names of `mechanisms.run.Run` and `ProblemConstants`. ``epsilon`` is the largest epsilon over
-    all requests. ``mu`` states the same as Gaussian differential privacy, if the accountant computes it. Both cover the
-    last published model. ``epsilon_all_published``, if it is stated, covers all published models together, including
-    the first one (at delta alone, by shifted interpolation). Before the first request nothing was removed, and both are
-    0.
+    all requests. ``mu`` states this guarantee as Gaussian differential privacy, if the accountant computes it. Both
+    numbers cover the last published model. ``epsilon_all_published``, if it is stated, covers all published models
+    together, including the first one (at delta alone, by shifted interpolation). Before the first request nothing was
+    removed, and ``epsilon`` and ``mu`` are 0.
 
     Computers round: ``epsilon`` assumes that a step may end ``rounding_error`` away from the exact result, and
     ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers

@@ -90,7 +90,7 @@ class StepsCertificate(StepsConstants):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: requests that depend on no release; all releases, if epsilon covers them."""
+        """Return the scope: requests depend on no release; observers may have all releases if epsilon covers them."""
         return Scope(
             compared_with="learning anew by the same noisy steps",
             adaptive=False,
@@ -275,7 +275,7 @@ def of(
     lost_releases: int = 0,
     stream: Stream | None = None,
 ) -> StepsCertificate:
-    """Return the certificate of a run with requests, after all its requests.
+    """Return the certificate of a run after all its requests.
 
     Args:
         run: The run.

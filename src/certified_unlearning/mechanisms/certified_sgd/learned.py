@@ -130,9 +130,9 @@ class Learned:
     def certified(self, rows: Tensor) -> Tensor:
         """Return which predictions no neighbour within a budget changes, shape ``(budgets, records)``.
 
-        A prediction is certified if all parameters of the budget's box share it, or all of them that satisfy the lines
-        of the last update. A prediction that is certified for a budget is also certified for all smaller budgets,
-        because these have fewer neighbours.
+        A prediction is certified if it is the same for all parameters of the budget's box, or for all of these that
+        satisfy the lines of the last update. A prediction that is certified for a budget is also certified for all
+        smaller budgets, because these have fewer neighbours.
         """
         if not len(rows):
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)

@@ -45,7 +45,7 @@ NOT_PROMISED = (
 
 
 class LabelRelease:
-    """Publish labels of a certified network, each with (epsilon, delta)-differential privacy, for a number of queries.
+    """A publication of labels of a certified network, each with (epsilon, delta)-differential privacy.
 
     Neighbouring data sets differ in one record of one batch. Places, start and number of updates are the same.
 

@@ -1,4 +1,4 @@
-"""The mean cost of a deletion, given what was learned; it is far less noisy than deleting records and counting.
+"""The mean cost of a deletion, given what was learned; it is far less noisy than counts of actual deletions.
 
 The deleted record is uniform over the present ones. Along a learned trajectory, each iteration that used the record
 keeps its direction with a probability that follows from the change of its gradient and the stored noise. So

@@ -91,14 +91,14 @@ class LeanSubsampleDescent:
         return LeanTrajectory(self.settings, alive, batches, self._model(batches))
 
     def delete(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Delete a record; a trial whose batches had it learns anew. It raises the errors of `ExactDescent.edit`."""
+        """Delete a record: every trial that used it learns anew. Errors are those of `ExactDescent.edit`."""
         self._edit_ids(state, [record], [], draws)
         used = (first_uses(state.batches, record) < self.settings.steps).nonzero()[:, 0]
         fresh = self._fresh_batches(state.alive, len(used), draws, iterations=self.settings.steps)
         return self._learn_again(state, used, fresh)
 
     def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Insert a record; batches before the first that it joins stay. It raises the errors of `ExactDescent.edit`."""
+        """Insert a record: batches before the first that it joins stay. Errors are those of `ExactDescent.edit`."""
         removed, inserted = self._edit_ids(state, [], [record], draws)
         changes = edited_batches(state.batches, state.alive, removed, inserted, draws)
         trials, counts = torch.unique_consecutive(changes.trials, return_counts=True)

@@ -1,9 +1,9 @@
 """Stable means: the mean of a random part of the records, or the mean of all records with noise.
 
-Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12. They show the two kinds
-of stability in their simplest form, to which lower bounds reduce. After an edit, value and state have the distribution
-of a fresh mean of the edited records, if requests were chosen without looking at values or states. The size of the
-part, or the noise, is fixed when learning, however many records are inserted and deleted later.
+Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12. These claims show the two
+kinds of stability in their simplest form, to which lower bounds reduce. After an edit, value and state have the
+distribution of a fresh mean of the edited records, if requests were chosen without looking at values or states. The
+size of the part, or the noise, stays that of learning, however many records are inserted and deleted later.
 
 With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the unit
 ball, an edit changes the value with probability at most ``rho``.
