@@ -54,7 +54,7 @@ class Claim:
         )
 
     def largest(self, other: "Claim") -> "Claim":
-        """Return the claim whose numbers are the larger ones of both claims' numbers; both claims imply it."""
+        """Return a claim that both claims imply: each of its numbers is the larger of theirs."""
         known = self.mu is not None and other.mu is not None
         return Claim(
             epsilon=max(self.epsilon, other.epsilon),

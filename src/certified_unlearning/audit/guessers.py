@@ -38,11 +38,11 @@ PAIRS = 4
 def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
     """Return the guess by published weights of a linear model: the best linear estimate from the canaries' effects.
 
-    At a minimiser of the objective, a canary moves the weights by about ``-H^-1`` times its gradient; this is its
-    effect. The published weights differ from a reference by the effects of the members and by noise. The guess is the
-    linear estimate of membership with the smallest mean squared error. The reference is the point that is nearest to
-    the published weights, among the minimiser without canaries, the minimiser with a part of every canary, and the
-    points of the solver's path.
+    The effect of a canary is the change that it causes in the weights. At a minimiser of the objective, this is about
+    ``-H^-1`` times the canary's gradient. The published weights differ from a reference by the effects of the members
+    and by noise. The guess is the linear estimate of membership with the smallest mean squared error. The reference is
+    the point that is nearest to the published weights, among the minimiser without canaries, the minimiser with a part
+    of every canary, and the points of the solver's path.
 
     Args:
         objective: The objective that the model minimises.

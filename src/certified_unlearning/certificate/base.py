@@ -176,7 +176,7 @@ class Certificate(BaseModel):
         return details if meaning is None else f"{meaning} {details}"
 
     def share(self) -> Share | None:
-        """Return the largest share of right guesses whether removed records were in the model; None if unknown."""
+        """Return the largest share of right guesses on whether removed records were in the model; None if unknown."""
         proved = self.guarantee in ("upper bound", "exact") and self.has_removed
         return self.stated().share if proved else None
 

@@ -1,4 +1,4 @@
-"""The evidence of certified predictions: one file with the model, its boxes and the inputs, and how it is evaluated."""
+"""The evidence of certified predictions: one file with the model, its boxes and the inputs, with its evaluation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

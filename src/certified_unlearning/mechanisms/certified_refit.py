@@ -39,7 +39,7 @@ LAST_SHARE = 0.3
 SAMPLE_SHARE = 1e-3
 """Share of the first gradient at which solutions on a sample stop; the missing records make a larger difference."""
 SAMPLED = 16
-"""A fit starts from the solution on a sample. The sample contains one of this many records."""
+"""A fit starts from the solution on a sample. The sample contains at least one in this many records."""
 LEAST_SAMPLE = 2000
 """Smallest number of records in a sample; a smaller sample is not worthwhile."""
 FINEST = 1e-4

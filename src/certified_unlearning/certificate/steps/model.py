@@ -111,7 +111,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return the shares of right guesses; one of them is for an observer of all versions, if it is bounded."""
+        """Return the shares of right guesses, including that of an observer of all versions if it is bounded."""
         with_earlier = self.share_with_earlier_versions()
         return super().all_shares() if with_earlier is None else (*super().all_shares(), with_earlier)
 

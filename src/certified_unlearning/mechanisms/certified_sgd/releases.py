@@ -177,7 +177,7 @@ def share_release(
     delta: float,
     relation: Relation = "replace-one",
 ) -> ShareRelease:
-    """Publish the mean certified share of inputs; it is (epsilon, delta)-private for one record of one batch.
+    """Publish the mean certified share of inputs, with (epsilon, delta)-privacy for one record of one batch.
 
     Every call draws new noise and costs epsilon and delta again. The noise comes from the operating system's random
     numbers.

@@ -212,7 +212,7 @@ class LinearLearner(BaseModel):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw published models: learned ones, the same ones after their first removal, and the comparator's.
+        """Draw published models: learned models, these models after their first removal, and models of the comparator.
 
         Args:
             whole: All rows and their labels.

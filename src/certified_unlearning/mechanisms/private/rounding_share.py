@@ -50,8 +50,8 @@ def counted_distances(
 ) -> Tensor:
     """Return the distances of points that noise must cover, shape ``(trials, 1)``.
 
-    A difference of gradients has the rounding of both gradients. So a distance is never smaller than one at which this
-    rounding keeps to its share.
+    A difference of gradients has the rounding of both gradients. So no returned distance is smaller than one at which
+    this rounding keeps to its share.
 
     Args:
         problem: Problem with the bounds of the records.

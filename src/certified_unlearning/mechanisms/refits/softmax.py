@@ -2,8 +2,9 @@
 
 The state consists of weights ``w``, the gradient ``g`` over the remaining rows that was evaluated at ``w``, and a guide
 (`guide`). When records leave, their contribution to ``g`` is computed in time ``O(S d)``. So the remaining gradient is
-known without a pass, and a step against it is taken. Then passes follow. Each evaluates the gradient over the remaining
-rows and takes a step against it, until its norm plus rounding is within the budget. Usually one or two passes suffice.
+known without a pass, and a step against it is taken. Then passes follow. Each pass evaluates the gradient over the
+remaining rows and takes a step against it. The passes end when the gradient's norm plus rounding is within the budget.
+Usually one or two passes suffice.
 
 *The certificate* is about the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. How ``w`` was
 found does not matter: neither the guide nor the gradient from which a request starts affects the bound.
