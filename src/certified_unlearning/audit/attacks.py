@@ -81,7 +81,7 @@ def likelihood_ratio_attack(
         AssumptionError: An assumption of `audit` does not hold.
     """
     if X is None or y is None:
-        raise ParameterError("give X and y, of which some records are attacked")
+        raise ParameterError("give X and y; some of their records are attacked")
     require_count(least=LEAST, models=models)
     require_probability(attacked=attacked)
     if request_size is not None:
@@ -170,8 +170,8 @@ class _Models:
             unknown = np.setdiff1d(labels, self.known.y).tolist() if hasattr(model, "classes_") else []
             if unknown:
                 raise DataError(
-                    f"attacked records have the class {unknown[0]!r}, which no other record of y has: then the list of "
-                    "classes would tell which of them were learned"
+                    f"attacked records have the class {unknown[0]!r}, which no other record of y has, so the list of "
+                    "classes would reveal which of them were learned"
                 )
             return scores_of(model, self.known)
         # The function gets copies, because the next model may learn from the same records.

@@ -168,6 +168,6 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
         unknown = np.setdiff1d(known.labels, known.y).tolist()
         if unknown:
             raise DataError(
-                f"canaries have the class {unknown[0]!r}, which no record of y has: then the list of classes would "
-                "tell which canaries were learned"
+                f"canaries have the class {unknown[0]!r}, which no record of y has, so the list of classes would "
+                "reveal which canaries were learned"
             )

@@ -252,8 +252,8 @@ class DirectoryMethod:
             return from_weights(objective, known)
         if 2 * known.members != len(known.rows):
             raise ParameterError(
-                f"of the {len(known.rows)} canaries half must be removed for {self.name}, whose guesser learns from "
-                f"either half, got {known.members}"
+                f"of the {len(known.rows)} canaries, half must be removed for {self.name}, whose guesser learns from "
+                f"each half; got {known.members}"
             )
         return guess_by_scores(lambda X, y: self._scores(self.learn(X, y), known), known, rng)
 

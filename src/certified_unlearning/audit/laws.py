@@ -151,8 +151,8 @@ def two_laws(
     require_count(least=LEAST_TRIALS, trials=trials)
     if not hasattr(estimator, "_require_law"):
         raise ParameterError(
-            f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}: of other methods, "
-            "give weights of many models to compare_laws"
+            f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}; for other methods, "
+            "give the weights of many models to compare_laws"
         )
     method = OwnEstimator(estimator)
     X, y = check_X_y(X, y, dtype=np.float64)
@@ -203,7 +203,7 @@ def compare_laws(
     for each in (found, control):
         if each.shape[1] != retrained.shape[1]:
             raise DataError(
-                f"models publish {each.shape[1]} numbers each, but those of the comparator {retrained.shape[1]}"
+                f"models publish {each.shape[1]} numbers each, but the comparator's publish {retrained.shape[1]}"
             )
     return TwoLawResult(
         method=method,

@@ -229,7 +229,7 @@ def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, i
     if of_members < 1 or of_others < 0 or of_members + of_others > len(strata):
         raise ParameterError(f"named must be from 1 to {len(strata)} canaries, got {named!r}")
     if of_others and len(sizes) > 1:
-        raise ParameterError("name canaries that are no members, or draw members by class, not both")
+        raise ParameterError("name non-members, or draw members by class, not both")
     return Guessing(tuple(sizes.tolist()), tuple(shares.tolist()), of_members, of_others)
 
 
@@ -241,7 +241,7 @@ def _least_right(guessing: Guessing, runs: int, alpha: float, least_right: int |
     """
     if runs == 1:
         if least_right is not None:
-            raise ParameterError("least_right is for several runs: one run's bound is by all of its right guesses")
+            raise ParameterError("least_right is for several runs: the bound of one run uses all its right guesses")
         return None
     if least_right is not None:
         require_count(least=1, least_right=least_right)

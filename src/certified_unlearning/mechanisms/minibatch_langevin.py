@@ -89,7 +89,7 @@ def planned_run(
     if constants.smoothness != "bound":
         raise AssumptionError(
             f"mini-batches need smoothness: bound, which holds for every batch, got {constants.smoothness}: the "
-            "largest eigenvalue of all data says nothing of a batch"
+            "largest eigenvalue of all data does not bound that of a batch"
         )
     cycle = Cycle.of(constants.n, batch_size=batch_size)
     run = Run(

@@ -226,8 +226,8 @@ class RefitPlan(BaseModel):
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and newton and records_between_reads > most:
                 raise ParameterError(
-                    f"records_between_reads must be at most {most} where strict, for these constants bound the "
-                    f"gradient after so many removed records only; got {records_between_reads}"
+                    f"records_between_reads must be at most {most} if strict, because these constants bound the "
+                    f"gradient only after that many removed records; got {records_between_reads}"
                 )
         most = most if records_between_reads is None else records_between_reads
         if narrow and newton and most < SELDOM:
@@ -276,7 +276,7 @@ class RefitPlan(BaseModel):
         if not records:
             return self
         if self.public_records:
-            raise ParameterError("records cannot be added to a model with public rows: what these guarantee rests on n")
+            raise ParameterError("records cannot be added to a model with public rows: their guarantee depends on n")
         n = self.n + records
         return self.make(
             n=n,

@@ -158,7 +158,7 @@ class CertifiedShards:
         gone = outside or [each for each in wanted if not bool(self.present[each])]
         if gone or len({*wanted}) != len(wanted):
             what = f"record {gone[0]} is not there" if gone else "a record is named twice"
-            raise ParameterError(f"records must be there to be removed, each once: {what}")
+            raise ParameterError(f"removed records must be present, and each named once: {what}")
         self.standing.remove(self.places(wanted))
         self.present[wanted] = False
         # The tensors of the caller must not change.
@@ -225,7 +225,7 @@ class CertifiedShards:
             DataError: A part of the stored state does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
-            raise DataError("training again reads other records, or in other slices, than those kept")
+            raise DataError("training again reads other records, or other slices, than those kept")
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)

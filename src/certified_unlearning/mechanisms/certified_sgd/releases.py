@@ -201,8 +201,8 @@ def share_release(
     _require_radii(settings, learned, relation)
     if own and relation != "replace-one":
         raise AssumptionError(
-            f"the share of the records' own predictions needs replace-one, got {relation}: a neighbour has another "
-            "number of them"
+            f"the share of the records' own predictions needs replace-one, got {relation}: neighbouring "
+            "data sets have different numbers of records"
         )
     if not len(rows):
         raise DataError("rows must hold at least one input, got none")
@@ -264,8 +264,8 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
         if not known:
             raise ParameterError(f"relation must be replace-one or add-remove, got {relation!r}")
         raise AssumptionError(
-            f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii say "
-            "nothing of some neighbours"
+            f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii do "
+            "not cover some neighbours"
         )
     require_count(least=1, **{"budgets[0]": learned.budgets[0]})
     wanted = range(1, learned.budgets[-1] + 1)

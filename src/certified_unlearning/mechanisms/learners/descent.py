@@ -124,7 +124,7 @@ class DescentLearner(LinearLearner):
         require_one_to_plan(sigma, steps)
         require_one_of(get_args(DescentAccountant), accountant=accountant)
         if accountant == "conditional" and variant != "published-state":
-            raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
+            raise ParameterError("accountant conditional is for published state; with secret state, use shifted")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
         require_class_weights(class_weights, classes=classes)
@@ -418,4 +418,4 @@ class DescentLearner(LinearLearner):
 def require_records_one_by_one(records: int) -> None:
     """Raise `ParameterError` unless a request is for one record, as the published theorems require."""
     if records != 1:
-        raise ParameterError(f"the published theorems speak of one record a request, got records = {records}")
+        raise ParameterError(f"the published theorems cover one record per request, got records = {records}")

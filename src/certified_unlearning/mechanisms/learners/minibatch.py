@@ -394,7 +394,7 @@ class MiniBatchLearner(NoisyLearner):
         if added > self.delta:
             raise AssumptionError(
                 f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
-                "larger than supposed; raise delta, or learn again"
+                "larger than assumed; raise delta, or learn again"
             )
 
 
@@ -430,7 +430,7 @@ def plan_learner(
         if whole:
             raise ParameterError(
                 "batch_size must be None or 'auto' with accountant lsi or lsi-tight and with adjacency remove, which "
-                f"speak of all records in every step, got {batch_size}"
+                f"need all records in every step, got {batch_size}"
             )
         return MiniBatchLearner.plan(**asked, batch_size=int(batch_size))
     known = isinstance(asked["classes"], int) and asked["classes"] >= 2

@@ -40,7 +40,7 @@ def require_share(error: float, bound: float, records: int) -> None:
     allowed = ROUNDING_SHARE * bound / records
     if not 2 * error <= allowed:
         raise AssumptionError(
-            f"gradients are computed to {error:.3g} in float64 at weights so large, of which the plan allows "
+            f"at weights this large, gradients in float64 have an error of {error:.3g}, but the plan allows "
             f"{allowed / 2:.3g}; a smaller step_size, or less noise, keeps weights small"
         )
 

@@ -118,8 +118,8 @@ class FederatedPlan(BaseModel):
         require_positive(step_size=step_size, clip=clip)
         if clients < FEWEST_CLIENTS:
             raise AssumptionError(
-                "federated-averaging needs two clients or more, got 1: the model without the only client would be made "
-                "of nothing"
+                "federated-averaging needs two clients or more, got 1: without its only client, the model would learn "
+                "from no record"
             )
         require_stable_steps(step_size, strong_convexity)
         if recompute is not None:
