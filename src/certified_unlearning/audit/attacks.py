@@ -77,7 +77,7 @@ def likelihood_ratio_attack(
 
     Raises:
         ParameterError: A number is out of its range, or a function to learn or to unlearn is missing.
-        DataError: A position is not that of a record, or confidences are not finite.
+        DataError: A position is outside ``X``, or confidences are not finite.
         AssumptionError: An assumption of `audit` does not hold.
     """
     if X is None or y is None:
@@ -220,7 +220,7 @@ def _positions(records: int | ArrayLike, n: int, rng: np.random.Generator) -> ND
 
     Raises:
         ParameterError: There are fewer than two positions, or so many that no other record is left.
-        DataError: A position is not that of a record, or occurs twice.
+        DataError: A position is outside ``X``, or occurs twice.
     """
     many = len(np.atleast_1d(np.asarray(records))) if not np.isscalar(records) else records
     if not isinstance(many, int | np.integer) or not 2 <= many < n:

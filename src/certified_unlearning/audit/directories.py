@@ -246,7 +246,7 @@ class DirectoryMethod:
         return Claim.of(model.method.certificate(model.answered, "0" * 64).stated())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights if the model minimises a known objective; otherwise, the guess by scores."""
+        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
         objective = self._objective()
         if objective is not None:
             return from_weights(objective, known)

@@ -36,7 +36,7 @@ PAIRS = 4
 
 
 def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
-    """Return the guess by published weights of a linear model: the best linear estimate from the canaries' effects.
+    """Return the guess from published weights of a linear model: the best linear estimate from the canaries' effects.
 
     The effect of a canary is the change that it causes in the weights. At a minimiser of the objective, this is about
     ``-H^-1`` times the canary's gradient. The published weights differ from a reference by the effects of the members
@@ -129,7 +129,7 @@ class _Linearised:
 
 
 def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
-    """Return the guess by a model's preference for each canary's own label: the likelihood ratio of two Gaussians.
+    """Return the guess from a model's preference for each canary's own label: the likelihood ratio of two Gaussians.
 
     As in likelihood-ratio attacks (Carlini et al. 2022), the guesser learns models of its own. They show the scores of
     a canary that was learned and of one that was not.
@@ -154,7 +154,7 @@ def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
 
 
 def guess_by_scores(learned: Callable[[Array, NDArray[Any]], Array], known: Known, rng: np.random.Generator) -> Guess:
-    """Return the guess by scores; it learns models from halves of the canaries.
+    """Return the guess from scores; it learns models from halves of the canaries.
 
     Args:
         learned: Function that learns a model from records and labels, and returns its scores of the canaries.

@@ -146,7 +146,7 @@ class OwnEstimator:
         return Claim.of(model._stated_of_removed())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights if the model minimises a known objective; otherwise, the guess by scores."""
+        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
         # This uses as many records as every run, because constants follow from the number of records.
         X, y, _ = known.with_canaries(np.arange(known.members))
         objective = objective_of(self.learn(X, y))
@@ -209,7 +209,7 @@ class GivenMethod:
         return self.claims
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights for linear models of scikit-learn; otherwise, the guess by scores.
+        """Return the guess from weights for linear models of scikit-learn; otherwise, the guess from scores.
 
         Raises:
             ParameterError: ``publish`` was given, so this guess does not know the meaning of the published numbers.

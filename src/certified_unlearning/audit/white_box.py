@@ -71,7 +71,7 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
 
     Raises:
         ParameterError: The estimator is not one of this package.
-        DataError: A position is not that of a record.
+        DataError: A position is outside ``X``.
         AssumptionError: The estimator adds noise elsewhere than on publication, or has more than two classes.
     """
     if not hasattr(estimator, "_require_law"):

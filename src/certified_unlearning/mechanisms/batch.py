@@ -38,7 +38,7 @@ class TrialBatch(ABC):
 
     @abstractmethod
     def learning_keys(self, phase: str) -> list[int]:
-        """Return, for every trial, the address of its noise in learning; runs with the same sigma share it."""
+        """Return, for every trial, the address of its noise in learning; runs with the same sigma share addresses."""
 
 
 @dataclass(frozen=True)

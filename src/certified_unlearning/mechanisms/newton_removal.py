@@ -132,8 +132,7 @@ class NewtonRemoval:
         """Return the model without some records, in time ``O(S d + d^2)`` unless the data are read.
 
         Args:
-            model: The model. It does not change, but unless the data are read, the new model uses its curvature and
-                changes that.
+            model: The model. Unless the data are read, the new model takes over its curvature, which changes in place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted.
             gone_labels: Labels of the removed records, shape ``(S,)``.
             rows: All rows; those of all removed records are already zero. They are used only if the data are read.

@@ -59,8 +59,8 @@ class PrivateCertificate(Certificate):
         kind: ``private``.
         mechanism: Name of the mechanism that learned the model.
         selection: How one of several models was selected; the selection reads records that no model learned from.
-        hidden: What the relation hides, in words.
-        observers: The people from whom it is hidden, in words.
+        hidden: The facts that the relation hides, in words.
+        observers: The people from whom these facts are hidden, in words.
         comparator: What deletions are compared with.
         not_promised: What the certificate does not promise.
         relation: Neighbouring relation of data sets; an epsilon is meaningless without it.

@@ -88,8 +88,8 @@ class OneVsRest:
         """Return the models without some records, and how the data were read.
 
         Args:
-            models: The models. They do not change, but unless the data are read, the new models use their curvatures
-                and change those.
+            models: The models. Unless the data are read, the new models take over their curvatures, which change in
+                place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted. They are not used if
                 every request reads the data.
             gone_numbers: Numbers of the removed records' classes, shape ``(S,)``.

@@ -57,7 +57,7 @@ def counted_distances(
         problem: Problem with the bounds of the records.
         error: Error of a mean gradient.
         records: Number of records in a mean.
-        farthest: Distance beyond which the bounds on both gradients bound their difference.
+        farthest: Largest distance that is used; beyond it, the bounds on both gradients bound their difference.
         one: The first points, shape ``(trials, features)``.
         other: The second points, shape ``(trials, features)``.
     """

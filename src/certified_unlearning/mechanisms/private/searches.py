@@ -38,7 +38,7 @@ class LearnedWeights(NamedTuple):
 
 
 def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
-    """Learn by any plan, and select a model if the plan selects one.
+    """Learn a model by any plan, including plans that select one of several models.
 
     Args:
         plan: The plan, which must be for this number of records with the same bounds.
