@@ -111,8 +111,8 @@ class LabelRelease:
         Every call draws new random numbers from the operating system, which cannot be repeated.
 
         Args:
-            rows: Records in the form that the network expects, shape ``(records, ...)``. Their choice must not depend on
-                the records that the network learned from.
+            rows: Records in the form that the network expects, shape ``(records, ...)``. Their choice must not depend
+                on the records that the network learned from.
 
         Raises:
             ParameterError: There are more records than queries left.
