@@ -43,7 +43,10 @@ class HardRecord(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttackedRecords:
-    """The attacked records and the numbers seen for each; they are secret, because they reveal facts about people."""
+    """The attacked records and the numbers seen for each.
+
+    They are secret, because they reveal facts about people.
+    """
 
     positions: NDArray[np.int64]
     separations: Array
@@ -71,10 +74,10 @@ class AttackedRecords:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttackResult:
-    """The result of an attack on single records; it gives no bound, because a better attack may find more.
+    """The result of an attack on single records.
 
-    Intervals hold with a confidence of about 95 % (`Roc`). They apply to these records and to this attack with its
-    fitted Gaussians.
+    It gives no bound, because a better attack may find more. Intervals hold with a confidence of about 95 % (`Roc`).
+    They apply to these records and to this attack with its fitted Gaussians.
 
     Attributes:
         method: Name of the attacked method.

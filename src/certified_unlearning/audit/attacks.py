@@ -185,7 +185,10 @@ class _Models:
 
 
 def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -> Learn:
-    """Return the function that learns a model; an estimator without ``random_state`` gets a new one for each model."""
+    """Return the function that learns a model.
+
+    An estimator without ``random_state`` gets a new one for each model.
+    """
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if parameters.get("random_state", 0) is not None:
         return method.learn
@@ -197,7 +200,10 @@ def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -
 
 
 def _fitted(models: int, attacked: float) -> int:
-    """Return the number of models that are not attacked; they are the first ones."""
+    """Return the number of models that are not attacked.
+
+    These are the first models.
+    """
     return min(max(round(models * (1 - attacked)), LEAST // 2), models - LEAST_MODELS)
 
 

@@ -50,7 +50,9 @@ def audit_directory(
     device: str | None = None,
     announce: Callable[[float], None] | None = None,
 ) -> AuditResult:
-    """Audit the model in a directory as `audit` audits an estimator; nothing in the directory changes.
+    """Audit the model in a directory as `audit` audits an estimator.
+
+    Nothing in the directory changes.
 
     Args:
         path: The model directory.
@@ -212,7 +214,10 @@ class DirectoryMethod:
         return _Learned(method, method.learn(self._place()))
 
     def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
-        """Return the model without some rows; they leave in requests of `request_size` rows, as with `apply`."""
+        """Return the model without some rows.
+
+        The rows leave in requests of `request_size` rows, as with `apply`.
+        """
         for start in range(0, len(gone), self.request_size):
             self._answer(model, gone[start : start + self.request_size].tolist())
         return model
@@ -236,7 +241,10 @@ class DirectoryMethod:
         model.answered.append(Answered(batch, model.version.reading))
 
     def published(self, model: Any, known: Known) -> Published:
-        """Return the published weights; if no guesser can use the weights, return the canaries' scores instead."""
+        """Return the published weights.
+
+        If no guesser can use the weights, return the canaries' scores instead.
+        """
         if self._objective() is not None:
             return {"coef_": np.array(model.version.weights, dtype=np.float64).ravel()}
         return {"scores": self._scores(model, known)}

@@ -1,8 +1,8 @@
-"""Guessers infer from the published numbers which canaries were learned; they affect power, but never validity.
+"""Guessers infer from the published numbers which canaries were learned.
 
-A guess is a function of the published numbers and of `Known`. It returns a score for every canary: the larger the
-score, the more likely the canary was learned. The guess never gets the model itself, because the model's secret state
-identifies the canaries.
+Guessers affect power, but never validity. A guess is a function of the published numbers and of `Known`. It returns a
+score for every canary: the larger the score, the more likely the canary was learned. The guess never gets the model
+itself, because the model's secret state identifies the canaries.
 """
 
 import warnings
@@ -30,7 +30,10 @@ WINDOW = 6
 UNKNOWN_NOISE = 1e-4
 """Assumed error of a solver without noise: its variance, as a share of the mean variance of the canaries' effects."""
 POLISHED = 3
-"""Number of Newton's steps after a solver's end; they make the last digits exact."""
+"""Number of Newton's steps after a solver's end.
+
+The steps make the last digits exact.
+"""
 PAIRS = 4
 """Number of pairs of models that the guesser learns: one from half of the canaries, one from the other half."""
 
@@ -68,7 +71,10 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 
 
 def published_weights(published: Published, objective: PublicObjective) -> Array:
-    """Return the published weights of a linear model in the scale of its objective; any intercept is the last entry."""
+    """Return the published weights of a linear model in the scale of its objective.
+
+    Any intercept is the last entry.
+    """
     weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
     if not objective.intercept:
         return weights
@@ -154,7 +160,9 @@ def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
 
 
 def guess_by_scores(learned: Callable[[Array, NDArray[Any]], Array], known: Known, rng: np.random.Generator) -> Guess:
-    """Return the guess from scores; it learns models from halves of the canaries.
+    """Return the guess from scores.
+
+    The guesser learns models from halves of the canaries.
 
     Args:
         learned: Function that learns a model from records and labels, and returns its scores of the canaries.

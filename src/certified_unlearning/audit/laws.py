@@ -49,7 +49,10 @@ class EventCounts:
     rare_of: int
 
     def shown(self, claim: Claim, alpha: float) -> LowerBound:
-        """Return the lower bounds that follow from the counts; they hold with probability at least ``1 - alpha``."""
+        """Return the lower bounds that follow from the counts.
+
+        The bounds hold with probability at least ``1 - alpha``.
+        """
         rate = least_rate(self.likely, self.likely_of, miss=alpha / 2)
         other = most_rate(self.rare, self.rare_of, miss=alpha / 2)
         return claim.shown(rate, float(np.log(other)))
@@ -84,7 +87,10 @@ class TwoLawResult:
         return self.after.shown(self.claim, self.alpha if alpha is None else alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return the lower bound from the models before the removal; `bound` explains the argument."""
+        """Return the lower bound from the models before the removal.
+
+        `bound` explains the argument.
+        """
         return self.before.shown(self.claim, self.alpha if alpha is None else alpha)
 
     @property
@@ -228,7 +234,10 @@ def _models(given: ArrayLike, name: str) -> Array:
 
 
 def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
-    """Return counts of an event that is likely for one distribution and rare for the other; other models chose it."""
+    """Return counts of an event that is likely for one distribution and rare for the other.
+
+    Other models chose the event.
+    """
     (choose, count), (choose_others, count_others) = (
         np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)
     )

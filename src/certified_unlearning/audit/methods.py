@@ -70,7 +70,10 @@ class AuditedMethod(Protocol):
 
     @abstractmethod
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess; it is made before members are drawn, so it cannot depend on them."""
+        """Return the guess.
+
+        The guess is made before members are drawn, so it cannot depend on them.
+        """
 
 
 @dataclass
@@ -136,7 +139,10 @@ class OwnEstimator:
         return model
 
     def published(self, model: Any, known: Known) -> Published:
-        """Return the weights; if no guesser can use the weights, return the canaries' scores instead."""
+        """Return the weights.
+
+        If no guesser can use the weights, return the canaries' scores instead.
+        """
         if objective_of(model) is None:
             return {"scores": scores_of(model, known)}
         return _weights_of(model)
@@ -232,7 +238,9 @@ def method_of(
     claim: Claim | None,
     request_size: int | None,
 ) -> AuditedMethod:
-    """Return an estimator or functions as an `AuditedMethod`; return an `AuditedMethod` unchanged.
+    """Return an estimator or functions as an `AuditedMethod`.
+
+    An `AuditedMethod` is returned unchanged.
 
     Raises:
         ParameterError: A function to learn or to unlearn is missing, or the arguments contradict each other.

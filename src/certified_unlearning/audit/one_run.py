@@ -142,7 +142,10 @@ _ASSUMED = (
 
 @dataclass
 class _Audit:
-    """The runs of one audit; they share the canaries and the guess."""
+    """The runs of one audit.
+
+    They share the canaries and the guess.
+    """
 
     method: AuditedMethod
     known: Known
@@ -153,7 +156,10 @@ class _Audit:
     failure: InfeasibleError | None = None
 
     def run(self) -> tuple[AuditRun, Claim | None]:
-        """Draw canaries, learn and remove them, and guess which were drawn; return the run, and its model's claim."""
+        """Draw canaries, learn and remove them, and guess which were drawn.
+
+        Return the run, and its model's claim.
+        """
         drawn = self._drawn()
         is_member = np.zeros(len(self.known.rows), dtype=bool)
         is_member[drawn] = True
@@ -216,7 +222,9 @@ def _known(
 
 
 def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
-    """Return how members are drawn and named; a stratum's share of the members is its share of the canaries.
+    """Return how members are drawn and named.
+
+    A stratum's share of the members is its share of the canaries.
 
     Raises:
         ParameterError: More canaries are named than exist, or non-members are named although members are drawn by

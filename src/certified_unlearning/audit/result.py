@@ -76,7 +76,10 @@ class AuditResult:
         return self._bound([run.right for run in self.runs], alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return the same attack's lower bound from the model before the removal; `bound` explains the argument."""
+        """Return the same attack's lower bound from the model before the removal.
+
+        `bound` explains the argument.
+        """
         return self._bound([run.right_before for run in self.runs], alpha)
 
     def _bound(self, right: list[int], alpha: float | None) -> LowerBound:
@@ -207,7 +210,9 @@ def _finite(value: float | None) -> float | None:
 
 
 def new_axes(width: float, height: float) -> Any:
-    """Return the axes of a new figure; its width and height are in inches.
+    """Return the axes of a new figure.
+
+    Its width and height are in inches.
 
     Raises:
         ParameterError: Matplotlib is not installed.

@@ -16,7 +16,9 @@ from certified_unlearning.errors import StorageError
 
 @contextmanager
 def scratch_beside(path: Path) -> Iterator[Path]:
-    """Yield a private empty directory, and delete it at the end; directories of dead audits are deleted first.
+    """Yield a private empty directory, and delete it at the end.
+
+    Directories of dead audits are deleted first.
 
     Args:
         path: The model directory. The scratch directory is created next to it.
@@ -57,7 +59,10 @@ def _delete_if_abandoned(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Return whether a lock that ends with the process was obtained; False if the file system has no locks."""
+    """Return whether a lock that ends with the process was obtained.
+
+    The result is False if the file system has no locks.
+    """
     import fcntl  # Not on Windows, where ledgers are not audited.
 
     try:

@@ -24,7 +24,9 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """The distance between two distributions for the removed records; it bounds no distance for other records.
+    """The distance between two distributions for the removed records.
+
+    This distance bounds none for other records.
 
     Attributes:
         method: Name of the audited method.
@@ -44,7 +46,10 @@ class WhiteBoxResult:
 
     @property
     def violated(self) -> bool:
-        """Whether the distance exceeds the certified one; nothing is drawn at random, so there are no false alarms."""
+        """Whether the distance exceeds the certified one.
+
+        Nothing is drawn at random, so there are no false alarms.
+        """
         return self.claim.mu is not None and self.mu > self.claim.mu
 
     def __str__(self) -> str:

@@ -50,5 +50,8 @@ read = StepsCertificate.read
 
 
 def write(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate as JSON, atomically; if it has evidence, write the evidence into the same folder."""
+    """Write a certificate as JSON, atomically.
+
+    If it has evidence, write the evidence into the same folder.
+    """
     certificate.write(path)

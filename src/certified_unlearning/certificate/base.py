@@ -237,7 +237,9 @@ class Certificate(BaseModel):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope of a statement with the given numbers; only kinds that a ledger writes implement it.
+        """Return the scope of a statement with the given numbers.
+
+        Only kinds that a ledger writes implement this method.
 
         Args:
             stated: The numbers of the statement.
@@ -247,7 +249,9 @@ class Certificate(BaseModel):
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from a ledger's version; only kinds that a ledger writes implement it.
+        """Return how records were removed from a ledger's version.
+
+        Only kinds that a ledger writes implement this method.
 
         Args:
             steps: Number of noisy steps that were run.
@@ -256,7 +260,10 @@ class Certificate(BaseModel):
         raise NotImplementedError
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from the model, in plain sentences; for arguments see `removed_by`."""
+        """Return how records were removed from the model, in plain sentences.
+
+        For arguments see `removed_by`.
+        """
         raise NotImplementedError
 
     @property
@@ -311,7 +318,10 @@ class Certificate(BaseModel):
         return {}
 
     def possible(self) -> Mapping[str, Any]:
-        """Return the recomputed numbers; raise `CertificateError` if no mechanism has such constants."""
+        """Return the recomputed numbers.
+
+        Raise `CertificateError` if no mechanism has such constants.
+        """
         try:
             return self.recomputed()
         except ParameterError as error:
@@ -356,7 +366,10 @@ class Certificate(BaseModel):
                 raise CertificateError(f"{self.title} states other {name} than {than}: {said!r} instead of {right!r}")
 
     def is_like(self, other: "Certificate") -> bool:
-        """Return whether another certificate states the same guarantee; the code version may differ."""
+        """Return whether another certificate states the same guarantee.
+
+        The code version may differ.
+        """
         return self == other.model_copy(update={"code_version": self.code_version})
 
     @classmethod
@@ -369,7 +382,10 @@ class Certificate(BaseModel):
         return read_model(path, cls, "a certificate")
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate as JSON, atomically; write any evidence into the same folder."""
+        """Write the certificate as JSON, atomically.
+
+        Write any evidence into the same folder.
+        """
         write_model(path, self)
 
 
@@ -388,7 +404,10 @@ def verify(certificate: Certificate) -> None:
 
 
 def _require_sizes(stated: Any, name: str = "") -> None:
-    """Raise `CertificateError` if a whole number is too large for a float; JSON itself sets no limit."""
+    """Raise `CertificateError` if a whole number is too large for a float.
+
+    JSON itself sets no limit.
+    """
     if isinstance(stated, dict):
         for key, value in stated.items():
             _require_sizes(value, key)
@@ -403,7 +422,10 @@ def _require_sizes(stated: Any, name: str = "") -> None:
 
 
 def bet_on_one(relation: Relation) -> str:
-    """Return the bet on a single record; under replace-one, another record may be in its place."""
+    """Return the bet on a single record.
+
+    Under replace-one, another record may be in its place.
+    """
     other = ", or another in its place," if relation == "replace-one" else ""
     return f"one particular record{other} was in the training data"
 

@@ -23,7 +23,10 @@ OF_DESCENT = ("loss", "step_size", "decay", "clipping", "bound", "weight_decay",
 
 
 def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, Any]:
-    """Return a certificate's statements about inputs; all of them follow from the evidence."""
+    """Return a certificate's statements about inputs.
+
+    All of them follow from the evidence.
+    """
     radii = learned.radii(rows)
     return {
         "predictions": tuple(learned.classes(rows).tolist()),

@@ -74,11 +74,17 @@ class EqualInLaw(Certificate):
 
     @classmethod
     def of(cls, **constants: Any) -> Self:
-        """Return the certificate with the given mechanism, counts and constants, by field name; ``n`` is computed."""
+        """Return the certificate with the given mechanism, counts and constants, by field name.
+
+        ``n`` is computed.
+        """
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
     def stated(self) -> Stated:
-        """Return the certificate's numbers; it states none for several states, which reveal more than one state."""
+        """Return the certificate's numbers.
+
+        The certificate states no number for several states, which reveal more than one state.
+        """
         return Stated(self.epsilon, 0.0, 0.0, None)
 
     @property
@@ -244,7 +250,10 @@ class ExactCertificate(EqualInLaw):
 
 
 def words_of(assumptions: tuple[Assumption, ...], lost_releases: int = 0) -> dict[str, Any]:
-    """Return a certificate's fields that are text; releases lost by a restore add limits and assumptions."""
+    """Return a certificate's fields that are text.
+
+    Releases lost by a restore add limits and assumptions.
+    """
     return {
         "comparator": COMPARATOR,
         "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if lost_releases else NOT_PROMISED,
@@ -280,7 +289,10 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
 
 
 def unknown_randomness(noise_source: NoiseSource) -> Assumption:
-    """Return the assumption that nobody knows the randomness; its wording depends on the source of the randomness."""
+    """Return the assumption that nobody knows the randomness.
+
+    Its wording depends on the source of the randomness.
+    """
     seed = noise_source == "seed"
     return Assumption(
         statement="nobody knows the randomness",

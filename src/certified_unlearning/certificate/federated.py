@@ -94,7 +94,10 @@ class FederatedCertificate(EqualInLaw):
 
     @classmethod
     def of(cls, **constants: Any) -> Self:
-        """Return the certificate with the given loss, counts and constants, by field name; ``n`` is computed."""
+        """Return the certificate with the given loss, counts and constants, by field name.
+
+        ``n`` is computed.
+        """
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"])
 
     @property

@@ -287,7 +287,10 @@ class PredictionCertificate(Certificate):
                 )
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate and its evidence into one folder; each file is written completely or not at all."""
+        """Write the certificate and its evidence into one folder.
+
+        Each file is written completely or not at all.
+        """
         if not self._evidence:
             raise DataError("this certificate was read without its evidence, and cannot be written with it")
         with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:
@@ -296,7 +299,9 @@ class PredictionCertificate(Certificate):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a certificate; also read its evidence if that is in the same folder.
+        """Read a certificate.
+
+        Also read its evidence if that is in the same folder.
 
         Raises:
             DataError: The file is missing or is not a certificate, or its evidence cannot be read.
@@ -313,7 +318,10 @@ class PredictionCertificate(Certificate):
 
     @property
     def _constants(self) -> bytes:
-        """All fields that do not follow from the evidence, as JSON; the evidence contains them, too."""
+        """All fields that do not follow from the evidence, as JSON.
+
+        The evidence contains them, too.
+        """
         return self.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
 
 

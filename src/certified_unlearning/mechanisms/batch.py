@@ -38,7 +38,10 @@ class TrialBatch(ABC):
 
     @abstractmethod
     def learning_keys(self, phase: str) -> list[int]:
-        """Return, for every trial, the address of its noise in learning; runs with the same sigma share addresses."""
+        """Return, for every trial, the address of its noise in learning.
+
+        Runs with the same sigma share addresses.
+        """
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ class PlannedBatch(TrialBatch):
         ]
 
     def learning_keys(self, phase: str) -> list[int]:
-        """Return, for every trial, the address of its noise in learning; it depends on sigma, not on the experiment."""
+        """Return, for every trial, the address of its noise in learning.
+
+        The address depends on sigma, not on the experiment.
+        """
         return [
             address(self.settings.seed, self.settings.dataset, "langevin", run.sigma, trial, phase)
             for run in self.runs

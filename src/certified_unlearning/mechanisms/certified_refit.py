@@ -37,11 +37,17 @@ LOOSEST = 0.3
 LAST_SHARE = 0.3
 """Largest share of the target gradient that may remain after the last Newton step."""
 SAMPLE_SHARE = 1e-3
-"""Share of the first gradient at which solutions on a sample stop; the missing records make a larger difference."""
+"""Share of the first gradient at which solutions on a sample stop.
+
+The missing records make a larger difference.
+"""
 SAMPLED = 16
 """A fit starts from the solution on a sample. The sample contains at least one in this many records."""
 LEAST_SAMPLE = 2000
-"""Smallest number of records in a sample; a smaller sample is not worthwhile."""
+"""Smallest number of records in a sample.
+
+A smaller sample is not worthwhile.
+"""
 FINEST = 1e-4
 """Share of the budget at which a minimiser is exact enough to distinguish distributions."""
 LOSS_ROUNDING = 1e-13
@@ -52,7 +58,9 @@ _QUICK = 15
 
 
 class Fitted(NamedTuple):
-    """A model that was fitted without a Newton factor; all fields are secret, because they depend on the records.
+    """A model that was fitted without a Newton factor.
+
+    All fields are secret, because they depend on the records.
 
     Attributes:
         weights: ``w``, without noise, shape ``(d,)``.
@@ -131,7 +139,9 @@ def _stepped(objective: Objective, weights: Array, gradient: Array, target: floa
 def objective_of(
     plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64], positive: int | None = None
 ) -> Objective:
-    """Return the loss on these rows; the rows of removed records must be zero.
+    """Return the loss on these rows.
+
+    The rows of removed records must be zero.
 
     Args:
         plan: The plan.
@@ -176,7 +186,9 @@ def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None
 def damped(
     objective: Objective, weights: Array, gradient: Array, step: Array, *, by_loss: bool = False
 ) -> tuple[Array, Array]:
-    """Return weights and gradient after a step; the step is halved until the gradient or the loss decreases.
+    """Return weights and gradient after a step.
+
+    The step is halved until the gradient or the loss decreases.
 
     Args:
         objective: The loss.
@@ -202,7 +214,9 @@ def damped(
 
 
 def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tolerance: float) -> Array:
-    """Return an approximation of ``H^-1 right``; its remainder's norm is at most ``tolerance`` times that of ``right``.
+    """Return an approximation of ``H^-1 right``.
+
+    Its remainder's norm is at most ``tolerance`` times that of ``right``.
 
     Args:
         product: Function that multiplies a vector by ``H``, which must be positive definite.

@@ -1,4 +1,7 @@
-"""The constants of a preset's problem; they follow from its settings and its data."""
+"""The constants of a preset's problem.
+
+The constants follow from the preset's settings and data.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -40,11 +40,11 @@ def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: 
 
 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
-    """Return the phase of learning and one phase for each request; all runs have the same variant and removed records.
+    """Return the phase of learning and one phase for each request.
 
-    Learning is deterministic, so it needs only one trial for each run. With a secret state, requests need only one
-    trial, too, and the trials are independent publications. Without a secret state, each trial continues from its own
-    publication.
+    All runs have the same variant and removed records. Learning is deterministic, so it needs only one trial for each
+    run. With a secret state, requests need only one trial, too, and the trials are independent publications. Without a
+    secret state, each trial continues from its own publication.
 
     Args:
         batch: Runs of one variant; their requests remove the same numbers of records.

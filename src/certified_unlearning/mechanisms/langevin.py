@@ -55,7 +55,10 @@ def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
 
 
 def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that learns one model for each trial of each run; the runs must have distinct noise scales."""
+    """Return the phase that learns one model for each trial of each run.
+
+    The runs must have distinct noise scales.
+    """
     return DescentPhase(
         removed=0,
         steps=batch.spread([run.learning_steps for run in batch.runs]),
@@ -68,7 +71,9 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Descent
 def request_phase(
     batch: TrialBatch, number: int, measure_at: Sequence[int] = (), *, place: int | None = None
 ) -> DescentPhase:
-    """Return the phase that answers a request, counted from 0; all runs must remove the same records.
+    """Return the phase that answers a request, counted from 0.
+
+    All runs must remove the same records.
 
     Args:
         batch: The runs.

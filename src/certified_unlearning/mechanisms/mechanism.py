@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism that runs many trials of many runs at once; runs that use the same data sets form one batch.
+    """A mechanism that runs many trials of many runs at once.
+
+    Runs that use the same data sets form one batch.
 
     Attributes:
         name: Name in rows and paths.

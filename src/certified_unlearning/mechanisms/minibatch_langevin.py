@@ -38,7 +38,10 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Descent
 
 
 def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that answers a request, counted from 0; all runs must be at the same position of the cycle."""
+    """Return the phase that answers a request, counted from 0.
+
+    All runs must be at the same position of the cycle.
+    """
     (place,) = {
         run.learning_steps + sum(request.unlearning_steps for request in run.requests[:number]) for run in batch.runs
     }

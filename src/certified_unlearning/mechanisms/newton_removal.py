@@ -205,7 +205,10 @@ class NewtonRemoval:
         return self.after(model, Removed(ghat, curved))
 
     def after(self, model: Model, removed: Removed) -> Model:
-        """Return the model after the step for the removal of some records; the given curvature is changed in place."""
+        """Return the model after the step for the removal of some records.
+
+        The given curvature is changed in place.
+        """
         plan, (weights, left, curvature), (ghat, curved) = self.plan, model, removed
         records = len(curved)
         ghat_error = rounding.gradient_error(
@@ -248,7 +251,10 @@ class NewtonRemoval:
         return self._step(weights, rounded, gradient, curvature, enough)
 
     def _changed(self, left: Left, curved: Array, curvature: Curvature) -> Left:
-        """Return the bounds before some records leave the Hessian; the bounds' metric still includes these records."""
+        """Return the bounds before some records leave the Hessian.
+
+        The bounds' metric still includes these records.
+        """
         plan, records = self.plan, len(curved)
         change = change_of(
             curved / math.sqrt(plan.n),
@@ -320,7 +326,10 @@ class NewtonRemoval:
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
     def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
-        """Return weights after L-BFGS steps, as long as they help; a sample's Hessian is the first matrix."""
+        """Return weights after L-BFGS steps, as long as they help.
+
+        A sample's Hessian is the first matrix.
+        """
         secants, before, enough = Secants(functools.partial(solve, factor)), math.inf, self._start_gradient
         gradient = objective.gradient(weights)
         for _ in range(_ROUNDS):

@@ -18,9 +18,10 @@ from certified_unlearning.engine.descent import DescentPhase, Objective
 
 @dataclass(frozen=True)
 class NoisyGradientDeletion:
-    """A learner that deletes by a plan; the clipped variant needs an objective that clips, and a plan for clipping.
+    """A learner that deletes by a plan.
 
-    Weights are float64, because noise decreases like ``1 / n``.
+    The clipped variant needs an objective that clips, and a plan for clipping. Weights are float64, because noise
+    decreases like ``1 / n``.
 
     Attributes:
         plan: Noise, numbers of steps, step size and start. The plan's guarantee holds for the losses for which it was
@@ -83,7 +84,10 @@ def noisy_descent(
     step_size: float,
     removed: int = 0,
 ) -> Tensor:
-    """Return all trials' weights after the steps of one phase; ``sigma = 0`` gives plain gradient descent."""
+    """Return all trials' weights after the steps of one phase.
+
+    ``sigma = 0`` gives plain gradient descent.
+    """
     phase = DescentPhase(removed=removed, steps=[steps] * len(weights), sigma=[sigma] * len(weights), keys=keys)
     run = descent.run(objective, weights, [phase], step_size=step_size)
     return run.weights

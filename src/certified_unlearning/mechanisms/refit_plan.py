@@ -22,11 +22,20 @@ from certified_unlearning.vocabulary import Delta, Reading
 USUAL_SIGMA = 1e-3
 """Default standard deviation of the noise on published weights in the ledger."""
 LARGEST_FACTOR = 5000
-"""Largest number of columns for which a Hessian is computed and factored; for sparse rows, it is `NARROW`."""
+"""Largest number of columns for which a Hessian is computed and factored.
+
+For sparse rows, the limit is `NARROW`.
+"""
 LARGEST_FACTORS = 10**8
-"""Largest number of entries of the factors of all classes' models; with the matrices, they then need 1.6 GB."""
+"""Largest number of entries of the factors of all classes' models.
+
+With the matrices, this many entries need 1.6 GB.
+"""
 STRONGEST = 1e50
-"""Largest strong convexity; its inverse is the smallest. Beyond these, nothing is learned and numbers may overflow."""
+"""Largest strong convexity.
+
+Its inverse is the smallest. Beyond these limits, nothing is learned and numbers may overflow.
+"""
 SHARE_LEFT = 10
 """If the budget does not require a reading, the data are read again after one in this many records has left."""
 DEAR = 1e7
@@ -45,7 +54,9 @@ _SPARSE_REFIT_STEPS = 60
 
 
 class RefitPlan(BaseModel):
-    """The constants fixed before anything is learned; they depend on the records only through their number.
+    """The constants fixed before anything is learned.
+
+    The constants depend on the records only through the number of records.
 
     Attributes:
         n: Number of records at the start, including public rows. The loss is always divided by this number (adjacency
@@ -101,7 +112,10 @@ class RefitPlan(BaseModel):
     @field_validator("records_between_reads")
     @classmethod
     def _without_newton_and_passes_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
-        """Return 0 if the plan has no Newton steps and no passes; stored plans may contain the requested number."""
+        """Return 0 if the plan has no Newton steps and no passes.
+
+        Stored plans may contain the requested number.
+        """
         # Missing values were refused before.
         known = info.data
         newton = takes_newton_steps(
@@ -296,7 +310,10 @@ class RefitPlan(BaseModel):
         )
 
     def of_one_class(self) -> Self:
-        """Return the plan of one class' model against the rest; its budget is an equal share of this plan's budget."""
+        """Return the plan of one class' model against the rest.
+
+        Its budget is an equal share of this plan's budget.
+        """
         budget = release.share_of_each(self.budget, self.classes)
         return self.model_copy(update={"classes": 2, "one_vs_rest": False, "budget": budget})
 
@@ -319,7 +336,10 @@ class RefitPlan(BaseModel):
 
     @property
     def least_curvature(self) -> float:
-        """``m + k``; ``budget`` divided by it is the largest distance of the weights from the minimiser."""
+        """The curvature ``m + k``.
+
+        ``budget`` divided by this curvature is the largest distance of the weights from the minimiser.
+        """
         return public.least_curvature(self.strong_convexity, self.public_curvature)
 
     @property
@@ -334,11 +354,17 @@ class RefitPlan(BaseModel):
 
     @property
     def passes_always(self) -> bool:
-        """Whether the plan has passes but no Newton steps; then a request is answered by passes, or learns anew."""
+        """Whether the plan has passes but no Newton steps.
+
+        Then a request is answered by passes, or learns anew.
+        """
         return self.by_passes and not self.removes_by_newton
 
     def require_representable(self, terms: Terms | None) -> None:
-        """Raise `AssumptionError` if float64 is not precise enough for the budget; ``terms`` is None for dense rows."""
+        """Raise `AssumptionError` if float64 is not precise enough for the budget.
+
+        ``terms`` is None for dense rows.
+        """
         release.require_representable(
             n=self.n,
             features=self.features,

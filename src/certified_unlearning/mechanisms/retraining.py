@@ -1,4 +1,7 @@
-"""Retraining from scratch on the data without the removed records; unlearning is compared with it."""
+"""Retraining from scratch on the data without the removed records.
+
+Unlearning is compared with this retraining.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

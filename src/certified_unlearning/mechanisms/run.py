@@ -175,7 +175,9 @@ class Run(_Model):
         )
 
     def guaranteed(self, stream: Stream | None = None) -> Guaranteed:
-        """Return the guarantee after all requests; it raises the errors of `accounting.guarantees.guarantee_of`.
+        """Return the guarantee after all requests.
+
+        The errors are those of `accounting.guarantees.guarantee_of`.
 
         Args:
             stream: The requests and their stored effect, if they were stored.

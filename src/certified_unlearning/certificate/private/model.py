@@ -182,7 +182,9 @@ class PrivateCertificate(Certificate):
 
     @property
     def plan(self) -> PrivatePlan:
-        """The plan with the certificate's constants; values that do not affect privacy may differ from the run's.
+        """The plan with the certificate's constants.
+
+        Values that do not affect privacy may differ from the run's.
 
         Raises:
             ParameterError: No plan has these constants.
@@ -196,10 +198,10 @@ class PrivateCertificate(Certificate):
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
-        """Return the certificate's numbers; it states none for several models together.
+        """Return the certificate's numbers.
 
-        ``mu`` covers only the Gaussian releases. A selection is not a Gaussian release and has its own epsilon, so
-        ``mu`` is None with a selection.
+        The certificate states no number for several models together. ``mu`` covers only the Gaussian releases. A
+        selection is not a Gaussian release and has its own epsilon, so ``mu`` is None with a selection.
         """
         mu = None if self.selection_epsilon else self.mu
         return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=mu)
@@ -306,7 +308,10 @@ class PrivateCertificate(Certificate):
 
 
 def _numbers(plan: PrivatePlan, records: int, delta: float) -> dict[str, Any]:
-    """Return the numbers that follow from the plan; `records` is the number of its records."""
+    """Return the numbers that follow from the plan.
+
+    ``records`` is the number of records of the plan.
+    """
     guarantee = plan.guarantee
     epsilon = guarantee.epsilon(delta)
     groups = [

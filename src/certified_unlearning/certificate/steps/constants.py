@@ -29,7 +29,10 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: ValidationInfo) -> Any:
-    """Return checked places; the places of the schedule that `of` certifies were checked before and are not changed."""
+    """Return checked places.
+
+    The places of the schedule that `of` certifies were checked before and are not changed.
+    """
     return places if given.context is not None and places is given.context.places else check(places)
 
 
@@ -135,7 +138,10 @@ class StepsConstants(Certificate):
 
     @property
     def has_noise_in_every_step(self) -> bool:
-        """Whether every step is noisy, also when learning; Descent-to-Delete adds noise only on publication."""
+        """Whether every step is noisy, also when learning.
+
+        Descent-to-Delete adds noise only on publication.
+        """
         return self.is_cyclic or ACCOUNTANTS[self.accountant].noise_in_every_step
 
     @property

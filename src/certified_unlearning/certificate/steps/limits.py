@@ -115,7 +115,10 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
 
 
 def _places_are_possible(certificate: StepsConstants) -> bool:
-    """Return whether no batch loses more records than it contains; the last batch may be smaller than the others."""
+    """Return whether no batch loses more records than it contains.
+
+    The last batch may be smaller than the others.
+    """
     cycle = certificate.cycle
     if cycle is None or certificate.places is None:
         return True

@@ -27,7 +27,10 @@ NEGLIGIBLE = 0.01
 
 
 class StepsCertificate(StepsConstants):
-    """An (epsilon, delta + extra_delta) unlearning statement of noisy steps; `StepsConstants` defines its fields."""
+    """An (epsilon, delta + extra_delta) unlearning statement of noisy steps.
+
+    `StepsConstants` defines its fields.
+    """
 
     takes_noisy_steps = True
 
@@ -90,7 +93,10 @@ class StepsCertificate(StepsConstants):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: requests depend on no release; observers may have all releases if epsilon covers them."""
+        """Return the scope: requests depend on no release.
+
+        Observers may have all releases if epsilon covers them.
+        """
         return Scope(
             compared_with="learning anew by the same noisy steps",
             adaptive=False,
@@ -251,7 +257,10 @@ class StepsCertificate(StepsConstants):
 
     @property
     def _models_are_published(self) -> bool:
-        """Whether an estimator or a ledger made the certificate; then it also covers all their models together."""
+        """Whether an estimator or a ledger made the certificate.
+
+        Then the certificate also covers all their models together.
+        """
         return self.has_noise_in_every_step and (self.features == "given" or self.noise_source == "system entropy")
 
     def _guaranteed(self, problem: accounting.Problem) -> Guaranteed:

@@ -34,9 +34,10 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class CertifiedEnsemble:
-    """The settings of an ensemble; they are the same for all removals.
+    """The settings of an ensemble.
 
-    Every update reads all records of its stage, because a removal has a smaller share of a larger batch.
+    The settings are the same for all removals. Every update reads all records of its stage, because a removal has a
+    smaller share of a larger batch.
 
     Attributes:
         network: The layers of every shard.
@@ -56,7 +57,9 @@ class CertifiedEnsemble:
         require_count(least=1, epochs=self.epochs)
 
     def slices(self, generator: torch.Generator) -> Tensor:
-        """Draw the slice of every record; the draw depends only on the number of records.
+        """Draw the slice of every record.
+
+        The draw depends only on the number of records.
 
         Returns:
             The slices, ``shard x slices + slice``, shape ``(n,)``.
@@ -148,7 +151,9 @@ class CertifiedShards:
         return tuple((place, found.count(place)) for place in sorted({*found}))
 
     def remove(self, records: Iterable[int]) -> None:
-        """Remove records without training; the shards' parameters still depend on them.
+        """Remove records without training.
+
+        The shards' parameters still depend on them.
 
         Raises:
             ParameterError: A record is absent or is named twice.
@@ -309,7 +314,10 @@ class CertifiedShards:
                     )
 
     def _train(self, shard: int, first: int) -> None:
-        """Train a shard from a stage on; afterwards, no removed record is pending."""
+        """Train a shard from a stage on.
+
+        Afterwards, no removed record is pending.
+        """
         slices = self.settings.sharding.slices
         usable = self.standing.usable(shard)
         for stage in range(first, slices):

@@ -83,9 +83,10 @@ class EnsemblePlan(BaseModel):
         step_size: float | None = None,
         bound: float | None = None,
     ) -> Self:
-        """Return the plan; arguments that are None get default values.
+        """Return the plan.
 
-        The arguments are the attributes of the plan. The key comes from the operating system's entropy.
+        Arguments that are None get default values. The arguments are the attributes of the plan. The key comes from the
+        operating system's entropy.
         """
         require_count(least=1, features=features)
         require_count(least=2, classes=classes)

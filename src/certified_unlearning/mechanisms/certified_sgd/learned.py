@@ -155,7 +155,10 @@ class Learned:
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return which predictions the box of budget number ``run`` certifies; with lines, larger boxes may, too."""
+        """Return which predictions the box of budget number ``run`` certifies.
+
+        With lines, larger boxes may certify further predictions.
+        """
         end = len(self.budgets) if self.draws_lines else run + 1
         box = tuple(Interval(each.lower[run:end], each.upper[run:end]) for each in self.box)
         last = None if self.last is None else self.last.of_runs(slice(run, end))

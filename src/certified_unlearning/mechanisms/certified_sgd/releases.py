@@ -1,8 +1,8 @@
-"""Labels of a certified network with differential privacy; they use radii, under rules that make radii valid.
+"""Labels of a certified network with differential privacy.
 
-Certification of a label is not privacy. A neighbour's label may not be certified, and answering only certified inputs
-would publish which inputs these are. Here, every input gets a random answer, whose distribution depends on the input's
-radius (`accounting.private.stable_labels`).
+The labels use radii, under rules that make radii valid. Certification of a label is not privacy. A neighbour's label
+may not be certified, and answering only certified inputs would publish which inputs these are. Here, every input gets a
+random answer, whose distribution depends on the input's radius (`accounting.private.stable_labels`).
 """
 
 import math
@@ -290,6 +290,9 @@ def _radii(learned: Learned, rows: Tensor) -> Sequence[int]:
 
 
 def _happens(probability: Fraction) -> bool:
-    """Return True with exactly this probability; the probability's denominator must be a power of two."""
+    """Return True with exactly this probability.
+
+    The probability's denominator must be a power of two.
+    """
     bits = probability.denominator.bit_length() - 1
     return secrets.randbits(bits) < probability.numerator

@@ -48,7 +48,9 @@ class CertifiedSgd:
             raise ParameterError("certified SGD averages over the records that are present, in fixed batches")
 
     def places(self, records: int, generator: torch.Generator) -> Tensor:
-        """Draw the places of each batch; the draw depends only on the number of records.
+        """Draw the places of each batch.
+
+        The draw depends only on the number of records.
 
         Returns:
             The places, shape ``(batches, batch_size)``.
@@ -180,7 +182,10 @@ def initial_parameters(network: Network, generator: torch.Generator) -> Paramete
 
 
 def dense_network(features: int, hidden: Sequence[int], classes: int) -> Network:
-    """Return a network of dense layers for a number of classes; for two classes, it has one logit."""
+    """Return a network of dense layers for a number of classes.
+
+    The network for two classes has one logit.
+    """
     return Network.dense(features, *hidden, 1 if classes == 2 else classes)
 
 

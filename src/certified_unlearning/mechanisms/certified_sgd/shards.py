@@ -43,7 +43,10 @@ class Sharding:
             )
 
     def slice_of(self, position: int) -> int:
-        """Return the slice of a position in the drawn order, ``shard x slices + slice``; sizes differ by at most 1."""
+        """Return the slice of a position in the drawn order, ``shard x slices + slice``.
+
+        Sizes differ by at most 1.
+        """
         return position % self.shards * self.slices + position // self.shards % self.slices
 
     @property
@@ -115,7 +118,10 @@ class ShardState:
 
     @property
     def offline(self) -> list[int]:
-        """The shards whose budget is spent; their votes are unknown until they are trained again."""
+        """The shards whose budget is spent.
+
+        Their votes are unknown until they are trained again.
+        """
         return [shard for shard in range(self.sharding.shards) if self.spent(shard) > self.largest(shard)]
 
     def first_stage(self, shard: int) -> int | None:
@@ -140,7 +146,9 @@ class ShardState:
 
 
 def replayed(sharding: Sharding, history: Sequence[Places]) -> ShardState:
-    """Return the state of an ensemble after requests; each request retrained the shards whose budget it spent.
+    """Return the state of an ensemble after requests.
+
+    Each request retrained the shards whose budget it spent.
 
     Raises:
         ParameterError: More records left a slice than it had.

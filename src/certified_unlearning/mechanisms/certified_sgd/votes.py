@@ -1,4 +1,7 @@
-"""The label of an ensemble with unknown votes; it is given only if no unknown vote could change it."""
+"""The label of an ensemble with unknown votes.
+
+The label is given only if no unknown vote could change it.
+"""
 
 from dataclasses import dataclass
 

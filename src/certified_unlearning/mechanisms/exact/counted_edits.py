@@ -46,7 +46,9 @@ class CountedEdits:
         return cls(budget, learner, Alive(ids), learner(ids, budget.learner_epsilon, budget.learner_delta))
 
     def edit(self, removed: Sequence[int], inserted: Sequence[int]) -> bool:
-        """Delete some records and insert others; each of them counts as one edit.
+        """Delete some records and insert others.
+
+        Each of them counts as one edit.
 
         Args:
             removed: Ids of present records.

@@ -40,7 +40,10 @@ class ExactDescent(Generic[SettingsT]):
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
-        """Store constants and records; nothing is computed yet."""
+        """Store constants and records.
+
+        Nothing is computed yet.
+        """
         self.settings = settings
         self.records = records
         self.from_batches = from_batches
@@ -122,20 +125,21 @@ class ExactDescent(Generic[SettingsT]):
             require_close(f"weights after iteration {step + 1}", state.weights[:, step + 1], moved, tolerance)
 
     def refresh(self, state: Trajectory[SettingsT]) -> None:
-        """Recompute all gradients of a trajectory; this needs ``T m`` gradients of records per trial.
+        """Recompute all gradients of a trajectory.
 
-        Unless `from_batches` is set, an edit updates a gradient by its difference, which needs two gradients of
-        records. So the last bits of an updated gradient reveal the update, and rounding adds up. `refresh` removes both
-        effects. It changes no iterate.
+        This needs ``T m`` gradients of records per trial. Unless `from_batches` is set, an edit updates a gradient by
+        its difference, which needs two gradients of records. So the last bits of an updated gradient reveal the update,
+        and rounding adds up. `refresh` removes both effects. It changes no iterate.
         """
         require_same_settings(state.settings, self.settings)
         for step in range(self.settings.steps):
             state.gradients[:, step] = self._computed(state, step)[1]
 
     def restored(self, tensors: Mapping[str, Tensor]) -> Trajectory[SettingsT]:
-        """Return the trajectory with these `Trajectory.least_tensors`; it needs ``T m`` records' gradients per trial.
+        """Return the trajectory with these `Trajectory.least_tensors`.
 
-        Iterates and gradients follow from the batches, the kept randomness and the records, up to rounding.
+        This needs ``T m`` gradients of records per trial. Iterates and gradients follow from the batches, the kept
+        randomness and the records, up to rounding.
         """
         batches, randomness = tensors["batches"], tensors["randomness"]
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
@@ -158,7 +162,10 @@ class ExactDescent(Generic[SettingsT]):
     def _edit_alive(
         self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], device: torch.device
     ) -> tuple[Tensor, Tensor]:
-        """Edit the ids and return them as tensors; an impossible request is refused before any change."""
+        """Edit the ids and return them as tensors.
+
+        An impossible request is refused before any change.
+        """
         require_same_settings(state.settings, self.settings)
         require_rows(self.records, max(inserted, default=-1) + 1)
         return edit_ids(state.alive, removed, inserted, self.settings.batch_size, device)

@@ -29,7 +29,9 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass
 class LeanTrajectory:
-    """The stored state; after an edit, it has the distribution of learning on the edited records.
+    """The stored state.
+
+    After an edit, the state has the distribution of learning on the edited records.
 
     Attributes:
         settings: The constants with which the trajectory was learned.
@@ -53,7 +55,10 @@ class LeanTrajectory:
         return self.weights.clone()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything except the settings, by name; ids are ascending, so their order reveals nothing."""
+        """Return everything except the settings, by name.
+
+        Ids are ascending, so their order reveals nothing.
+        """
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -77,7 +82,10 @@ class LeanSubsampleDescent:
     """
 
     def __init__(self, settings: SubsampleGd, records: RecordGradients) -> None:
-        """Store constants and records; nothing is computed yet."""
+        """Store constants and records.
+
+        Nothing is computed yet.
+        """
         self.settings = settings
         self.records = records
 

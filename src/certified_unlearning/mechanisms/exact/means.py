@@ -49,7 +49,10 @@ class MeanState:
         return len(self.values)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything by name; ids are ascending, so their order reveals nothing."""
+        """Return everything by name.
+
+        Ids are ascending, so their order reveals nothing.
+        """
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -99,7 +102,9 @@ class SubsampledMean:
         return MeanState(alive, self.rows[members].mean(dim=1), members, torch.zeros_like(self.rows[0]))
 
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Delete a record in every trial; ``gradients`` of the result counts the rows that were read.
+        """Delete a record in every trial.
+
+        ``gradients`` of the result counts the rows that were read.
 
         Raises:
             ParameterError: The record is absent.
@@ -167,7 +172,9 @@ class NoisyMean:
         return MeanState(alive, values, torch.zeros(trials, 0, dtype=torch.int64, device=draws.device), mean)
 
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Delete a record in every trial; ``recomputations`` of the result counts reflected values.
+        """Delete a record in every trial.
+
+        ``recomputations`` of the result counts reflected values.
 
         Raises:
             ParameterError: The record is absent, or it is the only record.

@@ -78,7 +78,9 @@ class ExactPlan(BaseModel):
         sigma: float | None = None,
         quantum: float | None = None,
     ) -> Self:
-        """Return the plan; arguments that are None get default values.
+        """Return the plan.
+
+        Arguments that are None get default values.
 
         Args:
             n: Number of records at the start.

@@ -1,4 +1,6 @@
-"""SISA: one model per shard of the data, learned slice by slice; an edit learns one shard again, from its slice on.
+"""SISA: one model per shard of the data, learned slice by slice.
+
+An edit learns one shard again, from its slice on.
 
 Source: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record gets a slice of a shard, which is drawn
 uniformly and independently of other records. So after an edit, the places of the other records have the distribution of
@@ -20,7 +22,9 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass(frozen=True)
 class Sisa:
-    """The settings of learning shards; they are the same for all edits.
+    """The settings of learning shards.
+
+    The settings are the same for all edits.
 
     Attributes:
         shards: Number of shards ``S``.
@@ -43,7 +47,10 @@ class Sisa:
         require_positive(step_size=self.step_size)
 
     def steps_of(self, stage: int) -> int:
-        """Return the number of steps of a stage; stages are counted from 0."""
+        """Return the number of steps of a stage.
+
+        Stages are counted from 0.
+        """
         return -(-self.steps * (stage + 1) // self.slices)
 
     def learn(self, records: RecordGradients, alive: Tensor, draws: Draws, *, trials: int = 1) -> "Shards":
@@ -166,5 +173,8 @@ class Shards:
 
     @classmethod
     def from_tensors(cls, settings: Sisa, records: RecordGradients, tensors: dict[str, Tensor]) -> Self:
-        """Return the state from the tensors that `tensors` returned; the cost of learning is not stored."""
+        """Return the state from the tensors that `tensors` returned.
+
+        The cost of learning is not stored.
+        """
         return cls(settings, records, **tensors, learned=Work.none(len(tensors["places"])))

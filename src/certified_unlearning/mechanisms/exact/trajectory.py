@@ -89,7 +89,9 @@ SettingsT = TypeVar("SettingsT", bound=Descent)
 
 @dataclass
 class Trajectory(Generic[SettingsT]):
-    """The state of learning; after an edit, it has the distribution of learning on the edited records.
+    """The state of learning.
+
+    After an edit, the state has the distribution of learning on the edited records.
 
     Attributes:
         settings: The constants with which the trajectory was learned.
@@ -154,7 +156,10 @@ class Trajectory(Generic[SettingsT]):
         return weights + (steps.double() / (steps + 3))[:, None] * (weights - before)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything except the settings, by name; ids are ascending, so their order reveals nothing."""
+        """Return everything except the settings, by name.
+
+        Ids are ascending, so their order reveals nothing.
+        """
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -171,7 +176,10 @@ class Trajectory(Generic[SettingsT]):
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SettingsT) -> Self:
-        """Return the trajectory with these `tensors`; `ExactDescent.check` checks that they fit the records."""
+        """Return the trajectory with these `tensors`.
+
+        `ExactDescent.check` checks that they fit the records.
+        """
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         names = ("batches", "weights", "gradients", "randomness")
         return cls(settings, alive, **{name: tensors[name].clone() for name in names})

@@ -1,1 +1,4 @@
-"""Learners of a user's own models, each planned once and learned once; removals are not known in advance."""
+"""Learners of a user's own models, each planned once and learned once.
+
+Removals are not known in advance.
+"""

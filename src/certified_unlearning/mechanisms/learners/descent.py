@@ -266,7 +266,9 @@ class DescentLearner(LinearLearner):
         *,
         progress: Progress | None = None,
     ) -> Tensor:
-        """Carry out the last removal of ``history`` without noise; the result must be published by `publish`.
+        """Carry out the last removal of ``history`` without noise.
+
+        The result must be published by `publish`.
 
         Args:
             weights: The noiseless weights with secret state, otherwise the published weights; shape ``(trials, d)``.
@@ -278,7 +280,10 @@ class DescentLearner(LinearLearner):
         return self._steps(weights, rows, labels, history, progress)
 
     def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
-        """Return weights with noise of standard deviation ``sigma``; ``keys`` contains an address for each trial."""
+        """Return weights with noise of standard deviation ``sigma``.
+
+        ``keys`` contains an address for each trial.
+        """
         return descent.publish(weights, self._phase(history, len(weights), keys))
 
     def laws(

@@ -51,7 +51,10 @@ class Planned(Protocol):
 
 
 class Stepwise(Planned, Protocol):
-    """A plan of steps; ``learning_steps`` is their number during learning."""
+    """A plan of steps.
+
+    ``learning_steps`` is the number of steps during learning.
+    """
 
     learning_steps: int
 

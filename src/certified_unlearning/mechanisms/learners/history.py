@@ -56,7 +56,10 @@ class History(Sequence[Removal]):
 
     @classmethod
     def of(cls, learner: object, removals: Sequence[Removal]) -> "History":
-        """Return removals as a history; a history of the same learner is returned unchanged."""
+        """Return removals as a history.
+
+        A history of the same learner is returned unchanged.
+        """
         if isinstance(removals, History) and removals.learner is learner:
             return removals
         return cls(learner).after(*removals)

@@ -1,7 +1,8 @@
-"""Learners of a user's own model, which is planned once and learned once; removals are not known in advance.
+"""Learners of a user's own model, which is planned once and learned once.
 
-A learner contains everything that is fixed before the first step. `LinearLearner.run` returns the resulting `Run`. The
-phases of a learner are those of its mechanism's module, which also serve sweeps of a plan.
+Removals are not known in advance. A learner contains everything that is fixed before the first step.
+`LinearLearner.run` returns the resulting `Run`. The phases of a learner are those of its mechanism's module, which also
+serve sweeps of a plan.
 """
 
 from abc import abstractmethod
@@ -187,7 +188,10 @@ class LinearLearner(BaseModel):
         return candidates[cast(DType, chosen)]
 
     def history(self, removals: Sequence[Removal] = ()) -> History:
-        """Return removals as a history; a history of the same learner is returned unchanged."""
+        """Return removals as a history.
+
+        A history of the same learner is returned unchanged.
+        """
         return History.of(self, removals)
 
     def schedule(self, history: Sequence[Removal]) -> Schedule | None:
@@ -304,7 +308,10 @@ class LinearLearner(BaseModel):
         normaliser: int,
         progress: Progress | None,
     ) -> Tensor:
-        """Return all trials' weights after the steps of a phase; the rows are already the remaining ones."""
+        """Return all trials' weights after the steps of a phase.
+
+        The rows are already the remaining ones.
+        """
         problem = self.exact_problem
         steps = replace(phase, removed=0, publication_sigma=(), publication_keys=(), feeds_back=False)
         rows_of_a_step = rows.shape[0] if self.cycle is None else self.cycle.batch_size

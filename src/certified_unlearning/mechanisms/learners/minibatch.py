@@ -255,7 +255,10 @@ class MiniBatchLearner(NoisyLearner):
         return self.stream(history).schedule
 
     def stream(self, history: Sequence[Removal]) -> Stream:
-        """Return the effect of the removals so far; the history stores it for the next request."""
+        """Return the effect of the removals so far.
+
+        The history stores this effect for the next request.
+        """
         known = self.history(history)
         if known.stream is None:
             schedule = super().schedule(known)

@@ -1,9 +1,10 @@
-"""Each class against the rest: one model of two classes for each class; all are unlearned and released together.
+"""Each class against the rest: one model of two classes for each class.
 
-The objective is the sum, over classes, of the logistic losses against the rest. So it separates into one objective for
-each class, with weights of its own. All weights are published together with independent noise. This is one Gaussian
-vector, and the shift of its mean is the root of the sum of the classes' squared shifts
-(`accounting.residual.release.together`). The budget bounds this shift. Each class gets the share that it needs.
+All models are unlearned and released together. The objective is the sum, over classes, of the logistic losses against
+the rest. So it separates into one objective for each class, with weights of its own. All weights are published together
+with independent noise. This is one Gaussian vector, and the shift of its mean is the root of the sum of the classes'
+squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the share that it
+needs.
 
 A removed record leaves all models. It is a positive record of its own class' model, and a negative record of the
 others. One product computes the contribution of the removed rows for all classes. If a request would exceed the budget,
@@ -30,7 +31,9 @@ from certified_unlearning.vocabulary import Reading
 
 
 class ClassModels(NamedTuple):
-    """The models of all classes, each against the rest; all of them are secret.
+    """The models of all classes, each against the rest.
+
+    All models are secret.
 
     Attributes:
         of_class: The models in the order of classes; without Newton steps, they are `Fitted`.

@@ -52,7 +52,9 @@ class Removed(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A fitted model; all its fields are secret.
+    """A fitted model.
+
+    All its fields are secret.
 
     Attributes:
         weights: ``w``, without noise, shape ``(d,)``.
@@ -78,7 +80,10 @@ class Answer(NamedTuple):
 
 
 def left_of(header: Mapping[str, Any], *, strong_convexity: float) -> Left:
-    """Return the bounds on the gradient from a stored header; without passes, only the bound on its norm is stored."""
+    """Return the bounds on the gradient from a stored header.
+
+    Without passes, only the bound on its norm is stored.
+    """
     if "left" in header:
         return Left(**header["left"])
     return Left.of_residual(header["residual"], strong_convexity=strong_convexity)

@@ -24,7 +24,9 @@ MOST_STEPS = 200_000
 
 
 def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the minimiser with the noise of each trial, not projected; arguments are those of `noisy_descent.learn`.
+    """Return the minimiser with the noise of each trial, not projected.
+
+    Arguments are those of `noisy_descent.learn`.
 
     Raises:
         InfeasibleError: The solver did not get as near to the minimiser as the plan assumes.
@@ -34,10 +36,10 @@ def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]
 
 
 def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
-    """Return the minimiser to within the plan's `inexactness`, shape ``(1, features)``; it is secret.
+    """Return the minimiser to within the plan's `inexactness`, shape ``(1, features)``.
 
-    The solver is accelerated projected descent (Nesterov), which restarts if it overshoots. Errors are those of
-    `learn`.
+    The minimiser is secret. The solver is accelerated projected descent (Nesterov), which restarts if it overshoots.
+    Errors are those of `learn`.
     """
     require_fitting(plan.problem, records)
     strength, smoothness = plan.strong_convexity, plan.problem.smoothness + plan.strong_convexity

@@ -17,9 +17,9 @@ from certified_unlearning.mechanisms.private.fitting import require_count_of, re
 
 
 def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the published weights of the last phase, not projected; arguments are those of `noisy_descent.learn`.
+    """Return the published weights of the last phase, not projected.
 
-    The order of records must not depend on their values.
+    Arguments are those of `noisy_descent.learn`. The order of records must not depend on their values.
     """
     require_count_of(plan, records)
     weights = records.rows.new_zeros(len(keys), records.features)

@@ -17,15 +17,18 @@ from certified_unlearning.mechanisms.private.noisy_descent import iterates
 
 
 def learn(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the result of the last stage, for each trial; arguments are those of `noisy_descent.learn`.
+    """Return the result of the last stage, for each trial.
 
-    The order of records must not depend on their values.
+    Arguments are those of `noisy_descent.learn`. The order of records must not depend on their values.
     """
     return found_by_stage(plan, records, keys)[-1]
 
 
 def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> list[Tensor]:
-    """Return the result of each stage; all together are as private as the last. Arguments are those of `learn`."""
+    """Return the result of each stage.
+
+    All results together are as private as the last. Arguments are those of `learn`.
+    """
     require_count_of(plan, records)
     size = plan.problem.n
     pull = records.rows.new_zeros(len(keys), records.features)

@@ -36,7 +36,10 @@ def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weig
 
 
 def require_share(error: float, bound: float, records: int) -> None:
-    """Raise `AssumptionError` if rounding exceeds its share of a gradient's sensitivity; all numbers are public."""
+    """Raise `AssumptionError` if rounding exceeds its share of a gradient's sensitivity.
+
+    All numbers are public.
+    """
     allowed = ROUNDING_SHARE * bound / records
     if not 2 * error <= allowed:
         raise AssumptionError(

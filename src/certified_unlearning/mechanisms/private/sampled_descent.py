@@ -17,9 +17,10 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 
 
 def learn(plan: SampledDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the last weights of each trial; every step projects onto the problem's ball.
+    """Return the last weights of each trial.
 
-    The arguments are those of `noisy_descent.learn`. The key of a trial reveals its batches and its noise.
+    Every step projects onto the problem's ball. The arguments are those of `noisy_descent.learn`. The key of a trial
+    reveals its batches and its noise.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)

@@ -25,7 +25,9 @@ ADDRESS_BITS = 128
 
 
 class LearnedWeights(NamedTuple):
-    """The selected model of each trial, and which candidate it is; both may be published.
+    """The selected model of each trial, and which candidate it is.
+
+    Both may be published.
 
     Attributes:
         weights: The selected weights, shape ``(trials, features)``.
@@ -143,7 +145,10 @@ def bits(key: int, count: int) -> int:
 
 
 def _laplace(count: int, key: int) -> Tensor:
-    """Return standard Laplace noise from numbers of 53 bits; the accounting of published minima counts the bits."""
+    """Return standard Laplace noise from numbers of 53 bits.
+
+    The accounting of published minima counts the bits.
+    """
     uniform = Draws(address(str(key), "selection")).uniform(2, count)
     exponential = -torch.log1p(-uniform[0])
     return torch.where(uniform[1] < 0.5, -exponential, exponential)

@@ -20,7 +20,10 @@ from certified_unlearning.mechanisms.newton.secants import Secants
 from certified_unlearning.mechanisms.newton.state import Array, factor_of
 
 KEPT = 30
-"""Largest number of stored steps; more steps save no pass."""
+"""Largest number of stored steps.
+
+More steps save no pass.
+"""
 FEWEST_ROWS, MOST_ROWS = 2, 12
 """Smallest and largest number of rows per column in the sample from which a curvature is computed."""
 WORTH = 16
@@ -29,7 +32,9 @@ WORTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """The information that remains at the end of a fit; it is never changed in place.
+    """The information that remains at the end of a fit.
+
+    A guide is never changed in place.
 
     Attributes:
         gradient: The gradient over all remaining rows, evaluated at the weights, shape ``(classes d,)``.
@@ -83,7 +88,9 @@ def inverse(factor: Array, *, classes: int, strong_convexity: float) -> Callable
 
 
 def factor_at(objective: SoftmaxRegression64, weights: Array) -> Array:
-    """Return the factor of ``P`` at some weights; if there are many rows, it is computed from a sample.
+    """Return the factor of ``P`` at some weights.
+
+    If there are many rows, the factor is computed from a sample.
 
     Raises:
         AssumptionError: ``P`` is not positive definite in float64.

@@ -81,7 +81,10 @@ def packed(fitted: Fitted) -> dict[str, NDArray[Any]]:
 
 
 def unpacked(header: Mapping[str, Any], arrays: Arrays, weights: NDArray[np.float64]) -> Fitted:
-    """Return the model from a file; models of earlier releases have no guide."""
+    """Return the model from a file.
+
+    Models of earlier releases have no guide.
+    """
     if "gradient" not in arrays:
         return Fitted(weights, header["residual"])
     # Files store arrays in C order; the factor needs Fortran order.

@@ -1,1 +1,4 @@
-"""One pass over records in random order, on noisy prefix sums; methods plug into the learner of `prefix_sums`."""
+"""One pass over records in random order, on noisy prefix sums.
+
+Methods plug into the learner of `prefix_sums`.
+"""

@@ -16,7 +16,9 @@ from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 @dataclass(frozen=True)
 class DualAveragingSettings:
-    """The constants of dual averaging; they are the same for all edits.
+    """The constants of dual averaging.
+
+    The constants are the same for all edits.
 
     Attributes:
         step_size: Step size ``eta``, for a nominal number of records.
@@ -36,7 +38,10 @@ class DualAveragingSettings:
 
 
 class DualAveraging(FromOrigin[DualAveragingSettings]):
-    """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``; the output is the average."""
+    """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``.
+
+    The output is the average.
+    """
 
     gradients_per_increment = 1
 

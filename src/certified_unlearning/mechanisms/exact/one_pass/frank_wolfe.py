@@ -14,7 +14,9 @@ from certified_unlearning.mechanisms.exact.balls import FromOrigin, least_along
 
 @dataclass(frozen=True)
 class FrankWolfeSettings:
-    """The constants of Frank-Wolfe; they are the same for all edits.
+    """The constants of Frank-Wolfe.
+
+    The constants are the same for all edits.
 
     Attributes:
         radius: Radius of the ball of models around the origin, where learning starts.

@@ -167,7 +167,10 @@ class PrefixSums:
         return tree
 
     def _places(self, tree: PrefixTree, draws: Draws) -> Tensor:
-        """Return the position of a new record; the end is possible, or new records would never be last."""
+        """Return the position of a new record.
+
+        The end is possible, or new records would never be last.
+        """
         if self.settings.order == "arrival":
             return torch.full_like(tree.order[:, 0], tree.size + 1)
         return draws.integers(tree.size + 1, tree.trials) + 1

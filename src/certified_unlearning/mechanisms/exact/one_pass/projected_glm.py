@@ -52,7 +52,9 @@ class Projection:
         return self.matrix.shape[0]
 
     def records(self, rows: Tensor, labels: Tensor, *, loss: Loss, classes: int = 2) -> LinearRecords:
-        """Return the records with projected rows; arguments and errors are those of `LinearRecords`.
+        """Return the records with projected rows.
+
+        Arguments and errors are those of `LinearRecords`.
 
         Raises:
             ParameterError: Rows do not have the projection's number of features.

@@ -1,1 +1,4 @@
-"""Noisy sums over all records, step by step; methods plug into the learner of `linear_queries`."""
+"""Noisy sums over all records, step by step.
+
+Methods plug into the learner of `linear_queries`.
+"""

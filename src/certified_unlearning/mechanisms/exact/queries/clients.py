@@ -12,7 +12,10 @@ from torch import Tensor
 from certified_unlearning.accounting.core.losses import scores_per_record
 
 NUMBERS_AT_ONCE = 1 << 22
-"""Largest number of row entries, or of scores, in memory at once; clients are processed in blocks."""
+"""Largest number of row entries, or of scores, in memory at once.
+
+Clients are processed in blocks.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ class Clients:
         return trained
 
     def _blocks(self, sizes: Tensor, trials: int) -> list[Tensor]:
-        """Return clients in blocks that fit into memory; small clients come first."""
+        """Return clients in blocks that fit into memory.
+
+        Small clients come first.
+        """
         ordered, order = sizes.sort(stable=True)
         width = max(self._rows.shape[1], trials * scores_per_record(self._training.classes))
         blocks, start = [], 0

@@ -23,7 +23,9 @@ RECORDS_AT_ONCE = 8192
 
 
 def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Parts) -> ExpectedWork:
-    """Return the mean cost of deleting a record, for each trial; ``gradients`` counts records' contributions.
+    """Return the mean cost of deleting a record, for each trial.
+
+    ``gradients`` counts records' contributions.
 
     Args:
         system: The learner.

@@ -13,12 +13,17 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.errors import ParameterError
 
 MOST_NUMBERS = 10_000_000
-"""Largest number of weights of clients' models in memory at once; more clients are summed in blocks."""
+"""Largest number of weights of clients' models in memory at once.
+
+More clients are summed in blocks.
+"""
 
 
 @dataclass(frozen=True)
 class FederatedAveragingSettings:
-    """The constants of federated averaging; they are the same for all edits.
+    """The constants of federated averaging.
+
+    The constants are the same for all edits.
 
     Attributes:
         clip: Largest norm ``c`` of a client's update of the model. This is the bound ``B`` of a deletion or an

@@ -88,7 +88,9 @@ class FederatedPlan(BaseModel):
         clip: float | None = None,
         recompute: float | None = None,
     ) -> Self:
-        """Return the plan; arguments that are None get default values.
+        """Return the plan.
+
+        Arguments that are None get default values.
 
         Args:
             n: Number of rows.

@@ -13,12 +13,17 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 MOST_NUMBERS = 10_000_000
-"""Largest number of row entries in memory at once; more records are summed in blocks."""
+"""Largest number of row entries in memory at once.
+
+More records are summed in blocks.
+"""
 
 
 @dataclass(frozen=True)
 class FullBatchSettings:
-    """The constants of gradient descent; they are the same for all edits.
+    """The constants of gradient descent.
+
+    The constants are the same for all edits.
 
     Attributes:
         step_size: Step size ``eta``, for a mean of ``nominal_records`` gradients.

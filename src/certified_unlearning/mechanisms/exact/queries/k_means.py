@@ -18,7 +18,10 @@ BESIDE = 2.0**-10
 Each of these centres then gets the records in its direction, however small the distance is.
 """
 EMPTY = 3.0
-"""Number of standard deviations of the noise; a cluster with a smaller noisy number of members counts as empty."""
+"""Number of standard deviations of the noise.
+
+A cluster with a smaller noisy number of members counts as empty.
+"""
 
 
 class KMeans(Lloyd):

@@ -59,7 +59,9 @@ class QueryMethod(Protocol):
 
 @dataclass(frozen=True)
 class LinearQuerySettings:
-    """The constants of a run; they are the same for all edits.
+    """The constants of a run.
+
+    The constants are the same for all edits.
 
     Attributes:
         steps: Number of noisy sums, ``T``.
@@ -107,7 +109,9 @@ class LinearQueries:
         self.settings = settings
 
     def learn(self, records: Tensor, trials: int, draws: Draws) -> tuple[QueryRun, Work]:
-        """Learn from all records; ``gradients`` of the work counts contributions of single records.
+        """Learn from all records.
+
+        ``gradients`` of the work counts contributions of single records.
 
         Args:
             records: Distinct names of the records, shape ``(n,)``, int64.
@@ -223,7 +227,10 @@ class LinearQueries:
         return run
 
     def model(self, run: QueryRun) -> Tensor:
-        """Return the last models, shape ``(trials, d)``; to select among all models, use `QueryRun.models`."""
+        """Return the last models, shape ``(trials, d)``.
+
+        To select among all models, use `QueryRun.models`.
+        """
         return run.models[:, -1]
 
     def check_invariants(self, run: QueryRun) -> None:
@@ -240,7 +247,10 @@ class LinearQueries:
         require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
 
     def _edit(self, run: QueryRun, gone: Tensor, come: Tensor, draws: Draws) -> Work:
-        """Test step by step, each trial until its first rejection; then learn the later steps on the edited records."""
+        """Test step by step, each trial until its first rejection.
+
+        Then learn the later steps on the edited records.
+        """
         trials = len(run.models)
         work = Work.none(trials)
         rows = torch.arange(trials, device=run.models.device)
@@ -270,7 +280,10 @@ class LinearQueries:
         return work
 
     def _run_from(self, run: QueryRun, restarts: Tensor, draws: Draws, work: Work) -> None:
-        """Run each trial again from its step in ``restarts``, counted from 0; a step after the last changes nothing."""
+        """Run each trial again from its step in ``restarts``, counted from 0.
+
+        A step after the last changes nothing.
+        """
         starts, order = restarts.sort()
         for number in range(int(starts[0]), self.settings.steps):
             rows = order[: int((starts <= number).sum())]

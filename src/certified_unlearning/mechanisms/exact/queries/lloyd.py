@@ -12,7 +12,10 @@ from torch import Tensor
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 MOST_NUMBERS = 10_000_000
-"""Largest number of distances in memory at once; more records are summed in blocks."""
+"""Largest number of distances in memory at once.
+
+More records are summed in blocks.
+"""
 
 
 class Lloyd:
