@@ -179,7 +179,7 @@ class _Audit:
         return AuditRun(right_before=before, right=after), self.method.claim(model)
 
     def _drawn(self) -> NDArray[np.int64]:
-        """Return the members in a random order, so that their positions reveal nothing either."""
+        """Return the members in a random order, so that their positions reveal nothing."""
         chosen = [
             self.rng.choice(np.flatnonzero(self.strata == stratum), size=size, replace=False)
             for stratum, size in enumerate(self.guessing.members)
