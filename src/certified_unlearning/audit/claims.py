@@ -76,7 +76,10 @@ class Claim:
         )
 
     def is_below(self, bound: "LowerBound") -> bool:
-        """Return whether a bound refutes the claim, by ``mu`` if stated (it is never weaker), otherwise by epsilon."""
+        """Return whether a bound refutes the claim.
+
+        The comparison uses ``mu`` if the claim states it, because ``mu`` is never weaker, and epsilon otherwise.
+        """
         return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
 
 
