@@ -1,8 +1,8 @@
-"""Print the section `Papers` of docs/papers.md, and write the pages of verdicts: what became of each paper's claims.
+"""Print the section `Papers` of docs/papers.md, and write the pages with the verdicts on each paper's claims.
 
-Whose a claim is, and what a second reader found, stands in the tables of claims; what became of it, in the committed
-baselines of all presets. Numbers of claims that formulas alone decide are computed here. Numbers of runs stand in no
-committed file. `--write` puts the section into docs/papers.md and writes docs/verdicts/.
+The owner of a claim, and the findings of a second reader, are in the tables of claims. Verdicts are in the committed
+baselines of all presets. Numbers are computed here for claims that formulas alone decide. Numbers of runs are not in
+any committed file. `--write` replaces the section in docs/papers.md, and writes docs/verdicts/.
 """
 
 import argparse
@@ -30,17 +30,17 @@ HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
 WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
 Baseline = Mapping[str, str]
-"""The verdict of each claim, by its id, that one preset gives."""
+"""One preset's verdict on each claim, by the claim's id."""
 
 
 def decided(claim: str, baselines: Collection[Baseline]) -> str:
-    """Return what presets together say of a claim: contradicted, if one contradicts it; not run, if none decides it."""
+    """Return the verdict of all presets: contradicted, if one contradicts the claim; not run, if none decides it."""
     found = {baseline.get(claim, "not run") for baseline in baselines}
     return next(verdict for verdict in ("contradicted", "reproduced", "not run") if verdict in found)
 
 
 def counted(claims: Iterable[Claim], baselines: Collection[Baseline]) -> str:
-    """Return how many claims have which verdict: `66: 52 reproduced, 14 contradicted (8 misprints, 6 others)`."""
+    """Return the number of claims for each verdict: `66: 52 reproduced, 14 contradicted (8 misprints, 6 others)`."""
     verdicts = [(claim, decided(claim.id, baselines)) for claim in claims]
     found = Counter(verdict for _, verdict in verdicts)
     misprints = sum(claim.misprint for claim, verdict in verdicts if verdict == "contradicted")
@@ -57,12 +57,12 @@ def counted(claims: Iterable[Claim], baselines: Collection[Baseline]) -> str:
 
 
 def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], presets: Mapping[str, Baseline]) -> str:
-    """Return the section: the papers' own claims in one table, those of authors' code and ours in another.
+    """Return the section: one table for the papers' own claims, and another for those of authors' code and ours.
 
     Args:
-        papers: The papers, in the order of the rows.
-        claims: The claims about each, by its name.
-        presets: The baselines, by the names of presets.
+        papers: Papers, in the order of the rows.
+        claims: Claims about each paper, by its name.
+        presets: Baselines, by the names of presets.
     """
     default, every = [presets[DEFAULT_PRESET]], list(presets.values())
     own, apart = [], []
@@ -93,12 +93,12 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict by all presets.
+    """A claim, with its verdict by all presets.
 
     Attributes:
         claim: The claim.
-        verdict: Its verdict. It has numbers where formulas alone decide, and none where runs do.
-        presets: The presets whose runs give this verdict; empty where formulas alone decide, or nothing does.
+        verdict: The verdict. It contains numbers if formulas alone decide the claim, and none if runs do.
+        presets: Presets whose runs give this verdict; empty if formulas alone decide, or if nothing does.
     """
 
     claim: Claim
@@ -107,10 +107,10 @@ class Judged:
 
 
 def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline]) -> Judged:
-    """Judge a claim by formulas alone, or else by the committed baselines.
+    """Judge a claim by formulas alone, or by the committed baselines if formulas do not suffice.
 
     Raises:
-        DataError: Formulas and baselines disagree.
+        DataError: Formulas and baselines give different verdicts.
     """
     claim = checkable.claim
     (computed,) = evaluate([checkable], [], paper=paper)
@@ -149,7 +149,7 @@ def _why_not_run(claim: Claim, missing: str, presets: Mapping[str, Baseline]) ->
 
 
 def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
-    """Return a paper's page: contradictions, misprints, what was not run and what was reproduced; questions of ours."""
+    """Return a paper's page: contradictions, misprints, claims not run, claims reproduced, and our own questions."""
     by_id = {each.claim.id: each for each in verdicts}
     order = [by_id[each.id] for each in ranked([each.verdict for each in verdicts])]
     theirs = [each for each in order if each.claim.whose != "ours"]
@@ -255,7 +255,7 @@ def _sentence(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text in which Markdown finds nothing to set, except code."""
+    """Return a text in which all Markdown characters are escaped, except those of code."""
     return re.sub(r"([*|\\]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", text)
 
 
@@ -281,12 +281,12 @@ def pages() -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the section, or put it into the page and write the pages of verdicts."""
+    """Print the section, or write it into the page and write the pages of verdicts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--write",
         action="store_true",
-        help=f"put the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
+        help=f"write the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
     )
     if not parser.parse_args().write:
         print(committed(), end="")
