@@ -1,6 +1,6 @@
 """The table of claims as it is written down: the owner of each claim, what it states, and how it is checked."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -25,6 +25,8 @@ class Reading(BaseModel):
         assumes: What the paper assumes for the claim, and how the check satisfies it.
         setting: The constants, data and grid of the check, and who chose them.
         right_if: What would make the paper right: the smallest change of the claim, or of an assumption.
+        cause: What is wrong, in one short clause without a full stop, if the same thing contradicts several claims;
+            their `right_if` is then the same, too. Empty for a contradiction that shares its cause with no other.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,6 +34,7 @@ class Reading(BaseModel):
     assumes: Annotated[str, Field(min_length=1)]
     setting: Annotated[str, Field(min_length=1)]
     right_if: Annotated[str, Field(min_length=1)]
+    cause: Annotated[str, Field(max_length=100, pattern=r"^([A-Z].*[^.\s])?$")] = ""
 
 
 class Claim(BaseModel):
@@ -92,7 +95,8 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         known: The functions that they may name.
 
     Raises:
-        DataError: The file is missing, is not a YAML list, or a claim is wrong: the message names its id.
+        DataError: The file is missing, is not a YAML list, or a claim is wrong, or two claims with the same cause say
+            different things about what would make it right: the message names their ids.
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
@@ -109,6 +113,7 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         if checked.claim.id in claims:
             raise DataError(f"{where} occurs twice; ids must be unique")
         claims[checked.claim.id] = checked
+    _check_causes(path, [checked.claim for checked in claims.values()])
     return list(claims.values())
 
 
@@ -131,6 +136,25 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
 def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> list[CheckableClaim]:
     """Return the claims that are about no data set but these: theorems, and what runs on any data set can decide."""
     return [each for each in claims if each.claim.data_sets <= set(data_sets)]
+
+
+def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
+    """Group claims that have the same cause, in the order of their first claims; one without a cause stands alone."""
+    groups: dict[str, list[Claim]] = {}
+    for claim in claims:
+        cause = claim.reading.cause if claim.reading is not None else ""
+        groups.setdefault(cause or claim.id, []).append(claim)
+    return list(groups.values())
+
+
+def _check_causes(path: Path | Traversable, claims: Sequence[Claim]) -> None:
+    """Check that claims with the same cause agree on what would make it right."""
+    for first, *others in by_cause(claims):
+        for other in others:
+            if first.reading and other.reading and first.reading.right_if != other.reading.right_if:
+                raise DataError(
+                    f"{path}: claims {first.id} and {other.id} have the same cause, but not the same right_if"
+                )
 
 
 def _checked(entry: object, where: str, known: Mapping[str, Measure]) -> CheckableClaim:
