@@ -97,6 +97,29 @@ def test_the_page_is_what_the_script_prints() -> None:
     assert section("Papers").strip() == SCRIPT["committed"]().strip()
 
 
+def test_the_page_and_the_list_of_texts_name_the_works_whose_own_texts_were_never_read() -> None:
+    never = {text.work for paper in PAPERS for text in paper.texts if not text.itself}
+    assert never == {"Descent-to-Delete", "Noisy SGD"}
+    named = section("Papers").partition("**Not read.**")[2].partition("Several contradictions")[0]
+    assert set(re.findall(r"^- \*(.+?)\*: ", named, re.M)) == never
+    index = (VERDICTS / "index.md").read_text(encoding="utf-8")
+    assert SCRIPT["texts_table"](PAPERS) in index, WRITE
+    assert set(re.findall(r"^\| (.+?) \| not read itself: ", index, re.M)) == never
+    for paper in PAPERS:
+        page = (VERDICTS / f"{paper.name}.md").read_text(encoding="utf-8")
+        assert ("**Not read.**" in page) == any(not text.itself for text in paper.texts), paper.name
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: str(paper.name))
+def test_a_paper_with_claims_of_others_says_what_they_were_compared_with(paper: Paper) -> None:
+    theirs = [each for each in claims_of([paper]).get(paper.name, []) if each.claim.whose != "ours"]
+    assert bool(paper.texts) == bool(theirs)
+
+
+def test_without_an_unread_work_the_page_says_nothing_of_it() -> None:
+    assert SCRIPT["unread"]([each for each in PAPERS if each.name == "forget_unlearning"]) == []
+
+
 NUMBER = re.compile(r"(?<![\w-])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 

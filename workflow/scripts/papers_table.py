@@ -19,13 +19,15 @@ from certified_unlearning.files import write_text
 from certified_unlearning.papers.all import PAPERS
 from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, Reading, by_cause, claims_of
 from certified_unlearning.reproduction.claims.verdicts import OWNERS, Verdict, evaluate, ranked, read_again
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.paper import Paper, ReadText
 from certified_unlearning.text import table_lines
 
 PROJECT = Path(__file__).parents[2]
 BASELINES = PROJECT / "workflow" / "baselines" / "claims"
 PAGE = PROJECT / "docs" / "papers.md"
 VERDICTS = PROJECT / "docs" / "verdicts"
+INDEX = VERDICTS / "index.md"
+TEXTS, AFTER_TEXTS = "Claims were compared with these texts:\n\n", "\n\nNumbers of sections"
 HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
 WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
@@ -80,6 +82,7 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "have what was stated and found, the tolerance, what the paper assumes, the setting, and what would make it",
         "right.",
         "",
+        *unread(papers),
         "Several contradictions can have one cause. This is how many causes we see, by all presets, with misprints; a",
         "contradiction whose cause no other one has counts as one:",
         "",
@@ -95,6 +98,35 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "pages of verdicts.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def texts(papers: Iterable[Paper]) -> list[ReadText]:
+    """Return what claims were compared with, without repetitions: two papers can be chapters of one work."""
+    return list(dict.fromkeys(text for paper in papers for text in paper.texts))
+
+
+def unread(papers: Iterable[Paper]) -> list[str]:
+    """Return the lines on works whose own texts were never read."""
+    lines = [f"- *{each.work}*: {_escaped(_sentence(each.text))}" for each in texts(papers) if not each.itself]
+    if not lines:
+        return []
+    return [
+        "**Not read.** The own texts of these were never read. A verdict on one of their theorems is about the theorem",
+        "as these sources state it:",
+        "",
+        *lines,
+        "",
+    ]
+
+
+def texts_table(papers: Iterable[Paper]) -> str:
+    """Return the table of what claims were compared with; works that were read in the same way stand in one row."""
+    works: dict[str, list[str]] = {}
+    for each in texts(papers):
+        works.setdefault(each.text if each.itself else f"not read itself: {each.text}", []).append(each.work)
+    return "\n".join(
+        table_lines(["work", "text"], [["; ".join(named), _escaped(text)] for text, named in works.items()])
+    )
 
 
 def causes_in_words(paper: Paper, claims: Sequence[Claim], presets: Collection[Baseline]) -> str:
@@ -183,7 +215,8 @@ def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
     contradicted = [each for each in theirs if each.verdict.verdict == "contradicted"]
     misprints = [each for each in contradicted if each.claim.misprint]
     others = [each for each in contradicted if not each.claim.misprint]
-    parts = [f"# {paper.title}: verdicts\n\n{WRITTEN}\n\n{paper.citation}. [How to read this page](index.md)."]
+    head = f"# {paper.title}: verdicts\n\n{WRITTEN}\n\n{paper.citation}. [How to read this page](index.md)."
+    parts = [head, *("\n".join(lines).strip() for lines in [unread([paper])] if lines)]
     if theirs:
         none = f"No claim is contradicted{', except by misprints' if misprints else ''}."
         parts += [_contradictions("Contradicted", others, none)]
@@ -354,6 +387,8 @@ def main() -> None:
         parser.exit(1, f"error: {error}\n")
     before, heading, rest = PAGE.read_text(encoding="utf-8").partition(HEADING)
     write_text(PAGE, before + heading + table + NEXT + rest.partition(NEXT)[2])
+    before, heading, rest = INDEX.read_text(encoding="utf-8").partition(TEXTS)
+    write_text(INDEX, before + heading + texts_table(PAPERS) + AFTER_TEXTS + rest.partition(AFTER_TEXTS)[2])
     for name, text in written.items():
         write_text(VERDICTS / f"{name}.md", text)
 
