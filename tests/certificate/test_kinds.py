@@ -14,7 +14,7 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.certificate import KINDS, Certificate, CertificateError
 from certified_unlearning.certificate.base import Scope, Stated, same
 from certified_unlearning.cli import app
-from certified_unlearning.commands import ledger
+from certified_unlearning.commands.ledger import status, words
 from certified_unlearning.ledger.state import Batch, Version
 
 SOURCE = Path(certificate.__file__).parents[1]
@@ -106,13 +106,13 @@ def version(**changes: Any) -> Version:
 
 def test_a_ledgers_words_know_it(toy: Toy) -> None:
     found = version(kind="toy")
-    assert ledger.guarantee_in_words(found) == "version 2 tells 8 times as much as silence"
-    assert ledger._version(found) == "version 2 (now): removed 1 record of 1 person by doubling 5 times"
-    assert ledger._version_as_json(found)["steps"] == 5
-    guarantee = ledger.guarantee_as_json(found)
+    assert words.guarantee_in_words(found) == "version 2 tells 8 times as much as silence"
+    assert words.version_in_words(found) == "version 2 (now): removed 1 record of 1 person by doubling 5 times"
+    assert status._version_as_json(found)["steps"] == 5
+    guarantee = words.guarantee_as_json(found)
     assert guarantee is not None
     assert (guarantee["compared_with"], guarantee["adaptive_requests"]) == ("silence", True)
-    assert ledger.guarantee_in_words(replace(found, batch=None)).startswith("nothing was removed yet")
+    assert words.guarantee_in_words(replace(found, batch=None)).startswith("nothing was removed yet")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_ledgers_words_know_it(toy: Toy) -> None:
 def test_ledgers_that_record_no_kind_are_read_by_their_numbers(recorded: dict[str, Any], kind: str) -> None:
     before, now = version(**recorded), version(**recorded, kind=kind)
     assert before.certificate is now.certificate is KINDS[kind]
-    assert ledger.guarantee_in_words(before) == ledger.guarantee_in_words(now)
+    assert words.guarantee_in_words(before) == words.guarantee_in_words(now)
 
 
 def test_a_ledger_with_certificates_of_no_kind_is_refused() -> None:

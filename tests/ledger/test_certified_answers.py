@@ -16,7 +16,7 @@ import safetensors.numpy
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import CertificateError, EnsembleCertificate
-from certified_unlearning.commands.ledger_use import predict
+from certified_unlearning.commands.ledger.use import predict
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.table import Records
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError

@@ -16,7 +16,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from certified_unlearning import certificate
 from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.certificate import ResidualCertificate, StepsCertificate
-from certified_unlearning.commands.ledger_use import warnings_about
+from certified_unlearning.commands.ledger.use import warnings_about
 from certified_unlearning.data.quality import TargetQuality
 from certified_unlearning.data.tables.declared import prepare_table
 from certified_unlearning.data.tables.table import Table, read_blocks
