@@ -25,10 +25,12 @@ from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.mechanisms import MECHANISMS, LangevinSettings, RefitSettings
+from certified_unlearning.ledger.mechanisms import MECHANISMS
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.prediction import LoadedRegression
 from certified_unlearning.ledger.quality import quality_left
+from certified_unlearning.ledger.settings.exact_refit import RefitSettings
+from certified_unlearning.ledger.settings.noisy_steps import LangevinSettings
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner

@@ -29,9 +29,10 @@ from certified_unlearning.ledger.directory import ModelDirectory, drawn_key, fil
 from certified_unlearning.ledger.identifiers import keys
 from certified_unlearning.ledger.identifiers.names import key_check
 from certified_unlearning.ledger.log.setting import checked_place
-from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
+from certified_unlearning.ledger.mechanisms import DEFAULT, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
+from certified_unlearning.ledger.settings.base import Words
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.copies import Asked
