@@ -1,1 +1,1 @@
-"""Settings of the ledger's mechanisms at `init`; each module has the name of the mechanism's module in `ledger.methods`."""
+"""Settings of the ledger's mechanisms; the module of a mechanism has the same name as that in `ledger.methods`."""
