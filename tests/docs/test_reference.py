@@ -20,7 +20,13 @@ EXPORTED = re.compile(
     r"(?:(?:descent|refit|exact|network|private|residual|steps)\.)?\w+(\.\w)"
 )
 """Estimators and certificates are shown where one imports them from, not where they are defined."""
-NOT_SHOWN = ("cli", "estimators.descent.report", "estimators.documentation", "estimators.storage")
+NOT_SHOWN = (
+    "cli",
+    "estimators.descent.report",
+    "estimators.documentation",
+    "estimators.network.report",
+    "estimators.storage",
+)
 """Internals of the estimators and of the command line: `LangevinLogisticRegression` and `--help` say what they do."""
 
 
