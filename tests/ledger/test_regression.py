@@ -20,7 +20,7 @@ from certified_unlearning.commands.ledger.use import warnings_about
 from certified_unlearning.data.quality import TargetQuality
 from certified_unlearning.data.tables.declared import prepare_table
 from certified_unlearning.data.tables.table import Table, read_blocks
-from certified_unlearning.errors import AssumptionError, DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, LedgerError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -31,7 +31,6 @@ from certified_unlearning.ledger.prediction import LoadedRegression
 from certified_unlearning.ledger.quality import quality_left
 from certified_unlearning.ledger.settings.exact_refit import RefitSettings
 from certified_unlearning.ledger.settings.noisy_steps import LangevinSettings
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan

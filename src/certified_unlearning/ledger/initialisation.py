@@ -186,7 +186,7 @@ def initialise(
         if table.is_regression:
             sizes |= {"classes": 1, "target_range": table.target_range}
         if settings.records_are_clients:
-            sizes |= {"clients": ledger.count_people()}
+            sizes |= {"clients": ledger.owners.count_people()}
         learner = settings.plan(mechanism, weights=weights, **sizes)
         # With its suffix, the name is not that of a built-in data set.
         model = StoredModel(
@@ -205,7 +205,7 @@ def initialise(
         start = Start(
             id_column=id_column,
             records=copied.records,
-            people=ledger.count_people(),
+            people=ledger.owners.count_people(),
             model_sha256=file_sha256(directory.model),
             training_digest=copy_of(directory, copied.features, 1).digests([Asked(key)])[0],
             source=str(source.resolve()),
@@ -297,7 +297,7 @@ def _copy(
                 from certified_unlearning.data.tables.hashing.rows import without_words  # Not at the top.
 
                 wordless.update(without_words(table, block.features))
-            ledger.add_records((identifier, row) for row, identifier in enumerate(block.identifiers or [], n))
+            ledger.owners.add_records((identifier, row) for row, identifier in enumerate(block.identifiers or [], n))
             spellings.add(block.spellings or [])
             absent.update(each for each in block.identifiers or [] if is_absent(each))
             by_class += (block.labels[:, None] == labels).sum(axis=0)

@@ -123,7 +123,7 @@ def recorded_in_utf8() -> Iterator[None]:
 
 def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
     """Return what the event of a request records."""
-    version = state.added_with(ledger.row_of(identifier) or 0)
+    version = state.added_with(ledger.owners.row_of(identifier) or 0)
     added = {"added_with": version} if version > 1 else {}
     return {"records": records} | added | terms.as_payload()
 
@@ -145,10 +145,10 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
                 f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
                 "release` ends that; nothing was recorded"
             )
-        records[identifier] = ledger.count_records_of(identifier)
+        records[identifier] = ledger.owners.count_records_of(identifier)
     unknown = [identifier for identifier, count in records.items() if not count]
     if unknown:
-        like = ledger.like(unknown[0])
+        like = ledger.owners.like(unknown[0])
         hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
         raise ParameterError(f"{_shown(unknown)} not in the training data{hint}; nothing was recorded")
     return records
@@ -159,10 +159,10 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
     names = ledger.names
     chosen = {names.stored(each) for each in named}
     for identifier in named:
-        others = [each for each in ledger.other_spellings(identifier) if each not in chosen]
+        others = [each for each in ledger.owners.other_spellings(identifier) if each not in chosen]
         left_out = [each for each in others if ledger.request_named(each) is None]
         if left_out:
-            records = counted(ledger.count_records_named(left_out[0]), "record")
+            records = counted(ledger.owners.count_records_named(left_out[0]), "record")
             raise ParameterError(
                 f"{identifier!r} may be {names.with_difference(identifier, left_out[0])} ({records}): name both if "
                 "they are one person, or say --one-spelling if they are not; nothing was recorded"
@@ -177,7 +177,7 @@ def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
     """
     with Ledger.opened(ModelDirectory(path).ledger, read_only=True) as ledger:
         requested = [identifier for identifier in identifiers if ledger.request_of(identifier) is not None]
-        return sum(ledger.count_records_of(identifier) > 0 for identifier in identifiers), len(requested)
+        return sum(ledger.owners.count_records_of(identifier) > 0 for identifier in identifiers), len(requested)
 
 
 def _shown(identifiers: Sequence[str]) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.errors import LedgerError
+from certified_unlearning.ledger.database.events import Event
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
