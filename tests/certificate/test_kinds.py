@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate import KINDS, Certificate, CertificateError
-from certified_unlearning.certificate.base import Scope, Stated, same
+from certified_unlearning.certificate import KINDS, CertificateError
+from certified_unlearning.certificate.base import Stated, same
+from certified_unlearning.certificate.kinds import OF_LEDGERS
+from certified_unlearning.certificate.ledger import LedgerCertificate, Scope
 from certified_unlearning.cli import app
 from certified_unlearning.commands.ledger import status, words
 from certified_unlearning.ledger.state import Batch, Version
@@ -20,7 +22,7 @@ from certified_unlearning.ledger.state import Batch, Version
 SOURCE = Path(certificate.__file__).parents[1]
 
 
-class Toy(Certificate):
+class Toy(LedgerCertificate):
     """Every removal doubles what is told."""
 
     kind: Literal["toy"] = "toy"
@@ -50,6 +52,12 @@ class Toy(Certificate):
     def removed_by(cls, steps: int, reading: str | None) -> str:
         return f"doubling {steps} times"
 
+    def done(self, steps: int, reading: str | None) -> str:
+        return f"The model was doubled {steps} times."
+
+    def with_known_number(self) -> str:
+        return "The number counts as known."
+
     def limits(self) -> dict[str, tuple[bool, str]]:
         return {"requests": (self.requests >= 1, "at least 1")}
 
@@ -62,7 +70,8 @@ class Toy(Certificate):
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Toy:
-    monkeypatch.setitem(KINDS, "toy", Toy)  # type: ignore[arg-type]
+    for kinds in (KINDS, OF_LEDGERS):
+        monkeypatch.setitem(kinds, "toy", Toy)  # type: ignore[arg-type]
     return Toy.made(requests=3)
 
 
@@ -131,9 +140,17 @@ def test_ledgers_that_record_no_kind_are_read_by_their_numbers(recorded: dict[st
     assert words.guarantee_in_words(before) == words.guarantee_in_words(now)
 
 
-def test_a_ledger_with_certificates_of_no_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="no certificates of kind 'unheard'"):
-        version(kind="unheard")
+@pytest.mark.parametrize("kind", ["unheard", "prediction"])
+def test_a_ledger_with_certificates_of_no_kind_or_of_one_for_estimators_only_is_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"no certificates of kind '{kind}'"):
+        version(kind=kind)
+
+
+@pytest.mark.parametrize("method", ["scope", "removed_by", "done", "with_known_number"])
+def test_a_kind_of_ledgers_without_an_answer_to_their_questions_cannot_be_made(toy: Toy, method: str) -> None:
+    mute = type("Mute", (Toy,), {method: vars(LedgerCertificate)[method], "__module__": __name__})
+    with pytest.raises(TypeError, match=f"abstract.*{method}"):
+        mute(**toy.model_dump())
 
 
 def test_files_call_kinds_as_the_table_does() -> None:

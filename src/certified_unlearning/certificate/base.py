@@ -1,12 +1,12 @@
 """What certificates of every kind have in common: their statements, for whom these hold, and how they are recomputed.
 
-A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands, reports and the ledger
-use only this interface and do not depend on the kind.
+A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands and reports use only this
+interface and do not depend on the kind. A ledger also needs the methods of `ledger.LedgerCertificate`.
 """
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -21,7 +21,7 @@ from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import Reading, Relation
+from certified_unlearning.vocabulary import Relation
 
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
@@ -85,33 +85,10 @@ class Stated(NamedTuple):
         return f"{last}{release} alone; {every} for a reader who kept all versions"
 
 
-class Scope(NamedTuple):
-    """Observers for which a statement about a release holds, and those for which nothing holds.
-
-    Attributes:
-        compared_with: The comparator of the release.
-        adaptive: Whether the statement holds where requests depend on earlier releases.
-        sentence: The observers and the releases that they see, for people.
-    """
-
-    compared_with: str
-    adaptive: bool
-    sentence: str
-
-
 class Certificate(BaseModel):
-    """A statement with its constants and assumptions; kinds derive from it.
-
-    A ledger asks the kind, not a certificate: the ledger repeats numbers, so that it can describe versions without
-    reading their certificates.
-    """
+    """A statement with its constants and assumptions; kinds derive from it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    takes_noisy_steps: ClassVar[bool] = False
-    """Whether removals from models with such certificates take noisy steps, so that their number is meaningful."""
-    publishes_weights: ClassVar[bool] = True
-    """Whether models with such certificates are published."""
 
     seen: ClassVar[str] = "the current model"
     """What a guesser sees."""
@@ -221,38 +198,6 @@ class Certificate(BaseModel):
     def share_with_earlier_versions(self) -> Share | None:
         """Return the largest share of right guesses by an observer of all versions; None if unknown."""
         return None
-
-    def with_known_number(self) -> str:
-        """Return how the number of removed records enters the comparison, as a plain sentence."""
-        raise NotImplementedError
-
-    def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether secret files may depend on records that left with the first version read in this way."""
-        return False
-
-    @classmethod
-    def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope of a statement with these numbers, for kinds that a ledger's versions have.
-
-        Args:
-            stated: The numbers.
-            release: The release that it covers, such as "version 3".
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from a ledger's version, for kinds that such versions have.
-
-        Args:
-            steps: Number of noisy steps that were taken.
-            reading: Whether all records were read for it.
-        """
-        raise NotImplementedError
-
-    def done(self, steps: int, reading: Reading | None) -> str:
-        """Return what was done to the model, in plain sentences; the arguments are those of `removed_by`."""
-        raise NotImplementedError
 
     @property
     def schedule(self) -> Schedule | None:

@@ -27,7 +27,7 @@ from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
-    from certified_unlearning.certificate.base import Certificate
+    from certified_unlearning.certificate.ledger import LedgerCertificate
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -294,7 +294,7 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
         return (), True
 
 
-def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
+def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCertificate":
     """Read the current version's certificate; what it states is not recomputed.
 
     If later versions were lost, it does not count them, and its statement about all versions is left out.
@@ -303,10 +303,8 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
         DataError: It cannot be read.
         LedgerError: It is not what the ledger recorded.
     """
-    from certified_unlearning.certificate import kinds
-
     directory.recorded_certificate(state.current)
-    certified = kinds.read_any(directory.certificate(state.current.version))
+    certified = state.current.certificate.read(directory.certificate(state.current.version))
     return certified.of_one_release() if state.current.lost_since else certified
 
 

@@ -12,7 +12,8 @@ from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
 if TYPE_CHECKING:  # All commands import this, and few of them read a ledger.
-    from certified_unlearning.certificate.base import Certificate, Scope, Stated
+    from certified_unlearning.certificate.base import Stated
+    from certified_unlearning.certificate.ledger import LedgerCertificate, Scope
 
 
 @dataclass(frozen=True)
@@ -124,9 +125,9 @@ class Version:
     lost_since: int = 0
 
     def __post_init__(self) -> None:
-        from certified_unlearning.certificate import KINDS
+        from certified_unlearning.certificate.kinds import OF_LEDGERS
 
-        if self.kind is not None and self.kind not in KINDS:
+        if self.kind is not None and self.kind not in OF_LEDGERS:
             raise ValueError(f"there are no certificates of kind {self.kind!r}")
 
     @property
@@ -143,18 +144,18 @@ class Version:
         return Stated(self.epsilon, self.delta, self.extra_delta, every)
 
     @property
-    def certificate(self) -> "type[Certificate]":
+    def certificate(self) -> "type[LedgerCertificate]":
         """The kind of its certificate; it also follows from what earlier releases recorded."""
-        from certified_unlearning.certificate import KINDS
+        from certified_unlearning.certificate.kinds import OF_LEDGERS
 
         if self.kind is not None:
-            return KINDS[self.kind]
+            return OF_LEDGERS[self.kind]
         if self.epsilon is None:
-            return KINDS["ensemble"]
+            return OF_LEDGERS["ensemble"]
         if self.delta == 0:
-            return KINDS["exact"]
+            return OF_LEDGERS["exact"]
         # Noisy steps keep no secret; the first version against exact refits keeps one, and answers no request.
-        return KINDS["steps" if self.secret_digest is None else "residual"]
+        return OF_LEDGERS["steps" if self.secret_digest is None else "residual"]
 
     @property
     def scope(self) -> "Scope":

@@ -7,7 +7,7 @@ from pydantic import Field
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual import public, release, schedule
-from certified_unlearning.certificate.base import Certificate
+from certified_unlearning.certificate.ledger import LedgerCertificate
 from certified_unlearning.data.tables.declaration import Text
 from certified_unlearning.mechanisms.refit_plan import may_pass, takes_newton_steps
 from certified_unlearning.vocabulary import NoiseSource
@@ -15,7 +15,7 @@ from certified_unlearning.vocabulary import NoiseSource
 Loss = Literal["logistic", "softmax", "squared", "one-vs-rest"]
 
 
-class ResidualConstants(Certificate):
+class ResidualConstants(LedgerCertificate):
     """An (epsilon, delta + extra_delta) statement of unlearning against exact refits, with its constants.
 
     Attributes:

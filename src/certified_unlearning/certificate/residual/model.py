@@ -8,8 +8,9 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual import release, statements
 from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
-from certified_unlearning.certificate.base import Scope, Stated, or_nothing
+from certified_unlearning.certificate.base import Stated, or_nothing
 from certified_unlearning.certificate.guesses import Share, so_many_are_right
+from certified_unlearning.certificate.ledger import Scope
 from certified_unlearning.certificate.preprocessing import GIVEN, preprocessing
 from certified_unlearning.certificate.residual.constants import ResidualConstants, losses_of
 from certified_unlearning.certificate.residual.limits import limits_of, require_readings

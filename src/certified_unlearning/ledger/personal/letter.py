@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.certificate.guesses import so_many_of_1000_are_right
+from certified_unlearning.certificate.ledger import LedgerCertificate
 from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory, shell_command
 from certified_unlearning.ledger.personal.plain_words import (
@@ -76,7 +76,7 @@ class Letter:
     path: Path
     name: str
     state: State
-    certified: Certificate
+    certified: LedgerCertificate
     records: int
     came_with: int
     request: Event | None
