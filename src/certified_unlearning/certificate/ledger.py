@@ -66,7 +66,7 @@ class LedgerCertificate(Certificate):
         """Return whether secret files may still depend on removed records.
 
         Args:
-            readings: For the version that removed the records and all later ones, the value of ``reading`` as in
-                `removed_by`.
+            readings: The value of ``reading``, as in `removed_by`, of the version that removed the records and of each
+                later version.
         """
         return False

@@ -41,7 +41,7 @@ class Owners:
         """Add rows.
 
         Args:
-            owners: For each row, the person's identifier and the row's number in the training copy.
+            owners: The person's identifier and the row's number in the training copy, for each row.
         """
         names, people = self._names(), dict[str, str]()
         records = []
