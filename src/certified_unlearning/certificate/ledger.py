@@ -9,12 +9,12 @@ from certified_unlearning.vocabulary import Reading
 
 
 class Scope(NamedTuple):
-    """Observers for which a statement about a release holds, and those for which nothing holds.
+    """The observers for which a statement about a release holds.
 
     Attributes:
         compared_with: The comparator of the release.
-        adaptive: Whether the statement also holds if requests depend on earlier releases.
-        sentence: The observers and the releases that they see, as a sentence.
+        adaptive: Whether the statement holds even if requests depend on earlier releases.
+        sentence: A sentence for people, which names the observers and the releases that they see.
     """
 
     compared_with: str
@@ -51,7 +51,7 @@ class LedgerCertificate(Certificate):
 
         Args:
             steps: Number of noisy steps that were taken.
-            reading: Whether, and why, all records were read for the version.
+            reading: How records were read for the version.
         """
 
     @abstractmethod
