@@ -8,6 +8,22 @@ from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.reproduction.experiment import Experiment
 
 
+@dataclass(frozen=True)
+class ReadText:
+    """What the claims about a published work were compared with.
+
+    Attributes:
+        work: What people call the work.
+        text: The text, in words for the page of verdicts, without a full stop.
+        itself: Whether this is the work's own text. Otherwise the work was never read, and `text` says through which
+            other texts its statements are cited.
+    """
+
+    work: str
+    text: str
+    itself: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Paper:
     """A paper, with the parts of it that are reproduced.
@@ -18,6 +34,7 @@ class Paper:
         experiments: Experiments, in the order in which the report shows them.
         package: Package that contains ``claims.yaml``; empty if the paper has no claims.
         citation: Authors of the paper, and where it appeared.
+        texts: Texts with which the paper's claims were compared, one for each published work.
         measures: Modules of functions that claims may name; each is imported when claims are judged.
         data_sets: Data sets that come with the paper.
         headline: Tables at the top of the report, as ``module:function``.
@@ -36,6 +53,7 @@ class Paper:
     experiments: tuple[Experiment, ...]
     package: str = ""
     citation: str = ""
+    texts: tuple[ReadText, ...] = ()
     measures: tuple[str, ...] = ()
     data_sets: tuple[DataSet, ...] = ()
     headline: str | None = None

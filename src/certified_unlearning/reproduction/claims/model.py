@@ -1,6 +1,6 @@
 """Entries of the table of claims: the owner of a claim, its statement, and how it is checked."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -25,6 +25,8 @@ class Reading(BaseModel):
         assumes: Assumptions of the paper for the claim, and how the check satisfies them.
         setting: Constants, data and grid of the check, and who chose them.
         right_if: Condition under which the paper would be right: the smallest change of the claim, or of an assumption.
+        cause: What is wrong, in one short clause without a full stop, if the same thing contradicts several claims.
+            Their `right_if` is then the same, too. Empty for a contradiction that shares its cause with no other.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,6 +34,7 @@ class Reading(BaseModel):
     assumes: Annotated[str, Field(min_length=1)]
     setting: Annotated[str, Field(min_length=1)]
     right_if: Annotated[str, Field(min_length=1)]
+    cause: Annotated[str, Field(max_length=100, pattern=r"^([A-Z].*[^.\s])?$")] = ""
 
 
 class Claim(BaseModel):
@@ -93,7 +96,8 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         known: Functions that the claims may name.
 
     Raises:
-        DataError: The file is missing, is not a YAML list, or contains a wrong claim; the message names its id.
+        DataError: The file is missing, is not a YAML list, or contains a wrong claim, or two claims with the same cause
+            differ in what would make them right. The message names their ids.
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
@@ -110,6 +114,7 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         if checked.claim.id in claims:
             raise DataError(f"{where} occurs twice; ids must be unique")
         claims[checked.claim.id] = checked
+    _check_causes(path, [checked.claim for checked in claims.values()])
     return list(claims.values())
 
 
@@ -132,6 +137,25 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
 def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> list[CheckableClaim]:
     """Return the claims that need no data sets except these, which includes claims that need none at all."""
     return [each for each in claims if each.claim.data_sets <= set(data_sets)]
+
+
+def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
+    """Group claims that have the same cause, in the order of their first claims; one without a cause stands alone."""
+    groups: dict[str, list[Claim]] = {}
+    for claim in claims:
+        cause = claim.reading.cause if claim.reading is not None else ""
+        groups.setdefault(cause or claim.id, []).append(claim)
+    return list(groups.values())
+
+
+def _check_causes(path: Path | Traversable, claims: Sequence[Claim]) -> None:
+    """Check that claims with the same cause agree on what would make it right."""
+    for first, *others in by_cause(claims):
+        for other in others:
+            if first.reading and other.reading and first.reading.right_if != other.reading.right_if:
+                raise DataError(
+                    f"{path}: claims {first.id} and {other.id} have the same cause, but not the same right_if"
+                )
 
 
 def _checked(entry: object, where: str, known: Mapping[str, Measure]) -> CheckableClaim:

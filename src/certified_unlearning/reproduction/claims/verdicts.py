@@ -22,7 +22,12 @@ from certified_unlearning.reproduction.claims.severity import Deviation, Severit
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
 """What the claims of each owner are called, in the order in which they are counted."""
-READINGS = {"assumes": "the paper assumes", "setting": "the setting", "right_if": "what would make it right"}
+READINGS = {
+    "cause": "the cause, which other claims share",
+    "assumes": "the paper assumes",
+    "setting": "the setting",
+    "right_if": "what would make it right",
+}
 """Headings of the parts of a second reading."""
 NARROWEST_TABLE = 60
 """Smallest width of a terminal, in columns, for which a table is printed."""
@@ -244,6 +249,11 @@ def counted_by_owner(verdicts: Sequence[Verdict]) -> list[str]:
     return [f"{OWNERS[whose]}: {tally}" for whose, tally in tallies(verdicts).items()] or ["no claims"]
 
 
+def read_again(reading: Reading) -> dict[str, str]:
+    """Return the parts of a second reading that have a text, by their headings."""
+    return {words: text for part, words in READINGS.items() if (text := getattr(reading, part))}
+
+
 def numbers(verdicts: Sequence[Verdict]) -> dict[VerdictName, int]:
     """Return the number of claims for each verdict."""
     found = Counter(verdict.verdict for verdict in verdicts)
@@ -295,7 +305,7 @@ def _numbers(verdict: Verdict) -> list[str]:
     lines += [f"measured {verdict.measured}"] if verdict.measured else []
     lines += [verdict.reason] if verdict.reason else []
     if verdict.reading is not None:
-        lines += [f"{words}: {getattr(verdict.reading, part)}" for part, words in READINGS.items()]
+        lines += [f"{words}: {text}" for words, text in read_again(verdict.reading).items()]
     return lines
 
 

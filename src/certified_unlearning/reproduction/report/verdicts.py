@@ -9,12 +9,12 @@ from certified_unlearning.reproduction.claims.model import Whose
 from certified_unlearning.reproduction.claims.severity import Severity
 from certified_unlearning.reproduction.claims.verdicts import (
     OWNERS,
-    READINGS,
     Tally,
     Verdict,
     counts,
     ranked,
     read,
+    read_again,
     severities,
     tallies,
 )
@@ -37,7 +37,7 @@ class ShownClaim:
     def reading(self) -> dict[str, str]:
         """Findings of a second reader about a contradiction, by headings; empty without a second reading."""
         found = self.verdict.reading
-        return {} if found is None else {words.capitalize(): getattr(found, part) for part, words in READINGS.items()}
+        return {} if found is None else {words.capitalize(): text for words, text in read_again(found).items()}
 
 
 @dataclass(frozen=True)
