@@ -3,11 +3,11 @@
 ===============  ==========================================================================================
 `core`           what all analyses share: constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
 `langevin`       Langevin unlearning: `lsi` (as published), `hoelder` (with optimised exponents), `planning` (of steps,
-                 noise or records), `stationarity` (what finite learning costs), `accountants` (by name)
-`shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic` (what rounding costs)
-`cyclic`         shifted interpolation for mini-batches: `stream` of requests, `planning`, `accountants` `descent`
-Descent-to-Delete: `published`, `shifted` (a tighter bound), `conditional` (the state is published, and the
-                 comparator is retraining with noise added once)
+                 noise or records), `stationarity` (the cost of finite learning), `accountants` (by name)
+`shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic` (the cost of rounding)
+`cyclic`         shifted interpolation for mini-batches: `stream` of requests, `planning`, `accountants`
+`descent`        Descent-to-Delete: `published`, `shifted` (a tighter bound), `conditional` (the state is published,
+                 and the comparator is retraining that is noised once)
 `residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and
                  the `schedule` by which data are read
 `deletion`       *Forget Unlearning*: `planning`, its `conditions`, the `rates` of Rényi bounds, risk (`utility`),
@@ -15,12 +15,12 @@ Descent-to-Delete: `published`, `shifted` (a tighter bound), `conditional` (the 
 `tv`             exact unlearning by total variation: how often an edit causes a recomputation (`subsampling`,
                  `recomputation`, `tree`), published parameters (`erm`, `one_pass`), `planning`
 `private`        differential privacy of linear models: `releases`, `selections`, `losses`, `learners`, `searches`,
-                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches; what these guarantee for one record
-                 and for several
+                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches; and what these guarantee for one
+                 record and for several
 `accountant`     what an accountant declares; `accountants`: all accountants; `assumptions`: what they assume, in words;
                  `guarantees`: the numbers of a certificate
-`streams`        the requests to one model, and the guarantee so far, updated at each request ===============
-==========================================================================================
+`streams`        the requests to one model, and the guarantee so far, which each request updates
+===============  ==========================================================================================
 
 Formulas that only a paper's claims and figures need are in `papers`, in the paper's ``theory``.
 """

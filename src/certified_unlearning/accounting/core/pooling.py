@@ -111,8 +111,8 @@ class Pool:
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
         noise_unit: Unit of the square roots of the blocks' noises.
-        blocks: For each block of neighbouring steps, the sum of its p, the sum of its q, and the logarithm of its
-            decay. The sums are those of a run that ends with the block.
+        blocks: The sum of p, the sum of q and the logarithm of the decay for each block of neighbouring steps. The sums
+            are those of a run that ends with the block.
     """
 
     signal_unit: float
