@@ -1,4 +1,7 @@
-"""Requests to remove somebody's records, and the status of a model. Free of heavy imports: no data, no weights."""
+"""Requests to remove people's records, and the status of a model. The module reads neither data nor weights.
+
+It has no heavy imports.
+"""
 
 import hmac
 import re
@@ -34,13 +37,13 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of removal requests.
+    """What was recorded about removal requests.
 
     Attributes:
-        people: Number of people whose removal was requested.
-        records: Number of their rows.
-        pending: Number of requests that now wait for `apply`.
-        head: The log's head: with it anybody can prove that the request was recorded.
+        people: The number of people whose removal was requested.
+        records: The number of their rows.
+        pending: The number of requests that now wait for `apply`.
+        head: The head of the log, with which anybody can later prove that the request was recorded.
     """
 
     people: int
@@ -57,19 +60,19 @@ def request(
     one_spelling: bool = False,
     terms: Terms = NO_TERMS,
 ) -> Recorded:
-    """Record requests to remove people's records: all of them, or none if one is wrong.
+    """Record requests to remove people's records. All of them are recorded, or none if one is invalid.
 
     Args:
         path: The model directory.
-        identifiers: The people's identifiers, in any writing that the table's rules take for the same (7.0 is 7).
-        file: More identifiers: a CSV file of one column, or with the data's identifier column by name.
-        one_spelling: Whether identifiers that a person would take for the named ones, but that differ in blanks, case
-            or encoding, are other people's. Otherwise a request that leaves one out is refused.
-        terms: When the requests were received and are due, and why they have to wait, if they do.
+        identifiers: The people's identifiers, in any spelling that the table's rules treat as equal (7.0 is 7).
+        file: A CSV file with more identifiers, in its only column or in the column with the data's identifier name.
+        one_spelling: Whether similar identifiers, which differ from the named ones in blanks, case or encoding, belong
+            to other people. By default, a request that leaves out a similar identifier is refused.
+        terms: When the requests were received and are due, and why they must wait, if they must.
 
     Raises:
-        ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before; or another
-            spelling of an identifier is left out.
+        ParameterError: Nobody is named; a person is named twice, is unknown or was named in an earlier request; or a
+            similar identifier is left out.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -77,7 +80,7 @@ def request(
     kind: Literal["held", "requested"] = "requested" if terms.hold is None else "held"
     with Ledger.opened(directory.ledger) as ledger:
         named = named_people(read_state(ledger), identifiers, file)
-        # Another request may come between two looks, not into a transaction.
+        # Within a transaction, no other request can come between two looks at the ledger.
         with recorded_in_utf8(), ledger.transaction():
             state = read_state(ledger)
             records = _count_records(ledger, state, named)
@@ -90,10 +93,10 @@ def request(
 
 
 def named_people(state: State, identifiers: Sequence[str], file: Path | None) -> list[str]:
-    """Return the identifiers in options and a file, as the table's rules write them.
+    """Return the identifiers from options and from a file, in the table's form (7.0 becomes 7).
 
     Raises:
-        ParameterError: Nobody is named, somebody twice, or by a number that a program has rounded.
+        ParameterError: Nobody is named, or a person is named twice or by a number that a program has rounded.
         DataError: The file cannot be read.
     """
     given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
@@ -114,7 +117,7 @@ def named_people(state: State, identifiers: Sequence[str], file: Path | None) ->
 
 @contextmanager
 def recorded_in_utf8() -> Iterator[None]:
-    """Refuse in one sentence what SQLite cannot keep as text."""
+    """Raise `ParameterError`, as one sentence, if the block gives SQLite a text that is not UTF-8."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -122,14 +125,14 @@ def recorded_in_utf8() -> Iterator[None]:
 
 
 def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
-    """Return what the event of a request records."""
+    """Return the payload of a request's event."""
     version = state.added_with(ledger.row_of(identifier) or 0)
     added = {"added_with": version} if version > 1 else {}
     return {"records": records} | added | terms.as_payload()
 
 
 def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[str, int]:
-    """Return each person's number of rows; refuse people who are unknown or were named in an earlier request."""
+    """Return each person's number of rows; refuse people who are unknown or whose removal was requested before."""
     records = {}
     for identifier in named:
         earlier = ledger.request_of(identifier)
@@ -155,7 +158,7 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
 
 
 def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
-    """Refuse a request that leaves out what a person would take for another spelling of the same identifier."""
+    """Refuse a request that leaves out an identifier which looks like another spelling of a named one."""
     names = ledger.names
     chosen = {names.stored(each) for each in named}
     for identifier in named:
@@ -170,7 +173,7 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
 
 
 def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
-    """Return how many of these people have records in the training copy, and for how many removal was requested.
+    """Return how many of these people have records in the training copy, and how many requested their removal.
 
     Raises:
         DataError: There is no model, or its ledger is damaged.
@@ -181,7 +184,7 @@ def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
 
 
 def _shown(identifiers: Sequence[str]) -> str:
-    """Return the subject of a sentence and its verb."""
+    """Return the identifiers as the subject of a sentence, with its verb."""
     first = f"identifier {identifiers[0]!r}"
     return f"{first} is" if len(identifiers) == 1 else f"{first} (and {len(identifiers) - 1} more) are"
 
@@ -213,24 +216,24 @@ def _read_identifiers(path: Path, column: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a model stands.
+    """The status of a model.
 
     Attributes:
         state: State of the ledger.
-        head: The head of its log.
+        head: The head of the log.
         open_requests: The requests that wait or are on hold.
         copies: The copies of the model elsewhere.
-        is_busy: Whether an `apply` or an `add` is at work.
+        is_busy: Whether an `apply` or an `add` is running.
         source: A note about the file that the data came from; None if it is unchanged.
-        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
-            numbers are predicted.
+        classes_from: The origin of the list of classes; None if an earlier `init` did not record it, or if numbers are
+            predicted.
         class_weight: Weights of the classes' losses, as declared at `init`; None if all are 1.
-        target_range: The declared range of numbers to predict; None of classes.
-        meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
-            cannot be read or is not repeated; None where nothing is guaranteed.
+        target_range: The declared range of numbers to predict; None if classes are predicted.
+        meaning: What the guarantee of the current version means, as a sentence without technical terms, or why the
+            certificate cannot be read or repeated; None if nothing is guaranteed.
         interruption: A note about an interrupted command; None if there was none.
-        in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
-        log: How the log in a second place stands to the ledger; None where there is none.
+        in_clear: Whether the ledger stores plain identifiers, as in earlier releases.
+        log: The state of the log in the second place; None if there is none.
     """
 
     state: State
@@ -249,7 +252,7 @@ class Status:
 
 
 def status(path: Path) -> Status:
-    """Return where a model stands; changes nothing.
+    """Return the status of a model. Nothing is changed.
 
     Raises:
         DataError: There is no model, or its ledger is damaged.
@@ -286,7 +289,7 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left behind, none while one is at work, and whether one is."""
+    """Return the files that an interrupted `apply` left (none while one is running), and whether one is running."""
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False
@@ -295,13 +298,13 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
 
 
 def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
-    """Read the current version's certificate; what it states is not recomputed.
+    """Read the current version's certificate, without recomputing its numbers.
 
-    If later versions were lost, it does not count them, and its statement about all versions is left out.
+    If later versions were lost, the certificate does not count them. Its statement about all versions is then left out.
 
     Raises:
-        DataError: It cannot be read.
-        LedgerError: It is not what the ledger recorded.
+        DataError: The file cannot be read.
+        LedgerError: It differs from what the log records about it.
     """
     from certified_unlearning.certificate import kinds
 
@@ -311,12 +314,12 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
 
 
 class Labels(NamedTuple):
-    """What `model.json` says of the labels.
+    """What `model.json` says about the labels.
 
     Attributes:
-        classes_from: Where the list of classes comes from.
-        class_weight: Weights of the classes' losses.
-        target_range: The declared range of numbers to predict.
+        classes_from: The origin of the list of classes; None if it is not recorded.
+        class_weight: Weights of the classes' losses; None if all are 1.
+        target_range: The declared range of numbers to predict; None if classes are predicted.
     """
 
     classes_from: ClassesFrom | None = None
@@ -325,12 +328,12 @@ class Labels(NamedTuple):
 
 
 def about_labels(directory: ModelDirectory) -> Labels:
-    """Return what `model.json` says of the labels, each None where it says nothing.
+    """Return what `model.json` says about the labels.
 
-    It is read as plain JSON, because its model imports the learners.
+    The file is read as plain JSON, because its Pydantic model imports the learners.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: The file cannot be read.
     """
     stored = read_json(directory.model)
     if not isinstance(stored, dict):
@@ -346,10 +349,10 @@ def about_labels(directory: ModelDirectory) -> Labels:
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:
-    """Return the key of the digest of the file that the data came from; the first removal deletes it.
+    """Return the key of the digest of the file that the data came from; None after a removal, which deletes the key.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: The key cannot be read.
     """
     return read_key(directory.digest_key(1)) if len(state.versions) == 1 else None
 
@@ -357,13 +360,13 @@ def source_key(directory: ModelDirectory, state: State) -> bytes | None:
 def source_changed(directory: ModelDirectory, state: State, key: bytes | None = None) -> str | None:
     """Return a note about the file that the data came from; None if it is unchanged.
 
-    After the first removal there is no note: that deletes the key of the digest, so that nobody can guess what was
-    removed.
+    After the first removal there is no note. The removal deletes the key of the digest, so that nobody can use it to
+    test guesses of what was removed.
 
     Args:
-        directory: The model's.
+        directory: The model directory.
         state: State of the ledger.
-        key: Key of its digest. With it, the file is read even if it claims not to have been changed since.
+        key: The key of the file's digest. With it, the file is read even if its time of change is unchanged.
     """
     start = state.start
     if len(state.versions) > 1:
