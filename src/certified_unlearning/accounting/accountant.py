@@ -11,8 +11,8 @@ class Assumption:
 
     Attributes:
         statement: What must hold.
-        status: Whether the software checked it or takes it for granted.
-        by: What checked it, or why it is taken for granted.
+        status: Whether the software checked the condition or assumes it.
+        by: What checked the condition, or why it is assumed.
     """
 
     statement: str

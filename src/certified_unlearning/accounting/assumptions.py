@@ -23,7 +23,7 @@ class Arithmetic(NamedTuple):
 
 
 def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
-    """Return what kind of guarantee an accountant's epsilon is; the accountant ``none`` stands for retraining."""
+    """Return the kind of guarantee that an accountant's epsilon states; the accountant ``none`` means retraining."""
     if accountant == NO_ACCOUNTANT:
         return "exact"
     if smoothness == "spectral":

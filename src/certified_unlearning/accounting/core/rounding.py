@@ -20,7 +20,7 @@ The step error covers losses of linear scores of rows of norm at most 1, as comp
 steps. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of ``k`` terms
 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient,
 whose derivative ``q`` bounds, is off by ``q`` times the error of the score, plus the rounding of sigmoid or softmax.
-Twice that rounding is counted, which leaves room for a product with a class weight of at most 1. The sum of ``n``
+Twice that rounding is counted, which also covers the product with a class weight of at most 1. The sum of ``n``
 gradients is off by ``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of the
 update has five roundings. ``|w|`` is at most ``|w_0| + M/m`` plus the norm of the accumulated noise, which is Gaussian
 because the regulariser's gradient is linear.

@@ -58,7 +58,7 @@ DeletionForm = Literal["simplified", "tight", "doubled", "shifted"]
 def start_variance(problem: Problem, sigma: float) -> float:
     """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``.
 
-    Noisy steps on the regulariser alone preserve this variance.
+    Noisy steps preserve this variance if the objective is only the regulariser.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.

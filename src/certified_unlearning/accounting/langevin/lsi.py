@@ -91,7 +91,7 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
     For ``(alpha - 1) eps^(s)``, the factors ``(2^i alpha - 1/2) / (2^i alpha - 1)`` along the recursion cancel, except
     for the last numerator. The request that is ``j`` requests before the last one adds ``alpha A (2^(j+1) alpha - 1)
     exp(-C_j / alpha)``. The request that is ``i`` requests before the last one acts at the order ``2^i alpha``, so
-    ``C_j`` is the sum of ``E / 2^i`` for ``i`` from ``j`` to 0. The very first request has ``2^j`` in place of
+    ``C_j`` is the sum of ``E / 2^i`` for ``i`` from ``j`` to 0. For the very first request, ``2^j`` replaces
     ``2^(j+1)``. Logarithms are used because ``2^j`` overflows a double.
 
     Args:

@@ -364,7 +364,7 @@ class _Target:
     def _least_over_orders(
         self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
     ) -> float:
-        """Return the least requirement among the orders that leave room for a Rényi divergence below the target.
+        """Return the least requirement among the orders at which a Rényi divergence below the target is possible.
 
         Args:
             curve: Upper bounds on Rényi divergences.
