@@ -30,7 +30,7 @@ from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
-    from certified_unlearning.certificate.base import Certificate
+    from certified_unlearning.certificate.ledger import LedgerCertificate
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -126,7 +126,7 @@ def recorded_in_utf8() -> Iterator[None]:
 
 def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
     """Return the payload of a request's event."""
-    version = state.added_with(ledger.row_of(identifier) or 0)
+    version = state.added_with(ledger.owners.row_of(identifier) or 0)
     added = {"added_with": version} if version > 1 else {}
     return {"records": records} | added | terms.as_payload()
 
@@ -148,10 +148,10 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
                 f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
                 "release` ends that; nothing was recorded"
             )
-        records[identifier] = ledger.count_records_of(identifier)
+        records[identifier] = ledger.owners.count_records_of(identifier)
     unknown = [identifier for identifier, count in records.items() if not count]
     if unknown:
-        like = ledger.like(unknown[0])
+        like = ledger.owners.like(unknown[0])
         hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
         raise ParameterError(f"{_shown(unknown)} not in the training data{hint}; nothing was recorded")
     return records
@@ -162,10 +162,10 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
     names = ledger.names
     chosen = {names.stored(each) for each in named}
     for identifier in named:
-        others = [each for each in ledger.other_spellings(identifier) if each not in chosen]
+        others = [each for each in ledger.owners.other_spellings(identifier) if each not in chosen]
         left_out = [each for each in others if ledger.request_named(each) is None]
         if left_out:
-            records = counted(ledger.count_records_named(left_out[0]), "record")
+            records = counted(ledger.owners.count_records_named(left_out[0]), "record")
             raise ParameterError(
                 f"{identifier!r} may be {names.with_difference(identifier, left_out[0])} ({records}): name both if "
                 "they are one person, or say --one-spelling if they are not; nothing was recorded"
@@ -180,7 +180,7 @@ def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
     """
     with Ledger.opened(ModelDirectory(path).ledger, read_only=True) as ledger:
         requested = [identifier for identifier in identifiers if ledger.request_of(identifier) is not None]
-        return sum(ledger.count_records_of(identifier) > 0 for identifier in identifiers), len(requested)
+        return sum(ledger.owners.count_records_of(identifier) > 0 for identifier in identifiers), len(requested)
 
 
 def _shown(identifiers: Sequence[str]) -> str:
@@ -297,7 +297,7 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
         return (), True
 
 
-def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
+def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCertificate":
     """Read the current version's certificate, without recomputing its numbers.
 
     If later versions were lost, the certificate does not count them. Its statement about all versions is then left out.
@@ -306,10 +306,8 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
         DataError: The file cannot be read.
         LedgerError: It differs from what the log records about it.
     """
-    from certified_unlearning.certificate import kinds
-
     directory.recorded_certificate(state.current)
-    certified = kinds.read_any(directory.certificate(state.current.version))
+    certified = state.current.certificate.read(directory.certificate(state.current.version))
     return certified.of_one_release() if state.current.lost_since else certified
 
 
