@@ -13,6 +13,7 @@ from certified_unlearning.commands.keeping.copies import export, lines_about
 from certified_unlearning.commands.keeping.holds import release
 from certified_unlearning.commands.keeping.migration import migrate
 from certified_unlearning.commands.keeping.receipts import receipt
+from certified_unlearning.commands.keeping.requests import request
 from certified_unlearning.commands.keeping.restores import as_json as restores_as_json
 from certified_unlearning.commands.keeping.restores import lines_about_the_log, log, replay
 from certified_unlearning.commands.ledger_use import (
@@ -34,7 +35,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.ledger.terms.deadlines import OpenRequest, Terms, late, today
+from certified_unlearning.ledger.terms.deadlines import OpenRequest, late, today
 from certified_unlearning.text import counted, seconds_in_words, with_commas
 from certified_unlearning.vocabulary import ClassesFrom
 
@@ -49,53 +50,6 @@ def register(app: typer.Typer) -> None:
     commands = (request, release, apply, add, status, show, receipt, export, log, replay, predict, evaluate, migrate)
     for command in commands:
         app.command(command.__name__)(command)
-
-
-def request(
-    model_dir: ModelDir,
-    identifier: Annotated[
-        list[str] | None,
-        typer.Option("--id", help="Identifier of a person whose records are to be removed; repeatable."),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(help="CSV file of identifiers: one column, or the identifier column among others."),
-    ] = None,
-    one_spelling: Annotated[
-        bool,
-        typer.Option(
-            "--one-spelling",
-            help="Treat identifiers that differ from these only in blanks, case or encoding as other people's.",
-        ),
-    ] = False,
-    received: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Day on which the people asked, such as 2026-11-26.")
-    ] = None,
-    due: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERIOD",
-            help="Time limit for the answer, from --received or today: 1month (a calendar month), 30 (days), or a day.",
-        ),
-    ] = None,
-    hold: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Reason of a legal hold: the request waits until `release` names it."),
-    ] = None,
-) -> None:
-    """Record requests to remove people's records, which `apply` then removes. All requests are recorded, or none."""
-    with interruptible(lambda: f"{_command('status', model_dir)} says whether the request was recorded"):
-        terms = Terms.of(received, due, hold)
-        recorded = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling, terms=terms)
-        said = "the request was" if recorded.people == 1 else f"all {recorded.people:,} requests were"
-        with after(f"{said} recorded (head: {recorded.head})"):
-            print(
-                f"recorded: {counted(recorded.people, 'request')}, {counted(recorded.records, 'record')}"
-                + ("" if hold is None else f", on hold until {_command('release', model_dir)} names them")
-                + f"; {recorded.pending:,} pending"
-                + (f", {_command('apply', model_dir)} answers them" if recorded.pending else "")
-            )
-            _print_head(recorded.head)
 
 
 def apply(
@@ -270,6 +224,8 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
         weights = in_words(found.class_weight)
         print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
+    if found.absent:
+        print(f"not in this model's data when they asked: {counted(found.absent, 'person')}")
     _print_open(found.open_requests)
     print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
@@ -354,7 +310,12 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "classes_from": found.classes_from,
         "class_weight": found.class_weight,
         "target_range": found.target_range,
-        "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
+        "requests": {
+            "pending": state.pending,
+            "applied": people,
+            "records_removed": removed,
+            "not_in_data": found.absent,
+        },
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": None if _is_old(found) else guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),

@@ -25,7 +25,11 @@ from certified_unlearning.ledger.identifiers.names import FORMATS, PRESENT, Name
 from certified_unlearning.ledger.log.file import GENESIS, Row
 from certified_unlearning.ledger.log.second_place import Last, Standing, follow, standing_of
 
-Kind = Literal["initialised", "held", "requested", "planned", "applied", "exported", "withdrawn", "logged", "restored"]
+Kind = Literal[
+    "initialised", "held", "requested", "absent", "planned", "applied", "exported", "withdrawn", "logged", "restored"
+]
+PersonalKind = Literal["held", "requested", "absent"]
+"""Kinds of events about one person: ``absent`` says that somebody asked who had no records in the data."""
 
 BUSY_SECONDS = 30.0
 """How long a command waits for another one that is writing."""
@@ -85,7 +89,8 @@ class Event:
         sequence: Its number: 1, 2, 3, ...
         time: When, in UTC.
         kind: What happened.
-        subject: Whose removal was requested or is on hold, by the ledger's name; None for all other kinds.
+        subject: Whose removal was requested or is on hold, or who had no records, by the ledger's name; None for all
+            other kinds.
         payload: Everything else.
         hash: SHA-256 of everything above and of the hash before.
         salt: What hides the payload in proofs, hexadecimal; None where it was recorded without one.
@@ -333,8 +338,8 @@ class Ledger:
         """Append an event."""
         self._append(kind, [(None, payload)])
 
-    def append_requests(self, kind: Literal["held", "requested"], requests: Mapping[str, dict[str, Any]]) -> None:
-        """Append a request, or a hold, for each person.
+    def append_requests(self, kind: PersonalKind, requests: Mapping[str, dict[str, Any]]) -> None:
+        """Append a request, a hold, or the answer that there are no records, for each person.
 
         Args:
             kind: Kind of all of these events.
@@ -370,6 +375,10 @@ class Ledger:
     def hold_of(self, subject: str) -> Event | None:
         """Return when somebody's request was put on hold, if it was; it may have been released since."""
         return self._event_of("held", subject)
+
+    def answered_absent(self) -> dict[str, Event]:
+        """Return the answers that there are no records of somebody in the data, by the ledger's names."""
+        return {str(event.subject): event for event in self.events("absent")}
 
     def request_named(self, name: str) -> Event | None:
         """Return the same for a person's name in the ledger."""
