@@ -80,7 +80,15 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
     ("content", "sentence"),
     [
         ("person\np3\nP5\n", r"'P5' is not in the training data, but may be 'p5', which differs only in case: corr"),
-        ("person\np3\n NULL\n", r"'NULL' is not in the training data, and usually means that an identifier is missin"),
+        ("person\np3\n NULL\n", r"'NULL' is not in the training data, and usually names nobody; leave out the row"),
+        ("person\np3\n]\n", r"identifier ']' is not in the training data, and usually names nobody"),
+        ("person\np3\n(1 row)\n", r"identifier '\(1 row\)' is not in the training data, and usually names nobody"),
+        (
+            "p3;\np4;\n",
+            r"identifier 'p3;' is not in the training data, but 'p3' is or was: write one ident",
+        ),
+        ("person\nx900 p3\n", r"identifier 'x900 p3' is not in the training data, but 'p3' is or was"),
+        ("person\n'p3'\n", r"\"'p3'\" is not in the training data, but may be 'p3', which differs only in what stands"),
         ("customers\np3\np4\n", r"ids.csv, line 1: 'customers' is not in the training data, and looks like a header"),
         ("Person\np3\np4\n", r"line 1: 'Person' .* looks like a header; if it is one, write 'person', as"),
         ("customer_id\n", r"line 1: 'customer_id' .* looks like a header"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from certified_unlearning.data.tables.spellings import is_absent
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
@@ -17,6 +16,7 @@ from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.terms.absent import answer_absent
 from certified_unlearning.ledger.terms.deadlines import NO_TERMS, OpenRequest, Terms, open_requests
 from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.text import counted
@@ -97,7 +97,7 @@ def request(
     Raises:
         ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before; or another
             spelling of an identifier is left out. With ``skip_unknown``: somebody unknown may be another spelling of
-            somebody known, a missing identifier, or a header.
+            somebody known, a missing identifier, a header, or several identifiers in one.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -131,7 +131,8 @@ def request(
             found = {each: count for each, count in records.items() if count}
             if not one_spelling:
                 _require_all_spellings(ledger, [*found])
-            absent = _answer_absent(ledger, unknown, terms, one_spelling=one_spelling)
+            told = answer_absent(ledger, unknown, terms, one_spelling=one_spelling)
+            absent = [Skipped(identifier, NOT_IN_DATA, time) for identifier, time in told.items()]
             ledger.append_requests(kind, {each: _payload(ledger, state, each, found[each], terms) for each in found})
             head = head_of(directory, ledger)
     pending = state.pending + (len(found) if kind == "requested" else 0)
@@ -182,34 +183,6 @@ def _unknown(ledger: Ledger, unknown: Sequence[str]) -> str:
     like = ledger.like(unknown[0])
     hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
     return f"{subject_of(unknown)} not in the training data{hint}; nothing was recorded ({_OPTION})"
-
-
-def _answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_spelling: bool) -> list[Skipped]:
-    """Record that these people have no records in the data, once for each person, and return these answers.
-
-    Raises:
-        ParameterError: An identifier is a missing one, or may be another spelling of somebody's who is, or was, in the
-            data: then the answer may be wrong.
-    """
-    missing = [each for each in unknown if is_absent(each)]
-    if missing:
-        raise ParameterError(
-            f"{subject_of(missing)} not in the training data, and usually means that an identifier is missing; leave "
-            "out the row; nothing was recorded"
-        )
-    alike = {} if one_spelling or not unknown else ledger.alike(unknown)
-    for identifier, others in alike.items():
-        raise ParameterError(
-            f"identifier {identifier!r} is not in the training data, but may be "
-            f"{ledger.names.with_difference(identifier, others[0])}: correct it, or say --one-spelling if they are "
-            "different people; nothing was recorded"
-        )
-    stored = {each: ledger.names.stored(each) for each in unknown}
-    answered = ledger.answered_absent()
-    new = [each for each, name in stored.items() if name not in answered]
-    ledger.append_requests("absent", {each: Terms(terms.received).as_payload() for each in new})
-    answered = ledger.answered_absent()
-    return [Skipped(each, NOT_IN_DATA, answered[name].time) for each, name in stored.items()]
 
 
 def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:

@@ -61,7 +61,7 @@ _MOST_DIGITS = 20
 """Identifiers with leading zeros are tried up to so many digits."""
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.' ]\d{3})+", re.ASCII)
 _UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?", re.IGNORECASE)
-_QUOTED = re.compile(r"""=?"(.*)"|'(.*)'?""", re.DOTALL)
+_QUOTED = re.compile(r"""=?"(.*)"|'(.*?)'?""", re.DOTALL)
 _ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03bf\u0131",
     "ABEKMHOPCTXaeopcyxABEZHIKMNOPTXoi",
