@@ -1,6 +1,8 @@
 """Lists of people who want their records deleted name people who never were in the data: each gets an answer."""
 
+import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -14,8 +16,9 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.personal.report import report_on
+from certified_unlearning.ledger.proofs.receipt import ReceiptError, check, make_receipt
 from certified_unlearning.ledger.requests import Skipped
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original, Unlearn
@@ -167,6 +170,31 @@ def test_show_names_the_answer(model: Path) -> None:
     requests.request(model, ["x900"], skip_unknown=True)
     with pytest.raises(ParameterError, match=r"'x900' is not in the training data: event 2 of the log, 2.*, says th"):
         report_on(model, "x900")
+
+
+def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    terms = Terms.of("2026-11-02", None, None)
+    requests.request(model, ["x900", "x901", "p3"], skip_unknown=True, terms=terms)
+    receipt = make_receipt(model, "x900")
+    check(receipt, head=requests.status(model).head)
+    receipt.write(tmp_path / "receipt.json")
+    said = unlearn("verify", tmp_path / "receipt.json").stdout
+    assert re.search(
+        r"person \w{32}: removal requested, and no records were in the data 2.* \(event 2\), received", said
+    )
+    (shown,) = make_receipt(model, "x901").events.values()
+    with pytest.raises(ReceiptError, match="the answer to somebody else than it names"):
+        check(dataclasses.replace(receipt, events={"absent": shown}))
+    (asked,) = make_receipt(model, "p3").events.values()
+    with pytest.raises(ReceiptError, match="shows some of the events"):
+        check(dataclasses.replace(receipt, events={"absent": receipt.events["absent"], "requested": asked}))
+
+
+def test_a_log_that_denies_records_which_are_there_is_not_verified(model: Path) -> None:
+    with Ledger.opened(ModelDirectory(model).ledger) as ledger, ledger.transaction():
+        ledger.append_requests("absent", {"p3": {}})
+    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, and they are there"):
+        verify(model)
 
 
 def test_the_command_says_what_became_of_everybody(model: Path, unlearn: Unlearn) -> None:

@@ -137,7 +137,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
             if absent is not None:
                 raise ParameterError(
                     f"identifier {name!r} is not in the training data: event {absent.sequence} of the log, "
-                    f"{absent.time}, says that this was the answer to the request, so there is nothing more to show"
+                    f"{absent.time}, says that this was the answer to the request; `unlearn receipt` proves that"
                 )
             if request is None and not present:
                 hint = "" if like is None else f" (did you mean {names.in_words(name, like)}?)"
