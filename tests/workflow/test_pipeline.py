@@ -142,7 +142,7 @@ def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -
     for run in sweep_points:
         assert {"K", "sigma", "accuracy"} <= run.data.metrics.keys()
         assert ("epsilon" in run.data.metrics) == (run not in warm)
-    assert all({"advantage", "low", "high", "promised"} <= run.data.metrics.keys() for run in rows_of["deletion"])
+    assert all({"share", "accuracy"} <= run.data.metrics.keys() for run in rows_of["shares"])
 
 
 def test_the_log_of_a_job_says_how_to_repeat_it_by_hand(finished, tmp_path: Path) -> None:

@@ -30,15 +30,15 @@ pytestmark = pytest.mark.workflow
 
 SMOKE = "presets.smoke.papers"
 LANGEVIN = f"{SMOKE}.langevin_unlearning"
-DELETION = "papers.forget_unlearning.deletion"
+RISK = "papers.forget_unlearning.risk"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
-OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
-SIMULATED = ("audit", "cost", "deletion", "deletions", "edits", "exact_rates", "measured", "risk", "wide", *OF_PRIVATE)
+OF_PRIVATE = ("group_privacy", "private_audits", "private_risk")
+SIMULATED = ("cost", "deletions", "edits", "measured", "risk", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
-OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "service", "shares")
+OF_NETWORKS = ("batches", "head", "regions", "shares")
 """Made by abstract training, which is no hot loop of runs."""
-OF_ESTIMATORS = ("audit", "cost", "deletions", "edits", "exact_rates", "group_privacy", "wide")
+OF_ESTIMATORS = ("cost", "deletions", "edits", "group_privacy")
 """Made with estimators, which certify."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
@@ -81,10 +81,10 @@ def test_a_setting_reruns_all_that_depends_on_the_data_set(
     assert smoke_tree.jobs_to_run() == rerun
 
 
-@pytest.mark.parametrize("key", [f"{DELETION}.key.length", f"presets.smoke.{DELETION}.interactions"])
-def test_a_number_of_deletion_reruns_deletion_and_what_shows_it(smoke_tree: WorkingTree, key: str) -> None:
+@pytest.mark.parametrize("key", [f"{RISK}.records", f"presets.smoke.{RISK}.trials"])
+def test_a_number_of_one_experiment_reruns_it_and_what_shows_it(smoke_tree: WorkingTree, key: str) -> None:
     smoke_tree.change_parameter(key, lambda number: number + 1)
-    assert smoke_tree.jobs_to_run() == of("deletion") | SHOWN
+    assert smoke_tree.jobs_to_run() == of("risk") | SHOWN
 
 
 def test_the_number_of_threads_reruns_the_table_of_parameters_only(smoke_tree: WorkingTree) -> None:
@@ -151,9 +151,7 @@ def with_other_docstrings(content: str) -> str:
             | each("certify", EXPERIMENTS)
             | each(
                 "draw",
-                {*TRACKED, "measured", "cost", "deletions", "exact_rates", *OF_PRIVATE}
-                - {*OF_NETWORKS}
-                - {"private_audits"},
+                {*TRACKED, "measured", "cost", "deletions", *OF_PRIVATE} - {*OF_NETWORKS} - {"private_audits"},
             )
             | each("tabulate", ["private_audits"])
             | (TRACKING - each("track", OF_NETWORKS))
@@ -163,7 +161,7 @@ def with_other_docstrings(content: str) -> str:
             # Certificates of networks are verified with it.
             "engine/intervals/kernel.cpp",
             each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
-            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy", "wide"})
+            each("track", {*EXPERIMENTS, "edits", "group_privacy"})
             | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
             | (TRACKING & each("track", OF_NETWORKS))
             | VERDICTS,
@@ -171,15 +169,13 @@ def with_other_docstrings(content: str) -> str:
         (
             "certificate/steps/model.py",
             each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
-            each("track", {*EXPERIMENTS, "audit", "edits", "group_privacy", "wide"})
-            | each("draw", OF_ESTIMATORS)
-            | VERDICTS,
+            each("track", {*EXPERIMENTS, "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
         ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (
             "papers/forget_unlearning/services/encoding.py",
-            each("make", ["deletion", "risk"]),
-            of("deletion") | VERDICTS,
+            each("make", ["risk"]),
+            VERDICTS,
         ),
         ("papers/langevin_unlearning/figures/fig3a.py", {("draw", "fig3a")}, {("track", "fig3a"), ("page", "")}),
         ("papers/langevin_unlearning/measures/noise_and_steps.py", {("claims", "")}, VERDICTS - {("claims", "")}),
