@@ -107,7 +107,7 @@ def request(
         column = read_state(ledger).start.id_column
         given = given_people(identifiers, file, column)
         if not skip_unknown:
-            require_once(given, file)
+            require_once(given, file, f" ({_OPTION})")
         # Another request may come between two looks, not into a transaction.
         with recorded_in_utf8(), ledger.transaction():
             state = read_state(ledger)

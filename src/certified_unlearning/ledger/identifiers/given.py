@@ -67,12 +67,18 @@ def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> 
     return Given(tuple(counts), repeated, lines.likely_header)
 
 
-def require_once(given: Given, file: Path | None) -> None:
-    """Raise `ParameterError` if somebody was given twice, and `DataError` if a file names nobody."""
+def require_once(given: Given, file: Path | None, advice: str = "") -> None:
+    """Raise `ParameterError` if somebody was given twice, and `DataError` if a file names nobody.
+
+    Args:
+        given: What was given.
+        file: The file.
+        advice: What ends the message about people who were given twice.
+    """
     if not given.people:
         raise DataError(f"{file} holds no identifiers")
     if given.repeated:
-        raise ParameterError(f"{subject_of(given.repeated)} named more than once; nothing was recorded")
+        raise ParameterError(f"{subject_of(given.repeated)} named more than once; nothing was recorded{advice}")
 
 
 @contextmanager
