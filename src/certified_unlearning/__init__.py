@@ -1,12 +1,12 @@
-"""Certified machine unlearning: learn, unlearn, and say what was guaranteed.
+"""Certified machine unlearning: learn a model, remove records from it, and state what is guaranteed.
 
 >>> from certified_unlearning import LangevinLogisticRegression
 >>> LangevinLogisticRegression(epsilon=1).epsilon
 1
 
-What most programs need is here by name: the estimators, `unlearn` for a whole scikit-learn pipeline,
-`load_model` for the current model of a ledger, and the module `certificate`, which reads, writes and verifies. Each is
-imported when it is asked for, with PyTorch and scikit-learn.
+Most programs need only these names: the estimators, `unlearn` for a whole scikit-learn pipeline, `load_model` for the
+current model of a ledger, and the module `certificate`, which reads, writes and verifies certificates. Each name is
+imported on first use, together with PyTorch and scikit-learn.
 """
 
 from importlib import import_module
@@ -65,11 +65,11 @@ _MODULES = {
     "load_model": "ledger",
     "unlearn": "estimators.pipelines",
 }
-"""Where a name lives. As text, because a job depends on what is imported here, and on none of these."""
+"""The module of each name, as text: a job imports this package, and must not depend on these modules."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, and what it needs, when it is asked for."""
+    """Import a name of this package on first use, with the modules that it needs."""
     if name == "certificate":
         return import_module(f"{__name__}.certificate")
     if name == "__version__":
@@ -80,5 +80,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return all names, those that were not asked for yet included."""
+    """Return all names, including those that are not imported yet."""
     return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
-"""The program `unlearn`: its commands, and how user errors and Ctrl-C end."""
+"""The program `unlearn`: it runs the commands, and ends user errors and Ctrl-C with one sentence."""
 
-# Whatever takes long to import is imported in `_run`, where Ctrl-C is one sentence.
+# Modules that take long to import are imported in `_run`, which turns Ctrl-C into one sentence.
 import atexit
 import gc
 import io
@@ -21,13 +21,13 @@ _PACKAGES = {
     "seaborn": "seaborn",
     "sqlalchemy": "mlflow",
 }
-"""The package of the extra `workflow` that provides a module."""
+"""The package of the extra `workflow` that provides each module."""
 _LATER = 0.02
-"""Seconds until an interrupt at a bad moment is tried again."""
+"""Seconds to wait before an interrupt that came at a bad moment is tried again."""
 
 
 def main() -> None:
-    """Run the command line; a user error ends with one sentence and exit status 1, Ctrl-C with 130."""
+    """Run the command line. A user error prints one sentence and exits with status 1, Ctrl-C with 130."""
     before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     if before[0] is signal.default_int_handler:  # Otherwise Ctrl-C is ignored, as in the background of a script.
         signal.signal(signal.SIGINT, _interrupt)
@@ -35,12 +35,12 @@ def main() -> None:
     try:
         _run()
     except (Interrupted, KeyboardInterrupt) as interrupt:
-        if "WORLD_SIZE" not in os.environ:  # The launcher of several processes says it for them.
+        if "WORLD_SIZE" not in os.environ:  # The launcher of several processes prints the message for them.
             known = interrupt.known if isinstance(interrupt, Interrupted) else ""
             print("; ".join(filter(None, ["interrupted", known])), file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)  # What comes too late to interrupt anything must not end Python's exit.
+        signal.setitimer(signal.ITIMER_REAL, 0)  # A late interrupt must not disturb Python's exit.
         atexit.unregister(_end_undisturbed)
         atexit.register(_end_undisturbed)
         signal.signal(signal.SIGINT, before[0])
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the commands, as ``app``."""
+    """Return the attribute ``app``, the program with all commands."""
     if name == "app":
         from certified_unlearning.commands import program
 
@@ -61,10 +61,10 @@ def _run() -> None:
     _require_working_directory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that lacks a character gets a question mark, not a traceback; data go another way.
+            # Messages get a question mark for a character that the terminal lacks. `print_data` keeps data as they are.
             stream.reconfigure(errors="replace")
-    # PyTorch's import makes objects by the hundred thousand, all of which stay:
-    # to search them for garbage again and again, and once more at exit, takes a third of a short command's time.
+    # PyTorch's import creates hundreds of thousands of objects, and all of them stay. Searching them for garbage again
+    # and again, and once more at exit, takes a third of a short command's time.
     gc.set_threshold(100_000)
     from certified_unlearning.commands import run
     from certified_unlearning.commands.output import discard_output
@@ -91,21 +91,21 @@ def _run() -> None:
         if error.filename is not None:
             print(f"error: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
             sys.exit(1)
-        # It was standard output.
+        # The error was in writing to standard output.
         discard_output()
-        # The reader who closed a pipe has seen enough.
+        # A closed pipe is no error: its reader has seen enough.
         if not isinstance(error, BrokenPipeError):
             print(f"error: cannot write to standard output: {error.strerror}", file=sys.stderr)
         sys.exit(1)
 
 
 def _open_standard_streams() -> None:
-    """Open streams that the caller closed: otherwise the next file, such as a ledger, would be standard output."""
+    """Open standard streams that the caller closed: otherwise the next opened file would become standard output."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY)  # The lowest free number. Writing fails, as it should.
+            os.open(os.devnull, os.O_RDONLY)  # This takes the lowest free number. Writing to it fails, as it should.
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is None:
@@ -113,7 +113,7 @@ def _open_standard_streams() -> None:
 
 
 def _require_working_directory() -> None:
-    """End if the working directory was deleted, where PyTorch's libraries would end the process without a message."""
+    """Exit if the working directory was deleted: PyTorch's libraries would end the process without a message."""
     try:
         os.getcwd()  # noqa: PTH109
     except FileNotFoundError:
@@ -122,9 +122,10 @@ def _require_working_directory() -> None:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Raise `Interrupted`, once; the next Ctrl-C ends the process at once, as `kill -9` does.
+    """Raise `Interrupted` once; the next Ctrl-C ends the process at once, as `kill -9` does.
 
-    Half an import cannot be undone, and libraries in C end the process with their own messages, so these may finish.
+    Imports and code in C libraries finish first: an import must not stop halfway, and such libraries would end the
+    process with their own messages.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -141,7 +142,7 @@ def _interrupt_soon() -> None:
 
 
 def _interrupt_later(unraisable: Any) -> None:
-    """Interrupt again after an interrupt in a destructor, which is lost; print what else cannot be raised."""
+    """Interrupt again if an interrupt was lost in a destructor; print other errors that cannot be raised."""
     if issubclass(unraisable.exc_type, Interrupted):
         _interrupt_soon()
     else:

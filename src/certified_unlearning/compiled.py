@@ -1,4 +1,4 @@
-"""C++ sources that the machine's compiler builds once; without a compiler, their work is done more slowly.
+"""C++ sources that this machine's compiler builds once. Without a compiler, slower code does their work.
 
 The environment variable ``UNLEARNING_KERNEL=off`` disables them.
 """
@@ -18,7 +18,7 @@ from certified_unlearning.files import atomic_path
 
 FLAGS = ("-O3", "-march=native", "-fno-fast-math", "-std=c++17", "-shared", "-fPIC", "-Wno-psabi")
 SECONDS = 120
-"""Time limit of a compiler."""
+"""Time limit of a compilation, in seconds."""
 
 
 def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
@@ -27,9 +27,9 @@ def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
     A compiler failure causes a warning.
 
     Args:
-        source: The file.
-        flags: Flags of the compiler, besides `FLAGS`.
-        instead: What happens without it, in words.
+        source: Path of the C++ file.
+        flags: Flags of the compiler, in addition to `FLAGS`.
+        instead: What is done without the library, in words for the warning.
     """
     compiler = shutil.which("c++") or shutil.which("g++")
     if os.environ.get("UNLEARNING_KERNEL", "on") == "off" or compiler is None:
@@ -46,7 +46,7 @@ def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
 
 
 def _built(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
-    """Return the source's library, built now if it does not exist."""
+    """Return the path of the source's library; build it if it does not exist."""
     path = _cache() / f"{source.stem}-{_key(compiler, source, flags)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as directory:
@@ -62,7 +62,7 @@ def _cache() -> Path:
     """Return the directory of built libraries.
 
     Raises:
-        StorageError: The user has no home directory, as in a container with a user number of its own.
+        StorageError: The user has no home directory, as in a container with an unknown user number.
     """
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"
@@ -71,7 +71,7 @@ def _cache() -> Path:
 
 
 def _key(compiler: str, source: Path, flags: tuple[str, ...]) -> str:
-    """Return a name for source, compiler and processor: a library for one processor may not run on another."""
+    """Return a key for source, compiler and processor: a library for one processor may not run on another."""
     parts = (
         source.read_text(encoding="utf-8"),
         *flags,
@@ -83,7 +83,7 @@ def _key(compiler: str, source: Path, flags: tuple[str, ...]) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """Return a command's output; a compiler's encoding may differ from Python's."""
+    """Return a command's output as text, whatever encoding the compiler uses."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=True)
     return done.stdout
 

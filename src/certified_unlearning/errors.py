@@ -2,14 +2,14 @@
 
 
 class UnlearningError(Exception):
-    """Base of every error that is the input's fault, not the program's."""
+    """Base class of all errors that the user's input causes, not a fault of the program."""
 
 
 class ParameterError(UnlearningError, ValueError):
-    """A parameter has a value outside its range (``epsilon = 0``), or one that is not known (a preset's name).
+    """A parameter has a value outside its range (``epsilon = 0``), or an unknown one (a misspelt preset).
 
     Functions and data classes check their arguments. This is documented only here: under *Raises*, docstrings name this
-    error only if it has another cause than one value by itself.
+    error only if its cause is more than a single invalid value.
     """
 
 
@@ -42,15 +42,15 @@ class ProcessError(UnlearningError):
 
 
 class DivergedError(ProcessError):
-    """The processes that share a run do not compute the same."""
+    """The processes that share a run have computed different results."""
 
 
 class OutputError(UnlearningError):
-    """Standard output cannot be written, after something was done."""
+    """Standard output cannot be written, though the command has done its work."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C was pressed: not a mistake, and not caught by `except Exception`.
+    """Ctrl-C was pressed. It is no error, and `except Exception` does not catch it.
 
     Attributes:
         known: Information for the user, as a sentence without its full stop; empty for none.

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent: written beside their place, synchronised, then renamed."""
+"""Files that are either whole or absent: written under a temporary name, synchronised, then renamed."""
 
 import hashlib
 import json
@@ -21,14 +21,14 @@ ModelType = TypeVar("ModelType", bound=BaseModel)
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path in the same directory that replaces ``path`` when the block succeeds.
 
-    Missing parent directories are created. When the block raises, the temporary file is removed and
-    ``path`` keeps what it held before.
+    Missing parent directories are created. If the block raises, the temporary file is removed, and ``path`` keeps its
+    old content.
 
     Args:
         path: The file to write.
 
     Yields:
-        The temporary path; its suffixes are those of ``path``, so writers that look at them work.
+        The temporary path. It has the suffixes of ``path``, because some writers look at them.
 
     Raises:
         StorageError: The directory cannot be made or written to, or the disk is full.
@@ -36,7 +36,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     if path.exists() and not (path.is_file() or path.is_dir()):
-        # A device or a pipe, which the rename would replace.
+        # The rename would replace a device or a pipe.
         raise StorageError(f"cannot write {path}: it is no regular file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,10 +58,10 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def read_yaml(path: str | Path) -> Any:
-    """Read a YAML file and refuse duplicate keys, of which a parser would silently take the last.
+    """Read a YAML file. Refuse duplicate keys, because a YAML parser would silently keep the last one.
 
     Raises:
-        DataError: It cannot be read, or is not valid.
+        DataError: The file cannot be read, or is not valid YAML.
     """
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeys)
@@ -72,7 +72,7 @@ def read_yaml(path: str | Path) -> Any:
 
 
 _ODD_NUMBER = re.compile(r"[-+]?(0\d|0[xob]|\d*_|\d+:).*", re.IGNORECASE)
-"""Numbers that YAML reads differently from how they look: 010 is 8, 12:30 is 750."""
+"""Numbers that YAML reads in an unexpected way: 010 becomes 8, 12:30 becomes 750."""
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -107,11 +107,11 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path, keys: Collection[str] = ()) -> Any:
-    """Read a JSON file and refuse duplicate keys in objects, of which a parser would silently take the last.
+    """Read a JSON file. Refuse duplicate keys in objects, because a JSON parser would silently keep the last one.
 
     Args:
         path: The file.
-        keys: Required keys of its object, if any.
+        keys: Keys that the file's object must have, if any.
 
     Raises:
         DataError: The file is missing, is not JSON, or lacks one of the keys.
@@ -144,12 +144,12 @@ def read_model(path: str | Path, model: type[ModelType], what: str) -> ModelType
         what: Description of the file for the message, such as "a plan".
 
     Raises:
-        DataError: The file is missing or is something else; the message names the first field that is wrong.
+        DataError: The file is missing or is not such a model; the message names the first wrong field.
     """
     try:
         content = Path(path).read_bytes()
         found = model.model_validate_json(content)
-        # Not earlier, so that messages are the model's.
+        # Duplicate keys are checked last, so that other errors get the model's messages.
         json.loads(content, object_pairs_hook=_unique_keys)
         return found
     except OSError as error:
@@ -172,26 +172,26 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def content_key(value: Any) -> str:
-    """Return the SHA-256 of ``value`` as canonical JSON: equal values, equal keys."""
+    """Return the SHA-256 of ``value`` as canonical JSON. Equal values have equal keys."""
     return key_of(canonical(value))
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-"""`json.dumps` would create an encoder each time."""
+"""One encoder for all calls: `json.dumps` would create an encoder each time."""
 
 
 def canonical(value: Any) -> str:
-    """Return ``value`` as canonical JSON: equal values, equal texts."""
+    """Return ``value`` as canonical JSON. Equal values have equal texts."""
     return _CANONICAL.encode(value)
 
 
 def key_of(text: str) -> str:
-    """Return the content key of a value with this canonical JSON."""
+    """Return the content key of the value whose canonical JSON is ``text``."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def synchronise(directory: Path) -> None:
-    """Make a directory's entries durable."""
+    """Write a directory's entries to the disk, so that they survive a crash."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

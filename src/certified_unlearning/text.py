@@ -1,22 +1,22 @@
-"""Texts for people: numbers rounded in the direction that promises less, counted things, tables as Markdown."""
+"""Texts for people: numbers rounded in the direction that promises less, nouns with numbers, tables as Markdown."""
 
 import decimal
 from collections.abc import Iterable, Sequence
 
 
 def rounded_up(value: float, digits: int = 6) -> str:
-    """Return a number with a given number of digits, rounded up: a printed epsilon or sigma must still hold."""
+    """Return a number with ``digits`` digits, rounded up, because a printed epsilon or sigma must still hold."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal(repr(value))):.{digits}g}"
 
 
 def with_commas(value: float, digits: int = 15) -> str:
-    """Return a number with a given number of digits, with thousands separators up to a thousand billions: 1,234,500."""
+    """Return a number with ``digits`` digits and, up to a thousand billion, with thousands separators: 1,234,500."""
     return f"{float(f'{value:.{digits}g}'):,.15g}"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 record, 2,000 people."""
+    """Return a number together with its noun: 1 record, 2,000 people."""
     return f"{number:,} {noun_of(number, noun)}"
 
 
@@ -34,7 +34,7 @@ def noun_of(number: float, noun: str) -> str:
 
 
 def seconds_in_words(seconds: float) -> str:
-    """Return an estimated duration for people: 1 second, 12 seconds, 3 minutes, 2 hours."""
+    """Return an estimated duration in words: 1 second, 12 seconds, 3 minutes, 2 hours."""
     if seconds < 90:
         return counted(max(1, round(seconds)), "second")
     if seconds < 90 * 60:

@@ -1,4 +1,4 @@
-"""Which code produced a result."""
+"""The version of the code that produced a result."""
 
 import functools
 import hashlib
@@ -26,7 +26,7 @@ def code_version() -> str:
 
 @functools.cache
 def source_sha256() -> str:
-    """Return the digest of the package's source; a half-finished computation is discarded when it changes."""
+    """Return the digest of the package's source. If it changes, a half-finished computation is discarded."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted((*root.rglob("*.py"), *root.rglob("*.cpp"))):

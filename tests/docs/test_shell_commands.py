@@ -269,7 +269,7 @@ def test_the_page_of_identifiers(tmp_path: Path) -> None:
     assert printed.count("the key of pseudonyms lies in") == 2
     (tmp_path / "secure" / "churn.key").rename(tmp_path / "vault" / "churn.key")
     assert "recorded: 1 request, 1 record; 1 pending" in run(elsewhere, tmp_path)
-    assert "people stand under pseudonyms already; nothing to migrate" in run(migrated, tmp_path)
+    assert "people already have pseudonyms; nothing to migrate" in run(migrated, tmp_path)
 
 
 def test_a_backup_comes_to_the_present_as_the_page_says(tmp_path: Path) -> None:

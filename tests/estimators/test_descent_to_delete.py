@@ -101,7 +101,7 @@ def test_larger_requests_than_planned_take_more_steps(parity):
     [
         (SecretStateDescentToDelete, {"accountant": "lsi"}, "accountant must be one of shifted, conditional, as"),
         (SecretStateDescentToDelete, {"adjacency": "remove"}, "adjacency must be one of zero-out, replace"),
-        (SecretStateDescentToDelete, {"accountant": "as published", "records": 2}, "one record a request"),
+        (SecretStateDescentToDelete, {"accountant": "as published", "records": 2}, "one record per request"),
         (PublishedStateDescentToDelete, {"accountant": "as published", "steps": 2}, "prescribes both"),
         (PublishedStateDescentToDelete, {"steps": 2, "sigma": 1.0}, "not both"),
         (PublishedStateDescentToDelete, {"sigma": -1.0}, "sigma must be"),
@@ -142,7 +142,7 @@ def test_published_state_compares_with_retraining_noised_once_unless_told_otherw
     tightened = model(PublishedStateDescentToDelete, accountant="shifted").fit(*parity).unlearn([3, 4])
     assert "continued, at the same times" in tightened.certificate_.comparator
     assert "no statement about a model that is retrained and noised once" in tightened.privacy_report()
-    with pytest.raises(ParameterError, match="accountant conditional speaks of published state"):
+    with pytest.raises(ParameterError, match="accountant conditional is for published state"):
         model(SecretStateDescentToDelete, accountant="conditional").fit(*parity)
 
 

@@ -120,7 +120,7 @@ def test_one_of_anything_is_singular_wherever_it_is_printed(
 
 
 def test_a_certificate_has_no_head(model: Path, unlearn: Unlearn) -> None:
-    with pytest.raises(UnlearningError, match="--head is of a model directory or a receipt; a certificate has none"):
+    with pytest.raises(UnlearningError, match="--head is for a model directory or a receipt; a certificate has no"):
         unlearn("verify", model / "certificate-1.json", "--head", "0" * 64)
 
 

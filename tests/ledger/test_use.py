@@ -532,7 +532,7 @@ def test_a_wrong_threshold_is_one_sentence(
 
 
 def test_what_cannot_be_chosen_is_one_sentence(fresh: Path, model: Path, unlearn: Unlearn) -> None:
-    with pytest.raises(ParameterError, match="--threshold says one, and --choose-threshold chooses one: leave one"):
+    with pytest.raises(ParameterError, match="--threshold gives a threshold, and --choose-threshold chooses one: "):
         unlearn("evaluate", model, fresh, "--threshold", "0.3", "--choose-threshold", "f1")
     with pytest.raises(
         ParameterError, match=r"^--choose-threshold must be balanced, f1, recall=NUMBER or precision=NUMBER"

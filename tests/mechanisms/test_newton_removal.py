@@ -263,7 +263,7 @@ def test_separable_records_and_a_tiny_regulariser_are_refused():
 def test_a_strict_plan_takes_no_more_than_its_bound():
     most = plan_of(30_000, 3, 1 / 160, strict=True).records_between_reads
     assert plan_of(30_000, 3, 1 / 160, strict=True, records_between_reads=most).records_between_reads == most
-    with pytest.raises(ParameterError, match=f"records_between_reads must be at most {most} where strict"):
+    with pytest.raises(ParameterError, match=f"records_between_reads must be at most {most} if strict"):
         plan_of(30_000, 3, 1 / 160, strict=True, records_between_reads=most + 1)
 
 

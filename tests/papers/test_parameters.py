@@ -293,7 +293,7 @@ def test_a_preset_may_leave_out_any_key(section: str) -> None:
         ("collections.paper", ["smoke", "mnits"], "collections.paper contains 'mnits', but must list some of digits, "),
         ("collections.smoke", ["digits"], "smoke is the name of a preset and of a collection; rename one"),
         ("presets.smoke.features", "hog", "presets.smoke.features is 'hog', but must be null: digits offers no choice"),
-        ("presets.smoke.features", 5, "presets.smoke.features is 5, but must be of images: hog or resnet18"),
+        ("presets.smoke.features", 5, "presets.smoke.features is 5, but must be hog or resnet18 for images"),
         ("presets.cifar10.features", "pixels", "presets.cifar10.features is 'pixels', but must be one of hog, "
          "resnet18, or null"),
         ("papers.langevin_unlearning.fig4", ..., "papers.langevin_unlearning.fig4 is missing"),

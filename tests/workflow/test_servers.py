@@ -292,7 +292,7 @@ def test_nothing_of_a_ledgers_old_weights_is_left_in_mlflow_once_they_are_delete
     )
     assert (downloaded / "weights.safetensors").read_bytes() == (model / "weights-2.safetensors").read_bytes()
     assert f"{downloaded / 'certificate.json'}: " in run("unlearn", "verify", downloaded)
-    assert "nothing was to be done for it" in run("unlearn", "track", model, "--delete-old")
+    assert "no change was needed" in run("unlearn", "track", model, "--delete-old")
     run("unlearn", "verify", model)
 
 

@@ -1,9 +1,9 @@
 """Audits: attacks on a model whose success gives a lower bound, to compare with a certificate's upper bound.
 
-`audit` attacks removed canaries in one run or a few. `two_laws` compares many unlearned models with many models of the
-comparator, and `compare_laws` does so for any method. If noise is added on publication, `white_box` computes the
-distance between the two distributions. `likelihood_ratio_attack` attacks single records with many models; it gives no
-bound. An audit that finds nothing proves nothing.
+`audit` attacks removed canaries in one run or in several. `two_laws` compares many unlearned models with many models of
+the comparator; `compare_laws` compares the models of any two methods in the same way. If noise is added on publication,
+`white_box` computes the distance between the two distributions. `likelihood_ratio_attack` attacks single records with
+many models and gives no bound. An audit that finds nothing proves nothing.
 """
 
 from certified_unlearning.accounting.auditing.shown import Verdict

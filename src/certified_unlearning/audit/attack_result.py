@@ -1,4 +1,4 @@
-"""Results of a likelihood-ratio attack: rates with confidence intervals, a plot, and a secret list of records."""
+"""The result of a likelihood-ratio attack: rates with confidence intervals, a plot, and a secret list of records."""
 
 import json
 import math
@@ -16,10 +16,10 @@ from certified_unlearning.audit.result import new_axes
 from certified_unlearning.files import atomic_path
 
 FALSE_POSITIVES = (0.01, 0.001)
-"""Rates of false positives in reports, if there are enough records that no model saw."""
+"""False-positive rates in reports. A rate is reported only if enough records were never seen by a model."""
 IDENTIFIES = "This list itself identifies people: records that models hardly forget are unusual ones. Keep it secret."
 DRAWN = 60
-"""Points of a drawn curve."""
+"""Number of points of a plotted curve."""
 BLUE, ORANGE = "#0072B2", "#D55E00"
 """Two colours of Okabe and Ito's palette, which colour-blind people can tell apart."""
 
@@ -28,11 +28,12 @@ class HardRecord(NamedTuple):
     """One of the records that are hardest to forget.
 
     Attributes:
-        record: Position of the record in ``X``, or its column of the scores.
-        separation: Distance between the two kinds of models in standard deviations, estimated from the models that were
-            not attacked. Records are ranked by it.
-        area: Area under the curve of this record alone, estimated from the models that were attacked, so that the
-            choice of the record does not inflate it. Its interval holds for one record, not for the largest of many.
+        record: Position of the record in ``X``, or in the columns of the scores.
+        separation: Distance between the two kinds of models, in standard deviations, estimated from the models that
+            were not attacked. Records are ranked by this distance.
+        area: Area under the curve of this record alone, estimated from the attacked models, so that the choice of the
+            record does not inflate it. The area's interval holds for one record, not for the largest of many. None if
+            there are too few attacked models of one kind.
     """
 
     record: int
@@ -42,7 +43,10 @@ class HardRecord(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttackedRecords:
-    """Which records were attacked, and what was seen of each; this is secret, because it reveals facts about people."""
+    """The attacked records and the numbers seen for each.
+
+    They are secret, because they reveal facts about people.
+    """
 
     positions: NDArray[np.int64]
     separations: Array
@@ -50,7 +54,7 @@ class AttackedRecords:
     unlearned: NDArray[np.bool_]
 
     def __repr__(self) -> str:
-        """Say that the contents are secret."""
+        """Return a text that gives the number of records and says that they are secret."""
         return f"<{len(self.positions)} records, secret>"
 
     def hardest(self, count: int) -> list[HardRecord]:
@@ -61,7 +65,7 @@ class AttackedRecords:
         ]
 
     def _area(self, column: int) -> Measured | None:
-        """Return the area of one record; None if there are too few attacked models of one of the two kinds."""
+        """Return the area under one record's curve; None if there are too few attacked models of one kind."""
         unlearned = self.unlearned[:, [column]]
         if not Roc.has_enough(unlearned):
             return None
@@ -70,20 +74,20 @@ class AttackedRecords:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttackResult:
-    """An attack on single records; it gives no bound, because a better attack may find what this one does not.
+    """The result of an attack on single records.
 
-    Intervals hold with a confidence of about 95 % (`Roc`). They apply to these records and to this attack with its
-    fitted Gaussians.
+    It gives no bound, because a better attack may find more. Intervals hold with a confidence of about 95 % (`Roc`).
+    They apply to these records and to this attack with its fitted Gaussians.
 
     Attributes:
-        method: What was attacked.
+        method: Name of the attacked method.
         models: Number of attacked models.
         fitted: Number of other models, to which the Gaussians were fitted.
         records: Number of attacked records.
-        after: Log-likelihood ratios after the removal. The positives are records that were unlearned, the negatives are
-            records that were never seen.
-        before: The same before the removal, with Gaussians of its own; None if it is not known.
-        secret: What is known of each record.
+        after: Log-likelihood ratios after the removal. Positives are records that a model unlearned; negatives are
+            records that it never saw.
+        before: Log-likelihood ratios before the removal, with their own Gaussians; None if they are not known.
+        secret: The attacked records and the numbers seen for each.
     """
 
     method: str
@@ -96,7 +100,7 @@ class AttackResult:
 
     @property
     def area(self) -> Measured:
-        """Area under the curve after the removal: how often an unlearned record's ratio is above an unseen one's."""
+        """Area under the curve after the removal: how often an unlearned record's ratio exceeds an unseen record's."""
         return self.after.area(SHOWN)
 
     @property
@@ -108,12 +112,12 @@ class AttackResult:
         """Return the rate of unlearned records that are found at a given rate of false positives.
 
         Args:
-            false_positives: Share of the never seen records that are taken for unlearned ones.
-            before: Whether to use the models before the removal.
+            false_positives: Share of the never seen records that the attack wrongly takes for unlearned ones.
+            before: Whether to attack the models before the removal.
 
         Returns:
-            The rate; None if there are too few models for this rate of false positives, or if nothing is known about
-            them before the removal.
+            The rate; None if there are too few models for this false-positive rate, or if nothing is known about the
+            models before the removal.
         """
         require_probability(false_positives=false_positives)
         roc = self.before if before else self.after
@@ -122,7 +126,7 @@ class AttackResult:
     def hardest_records(self, count: int = 10) -> list[HardRecord]:
         """Return the records that are hardest to forget, the hardest first.
 
-        The list identifies people: keep it secret.
+        The list identifies people, so it must be kept secret.
 
         Args:
             count: Number of records.
@@ -133,7 +137,7 @@ class AttackResult:
         """Return all numbers as JSON values.
 
         Args:
-            records: Number of the records that are hardest to forget to include. They identify people.
+            records: Number of records to list, the hardest to forget first. The list identifies people.
         """
         found: dict[str, Any] = {
             "method": self.method,
@@ -158,13 +162,13 @@ class AttackResult:
 
         Args:
             path: The file.
-            records: As in `to_dict`.
+            records: Number of records to list, as in `to_dict`.
 
         Raises:
             StorageError: The file cannot be written.
         """
         with atomic_path(path) as temporary:
-            # The permissions are set before anything is written, whatever file was there before.
+            # The permissions are set before anything is written, even if another file was there before.
             temporary.unlink(missing_ok=True)
             temporary.touch(mode=0o600, exist_ok=False)
             temporary.write_text(json.dumps(self.to_dict(records), indent=2) + "\n", encoding="utf-8")
@@ -175,7 +179,7 @@ class AttackResult:
         return {"area_under_the_curve": _named(area), "true_positives_at_false_positives": rates}
 
     def __str__(self) -> str:
-        """Return a report for people."""
+        """Return a report for people, as text."""
         lines = [
             f"attack (no bound): area under the curve {_words(self.area)}"
             + ("" if self.area_before is None else f"; before unlearning {_words(self.area_before)}; a guess has 0.50")
@@ -199,7 +203,7 @@ class AttackResult:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot true against false positives on logarithmic axes, with intervals at each rate of false positives.
+        """Plot true against false positives on logarithmic axes, with an interval at each false-positive rate.
 
         Args:
             ax: Matplotlib axes; None creates new ones.
@@ -213,7 +217,7 @@ class AttackResult:
         ax = ax or new_axes(5, 4.2)
         curves = [(self.after, "after unlearning", BLUE, "-")]
         if self.before is not None:
-            # If a removal did nothing, both lines coincide: dashes leave the other one visible.
+            # If a removal did nothing, both lines coincide; a dashed line leaves the other line visible.
             curves.append((self.before, "before unlearning", ORANGE, "--"))
         rates = np.geomspace(1 / self.after.positive.size, 0.999, DRAWN).tolist()
         found = [[(rate, *each) for rate in rates if (each := roc.rate(rate, SHOWN))] for roc, *_ in curves]

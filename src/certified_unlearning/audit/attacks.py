@@ -1,9 +1,10 @@
 """Likelihood-ratio attacks on single records with many models: the usual measure of what unlearning leaves behind.
 
-Each model learns with half of the attacked records, drawn at random, and unlearns them. So each record was unlearned by
-about half of the models, and never seen by the others. For each record, two Gaussians are fitted to the confidences in
-its label of some of the models, one Gaussian for each kind. The other models are attacked with the ratio of these
-densities (Carlini et al. 2022; on unlearning, Hayes et al. 2024, U-LiRA). No model is used for both.
+Each model learns from half of the attacked records, drawn at random, and unlearns them. So about half of the models
+unlearned a given record, and the others never saw it. A first group of models gives two Gaussians for each record: they
+are fitted to the confidences in the record's label, one for the models that unlearned it and one for the models that
+never saw it. A second group of models is attacked with the ratio of these two densities (Carlini et al. 2022; on
+unlearning, Hayes et al. 2024, U-LiRA). No model is in both groups.
 """
 
 from collections.abc import Callable
@@ -26,9 +27,9 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function from a model, records and their labels to a number for each record."""
 SHARED = 32
-"""If a record has fewer models of one kind, all records share the variances, as Carlini et al. advise."""
+"""If fewer models than this unlearned a record, or never saw it, all records share variances (Carlini et al. 2022)."""
 LEAST = 4 * LEAST_MODELS
-"""Smallest total number of models."""
+"""Smallest number of models in both groups together."""
 
 
 def likelihood_ratio_attack(
@@ -45,41 +46,42 @@ def likelihood_ratio_attack(
     request_size: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> AttackResult:
-    """Attack single records with many models, each of which unlearned half of them and never saw the others.
+    """Attack single records with many models. Each model unlearned half of the records and never saw the other half.
 
-    The same attack on the models before they unlearn shows what there was to forget. An attack gives no bound: if it
-    finds nothing, that proves nothing.
+    The same attack on the models before they unlearn shows how much there was to forget. An attack gives no bound: an
+    attack that finds nothing proves nothing.
 
     Args:
-        estimator: An estimator of this package, or one of scikit-learn's with ``unlearn``. None: ``learn`` and
+        estimator: An estimator of this package, or one of scikit-learn's that has ``unlearn``. None: ``learn`` and
             ``unlearn`` are given.
         X: Records, shape ``(n, features)``.
-        y: Their classes or targets.
-        learn: As in `audit`.
-        unlearn: As in `audit`.
-        confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, computed from what
-            is published: a number that is approximately Gaussian across models, such as the log-odds of the label.
-            None: log-odds for classifiers, predictions for regressors.
-        records: Number of records to attack, which are drawn at random, or their positions in ``X``. Every model learns
-            from all other records and half of these.
-        models: Number of models that learn and unlearn. A hundred or more are needed to see much about a single record.
-        attacked: Share of the models that is attacked; the Gaussians are fitted to the others.
-        request_size: Number of records that each request removes from an estimator of this package. None: all in one
-            request.
-        random_state: Seed that draws the records, what each model learns, and, if the estimator has no
-            ``random_state``, one for each model; ``learn`` and ``unlearn`` use their own randomness. None: from the
-            operating system.
+        y: Classes or targets of the records, shape ``(n,)``.
+        learn: Function that learns a model, as in `audit`.
+        unlearn: Function that unlearns records, as in `audit`.
+        confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, computed from the
+            published part of the model. The numbers must be approximately Gaussian across models, such as the log-odds
+            of the label. None: log-odds for classifiers, predictions for regressors.
+        records: Number of attacked records, which are drawn at random, or their positions in ``X``. Every model learns
+            from all other records and from half of the attacked ones.
+        models: Number of models that learn and unlearn. At least a hundred are needed to learn much about a single
+            record.
+        attacked: Share of the models that is attacked; the Gaussians are fitted to the other models.
+        request_size: Number of records that each request removes from an estimator of this package. None: one request
+            removes all records.
+        random_state: Seed that draws the attacked records and what each model learns. If the estimator has no
+            ``random_state``, the seed also draws one for each model. ``learn`` and ``unlearn`` use their own
+            randomness. None: the seed comes from the operating system.
 
     Returns:
         The result. It prints as text, without the secret list of records.
 
     Raises:
-        ParameterError: A number is out of its range, or a way to learn or to unlearn is missing.
-        DataError: A position names no record, or confidences are not finite.
-        AssumptionError: As in `audit`.
+        ParameterError: A number is out of its range, or a function to learn or to unlearn is missing.
+        DataError: A position is outside ``X``, or confidences are not finite.
+        AssumptionError: An assumption of `audit` does not hold.
     """
     if X is None or y is None:
-        raise ParameterError("give X and y, of which some records are attacked")
+        raise ParameterError("give X and y; some of their records are attacked")
     require_count(least=LEAST, models=models)
     require_probability(attacked=attacked)
     if request_size is not None:
@@ -109,12 +111,13 @@ def attack_scores(
     """Attack single records, given the confidences of models that were made elsewhere, such as networks.
 
     Args:
-        scores: Confidence of each model in each record's label, such as its log-odds, shape ``(models, records)``.
-            Models are independent of each other.
-        unlearned: Whether each model learned and unlearned each record, of the same shape; otherwise, it never saw the
-            record. For each record, both kinds must occur among the first models and among the last.
-        before: Confidences before the removal, of the same shape, which show what there was to forget.
-        attacked: Share of the models, the last ones, that is attacked; the Gaussians are fitted to the others.
+        scores: Confidence of each model in each record's label, such as the log-odds, shape ``(models, records)``. The
+            models must be independent of each other.
+        unlearned: Whether each model learned and unlearned each record, shape ``(models, records)``. False: the model
+            never saw the record. For each record, both values must occur among the first models and among the last.
+        before: Confidences before the removal, shape ``(models, records)``. They show how much there was to forget.
+        attacked: Share of the models that is attacked. These are the last models; the Gaussians are fitted to the first
+            ones.
         method: Name of the method in reports.
 
     Returns:
@@ -147,7 +150,7 @@ def attack_scores(
 
 @dataclass
 class _Models:
-    """Makes models that learn half of the attacked records and unlearn them."""
+    """A maker of models that learn half of the attacked records and unlearn them."""
 
     method: AuditedMethod
     learn: Learn
@@ -155,7 +158,7 @@ class _Models:
     confidence: Confidence | None
 
     def one(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Return confidences of a model that learns drawn records and unlearns them: before the removal, and after."""
+        """Return the confidences of a model that learns and unlearns drawn records, before and after the removal."""
         X, y, gone = self.known.with_canaries(drawn)
         model = self.learn(X, y)
         before = self._confidences(model)
@@ -167,11 +170,11 @@ class _Models:
             unknown = np.setdiff1d(labels, self.known.y).tolist() if hasattr(model, "classes_") else []
             if unknown:
                 raise DataError(
-                    f"attacked records have the class {unknown[0]!r}, which no other record of y has: then the list of "
-                    "classes would tell which of them were learned"
+                    f"attacked records have the class {unknown[0]!r}, which no other record of y has, so the list of "
+                    "classes would reveal which of them were learned"
                 )
             return scores_of(model, self.known)
-        # A copy: the next model may learn from the records.
+        # The function gets copies, because the next model may learn from the same records.
         found = np.asarray(self.confidence(model, rows.copy(), labels.copy()), dtype=np.float64)
         if found.shape != (len(rows),) or not np.isfinite(found).all():
             raise DataError(
@@ -182,7 +185,10 @@ class _Models:
 
 
 def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -> Learn:
-    """Return how a method learns; an estimator that has no ``random_state`` gets one for each model."""
+    """Return the function that learns a model.
+
+    An estimator without ``random_state`` gets a new one for each model.
+    """
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if parameters.get("random_state", 0) is not None:
         return method.learn
@@ -194,15 +200,19 @@ def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -
 
 
 def _fitted(models: int, attacked: float) -> int:
-    """Return how many models, the first ones, are not attacked."""
+    """Return the number of models that are not attacked.
+
+    These are the first models.
+    """
     return min(max(round(models * (1 - attacked)), LEAST // 2), models - LEAST_MODELS)
 
 
 def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Return which records each model learns and unlearns, in a random order.
+    """Return the positions of the records that each model learns and unlearns, in a random order.
 
-    Among models that are not attacked, every second one takes what the one before it left. So each record is often
-    enough of either kind. The models that are attacked are independent of each other, which intervals suppose.
+    Among the models that are not attacked, every second model learns the half that the model before it did not learn.
+    So enough of them learn each record, and enough do not. The attacked models are independent of each other, as the
+    intervals assume.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]
@@ -215,8 +225,8 @@ def _positions(records: int | ArrayLike, n: int, rng: np.random.Generator) -> ND
     """Return the positions of the attacked records.
 
     Raises:
-        ParameterError: There are fewer than two, or so many that none are left.
-        DataError: One of them is none, or stands twice.
+        ParameterError: There are fewer than two positions, or so many that no other record is left.
+        DataError: A position is outside ``X``, or occurs twice.
     """
     many = len(np.atleast_1d(np.asarray(records))) if not np.isscalar(records) else records
     if not isinstance(many, int | np.integer) or not 2 <= many < n:
@@ -241,7 +251,7 @@ def _result(
     method: str,
     positions: NDArray[np.int64],
 ) -> AttackResult:
-    """Return what the last models show of what the first ones say is usual."""
+    """Return the result of an attack on the last models with the Gaussians of the first models."""
     fitted = _fitted(len(scores), attacked)
     ratios, separations = _attack(scores, unlearned, fitted)
     here = unlearned[fitted:]
@@ -258,13 +268,13 @@ def _result(
 
 
 def _attack(scores: Array, unlearned: NDArray[np.bool_], fitted: int) -> tuple[Array, Array]:
-    """Return log-likelihood ratios of the models that are attacked, and how far each record's Gaussians lie apart."""
+    """Return the attacked models' log-likelihood ratios, and the distance between the two Gaussians of each record."""
     found, seen = scores[:fitted], unlearned[:fitted]
     (mean, variance), (other_mean, other_variance) = (_gaussians(found, kind) for kind in (seen, ~seen))
     fewest = min(seen.sum(axis=0).min(), (~seen).sum(axis=0).min())
     if fewest < SHARED:
         variance, other_variance = (np.full_like(each, each.mean()) for each in (variance, other_variance))
-    # Models without randomness can have equal confidences: then only the means tell them apart.
+    # Models without randomness can have equal confidences. Then only the means distinguish the two kinds of models.
     least = np.finfo(np.float64).tiny + np.finfo(np.float64).eps * (mean**2 + other_mean**2)
     variance, other_variance = np.maximum(variance, least), np.maximum(other_variance, least)
     attacked = scores[fitted:]
@@ -274,10 +284,10 @@ def _attack(scores: Array, unlearned: NDArray[np.bool_], fitted: int) -> tuple[A
 
 
 def _gaussians(scores: Array, kind: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return the mean and the variance of each record's scores by the models of one kind.
+    """Return the mean and the variance of each record's scores under the models of one kind.
 
     Raises:
-        DataError: A record has fewer than two such models.
+        DataError: A record has fewer than two models of this kind.
     """
     models = kind.sum(axis=0)
     if models.min() < 2:

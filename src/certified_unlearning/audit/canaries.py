@@ -1,4 +1,4 @@
-"""Canaries: records of which an audit draws some at random, learns them and removes them."""
+"""Canaries: an audit draws some of these records at random, learns them and removes them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Everything that a guesser knows in addition to what is published.
+    """Everything that a guesser knows in addition to the published numbers.
 
     Attributes:
         X: The records that stay, shape ``(n, features)``.
-        y: Classes or targets of these rows.
+        y: Classes or targets of ``X``, shape ``(n,)``.
         rows: The canaries, shape ``(m, features)``.
-        labels: Classes or targets of these rows.
+        labels: Classes or targets of the canaries, shape ``(m,)``.
         copies: Number of equal records that make up one canary.
         members: Number of canaries that were drawn, learned and removed.
     """
@@ -34,9 +34,9 @@ class Known:
     members: int
 
     def with_canaries(self, drawn: NDArray[np.int64]) -> tuple[Array, NDArray[Any], NDArray[np.int64]]:
-        """Return records and labels with drawn canaries at their end, and the positions of these.
+        """Return records and labels with the drawn canaries at their end, and the positions of these canaries.
 
-        Those that are not drawn leave no gap, so positions do not depend on which were.
+        Canaries that are not drawn leave no gap. So the positions do not reveal which canaries were drawn.
         """
         added = np.repeat(drawn, self.copies)
         X, y = np.concatenate([self.X, self.rows[added]]), np.concatenate([self.y, self.labels[added]])
@@ -45,14 +45,14 @@ class Known:
 
 @dataclass(frozen=True)
 class Guessing:
-    """How members are drawn and named, and how likely a number of right guesses is.
+    """How members are drawn and named, and the probability of a number of right guesses.
 
     Attributes:
-        canaries: Number of canaries in each class from which a fixed number is drawn; a single class if classes do not
+        canaries: Number of canaries in each class from which a fixed number is drawn; a single number if classes do not
             matter.
         members: Number of canaries that are drawn from each class.
         named: Number of canaries that a guess names as members.
-        named_others: Number of canaries that it names as non-members.
+        named_others: Number of canaries that a guess names as non-members.
     """
 
     canaries: tuple[int, ...]
@@ -62,7 +62,7 @@ class Guessing:
 
     @property
     def most_right(self) -> int:
-        """How many right guesses there can be."""
+        """The largest possible number of right guesses."""
         members, others = sum(self.members), sum(self.canaries) - sum(self.members)
         return min(self.named, members) + min(self.named_others, others)
 
@@ -78,12 +78,14 @@ class Guessing:
         return log_tail(canaries=canaries, members=members, named=self.named, right=right)
 
     def right(self, scores: Array, is_member: NDArray[np.bool_], ties: Array) -> int:
-        """Return how many guesses are right.
+        """Return the number of right guesses.
 
         Args:
-            scores: Scores of all canaries, the larger the likelier a member; the largest and the least are named.
-            is_member: Whether each was drawn.
-            ties: Random numbers, independent of which canaries were drawn, that decide between equal scores.
+            scores: Scores of all canaries, shape ``(m,)``. Canaries with the largest scores are named as members, those
+                with the smallest scores as non-members.
+            is_member: Whether each canary was drawn, shape ``(m,)``.
+            ties: Random numbers that decide between equal scores, shape ``(m,)``. They are independent of the drawn
+                canaries.
         """
         order = np.lexsort((ties, -scores))
         named, others = order[: self.named], order[len(order) - self.named_others :]
@@ -91,12 +93,12 @@ class Guessing:
 
 
 def orthogonal_directions(canaries: int, features: int, rng: np.random.Generator) -> Array:
-    """Draw rows of norm 1 that are orthogonal to each other; where there are more of them than features, in groups.
+    """Draw rows of norm 1 that are orthogonal to each other within groups of at most ``features`` rows.
 
     Args:
-        canaries: How many.
-        features: Their length.
-        rng: What draws them.
+        canaries: Number of rows.
+        features: Number of features of each row.
+        rng: Generator that draws the rows.
     """
     groups = [
         np.linalg.qr(rng.standard_normal((features, features)))[0] for _ in range(-(-canaries // features))
@@ -112,15 +114,18 @@ def drawn_canaries(
     target_range: tuple[float, float] | None,
     rng: np.random.Generator,
 ) -> tuple[Array, NDArray[Any]]:
-    """Return orthogonal canaries with labels drawn at random.
+    """Return orthogonal canaries with random labels.
 
     Args:
-        canaries: How many.
-        X: The records that stay.
-        y: Their classes, which canaries have too; of targets, the least and the largest, if there is no range.
-        long_rows: Makes features of directions, as long as the model allows; None for the median length of records.
-        target_range: Where targets lie, of which canaries have either end; None of classes, or where nobody says so.
-        rng: What draws them.
+        canaries: Number of canaries.
+        X: The records that stay, shape ``(n, features)``.
+        y: Classes of these records, from which the canaries' classes are drawn. If they are targets without a range,
+            the canaries get the smallest or the largest target.
+        long_rows: Function that turns directions into rows of the largest norm that the guarantee allows. None: rows
+            have the median norm of ``X``.
+        target_range: Smallest and largest target; each canary gets one of the two. None for classes, or if no range is
+            known.
+        rng: Generator that draws the canaries.
     """
     directions = orthogonal_directions(canaries, X.shape[1], rng)
     rows = directions * np.median(np.linalg.norm(X, axis=1)) if long_rows is None else long_rows(directions)
@@ -130,7 +135,7 @@ def drawn_canaries(
 
 
 def is_classes(y: NDArray[Any]) -> bool:
-    """Return whether labels are classes, as scikit-learn knows them."""
+    """Return whether labels are classes, according to scikit-learn's `type_of_target`."""
     from sklearn.utils.multiclass import type_of_target
 
     return type_of_target(y) in ("binary", "multiclass")
@@ -140,12 +145,12 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
     """Check canaries against the records that stay.
 
     Args:
-        known: Both.
-        target_range: Where targets lie; None of classes, or where nobody says so.
+        known: The canaries and the records that stay.
+        target_range: Smallest and largest target; None for classes, or if no range is known.
 
     Raises:
-        DataError: Their columns or labels are others.
-        ParameterError: There are too few of them, or the numbers are invalid.
+        DataError: The canaries have other columns or other labels than the records that stay.
+        ParameterError: There are too few canaries, or a number is invalid.
     """
     if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):
         raise DataError(
@@ -163,6 +168,6 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
         unknown = np.setdiff1d(known.labels, known.y).tolist()
         if unknown:
             raise DataError(
-                f"canaries have the class {unknown[0]!r}, which no record of y has: then the list of classes would "
-                "tell which canaries were learned"
+                f"canaries have the class {unknown[0]!r}, which no record of y has, so the list of classes would "
+                "reveal which canaries were learned"
             )

@@ -1,4 +1,4 @@
-"""What an audit tries to refute, and what it found."""
+"""The claim that an audit tries to refute, and the lower bounds that it finds."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,13 +13,13 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 class Claim:
     """A statement that a model is close in distribution to one that has never seen the removed records.
 
-    The default claims what retraining would: the same distribution.
+    By default, it is the claim that holds for retraining: the distributions are equal.
 
     Attributes:
         epsilon: Epsilon for all removed records together.
-        delta: The delta at which epsilon holds, including everything that is added to it.
-        mu: The claim as Gaussian differential privacy; None if that is not claimed.
-        extra_delta: Delta that is added to the Gaussian curve of ``mu``.
+        delta: The delta at which epsilon holds, including every addition to it.
+        mu: The ``mu`` of Gaussian differential privacy that is claimed; None if none is claimed.
+        extra_delta: The delta that is added to the Gaussian curve of ``mu``.
     """
 
     epsilon: float = 0.0
@@ -40,7 +40,7 @@ class Claim:
 
     @classmethod
     def of(cls, stated: Stated) -> Self:
-        """Return the claim of a certificate about what was released last.
+        """Return a certificate's claim about the last release.
 
         Raises:
             AssumptionError: The certificate states no epsilon.
@@ -54,7 +54,7 @@ class Claim:
         )
 
     def largest(self, other: "Claim") -> "Claim":
-        """Return the weakest claim that follows from either."""
+        """Return a claim that both claims imply: each of its numbers is the larger of theirs."""
         known = self.mu is not None and other.mu is not None
         return Claim(
             epsilon=max(self.epsilon, other.epsilon),
@@ -64,11 +64,11 @@ class Claim:
         )
 
     def shown(self, rate: float, log_p: float) -> "LowerBound":
-        """Return what an event shows, at the claim's deltas.
+        """Return the lower bounds that the probabilities of one event imply, at the claim's deltas.
 
         Args:
-            rate: What its probability is at least under the model's distribution.
-            log_p: Logarithm of what its probability is at most under the comparator's distribution.
+            rate: Lower bound on the event's probability under the model's distribution.
+            log_p: Logarithm of an upper bound on the event's probability under the comparator's distribution.
         """
         return LowerBound(
             epsilon=epsilon_at_least(rate, log_p, delta=self.delta),
@@ -76,17 +76,20 @@ class Claim:
         )
 
     def is_below(self, bound: "LowerBound") -> bool:
-        """Return whether a bound refutes the claim: by ``mu`` where it states one, for that is never weaker."""
+        """Return whether a bound refutes the claim.
+
+        The comparison uses ``mu`` if the claim states it, because ``mu`` is never weaker, and epsilon otherwise.
+        """
         return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
 
 
 @dataclass(frozen=True, kw_only=True)
 class LowerBound:
-    """Lower bounds on how much a model's distribution differs.
+    """Lower bounds on how much a model's distribution differs from the comparator's.
 
     Attributes:
-        epsilon: The bound on epsilon, at the claim's delta.
-        mu: The bound as Gaussian differential privacy.
+        epsilon: Lower bound on epsilon, at the claim's delta.
+        mu: Lower bound on ``mu`` of Gaussian differential privacy.
     """
 
     epsilon: float

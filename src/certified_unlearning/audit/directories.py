@@ -1,7 +1,7 @@
-"""Audits of model directories: the model's own mechanism and constants, on a scratch copy that is deleted at the end.
+"""Audits of model directories: the model's own mechanism runs on a scratch copy, which is deleted at the end.
 
-The ledger is read, and nothing is written to it. Canaries take the places of equally many records. The number of
-records, from which the plan's constants follow, stays the same, and so does the plan.
+The audit reads the ledger and writes nothing to it. Canaries replace equally many records, so the number of records
+stays the same. The plan's constants follow from this number, so the plan stays the same, too.
 """
 
 import shutil
@@ -36,7 +36,7 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
-"""How many training copies must fit on the disk: one, and what is written beside it while it is dealt."""
+"""Number of training copies for which the disk needs room: one copy, and the files written while it is dealt."""
 
 
 def audit_directory(
@@ -50,25 +50,27 @@ def audit_directory(
     device: str | None = None,
     announce: Callable[[float], None] | None = None,
 ) -> AuditResult:
-    """Audit the model in a directory as `audit` audits an estimator; nothing in the directory changes.
+    """Audit the model in a directory as `audit` audits an estimator.
+
+    Nothing in the directory changes.
 
     Args:
         path: The model directory.
-        canaries: How many.
+        canaries: Number of canaries.
         removed: Number of canaries that are drawn, learned and removed. None: half of them.
         request_size: Number of canaries that one request removes; it should be as large as real requests to the model.
-            Their order is drawn in advance.
+            The canaries' order is drawn in advance.
         runs: Number of times that the model is learned again.
         alpha: Largest probability that an honest model is called ``violated``.
-        device: auto, cpu or cuda; None: as `init` recorded.
+        device: ``auto``, ``cpu`` or ``cuda``. None: the device that `init` recorded.
         announce: Function that is called at the start with the approximate number of seconds that all learning takes.
 
     Raises:
         DataError: The path is not a model directory, or the model has too few records.
         ParameterError: A number is invalid.
-        AssumptionError: The model's predictions are certified instead of its weights, or it learned from text or from
+        AssumptionError: The model certifies its predictions instead of its weights, or it learned from text or from
             clients.
-        StorageError: An `apply` is at work or was interrupted, or the disk is too small.
+        StorageError: An `apply` is running or was interrupted, or the disk has too little space.
     """
     require_count(least=2, canaries=canaries)
     require_count(least=1, request_size=request_size, runs=runs)
@@ -84,7 +86,7 @@ def audit_directory(
 
 
 def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[Any]]:
-    """Return what never changes of the model, and rows and labels of so many records that canaries find room."""
+    """Return the unchanging part of the model, with the rows and labels that stay if canaries take some places."""
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         model = read_stored(directory, state)
@@ -111,12 +113,12 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
         raise DataError(
             f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; take fewer"
         )
-    # Where records were removed, others stand twice: the audit is of the plan, which is for so many records.
+    # If records were removed, some others are used twice: the audited plan was made for the original number of records.
     chosen = rng.permutation(left)[:wanted]
     chosen = np.concatenate([chosen, rng.choice(left, wanted - len(chosen))])
     rows, labels = copy_of(directory, plan.features, state.current.version).take(chosen.tolist())
     if directory.places.exists() and plan.classes == 2:
-        rows *= -labels[:, None].astype(np.float32)  # As `dense.deal` signs them.
+        rows *= -labels[:, None].astype(np.float32)  # This undoes the signs of `dense.deal`.
     return model, rows.astype(np.float64), labels
 
 
@@ -131,12 +133,12 @@ def _require_room(parent: Path, X: Array) -> None:
 
 @dataclass
 class _Learned:
-    """A model in a scratch directory.
+    """A learned model in a scratch directory.
 
     Attributes:
-        method: How it learned and forgets.
-        version: What it published last, and its secret.
-        answered: The requests that it has behind it.
+        method: The method by which the model learned and unlearns.
+        version: The last published version, with its secret.
+        answered: The requests that were answered so far.
     """
 
     method: LedgerMethod[Any]
@@ -146,13 +148,13 @@ class _Learned:
 
 @dataclass
 class DirectoryMethod:
-    """The model of a directory, learned and removed from in a scratch directory.
+    """The model of a directory. A copy of it learns and unlearns in a scratch directory.
 
     Attributes:
-        scratch: The scratch directory, which a new model empties.
-        model: What never changes of the model.
-        request_size: How many records a request removes.
-        device: Where noisy steps are taken; None: as `init` recorded.
+        scratch: The scratch directory. Learning a new model empties it.
+        model: The part of the model that never changes.
+        request_size: Number of records that one request removes.
+        device: Device on which noisy steps run. None: the device that `init` recorded.
     """
 
     scratch: Path
@@ -163,12 +165,12 @@ class DirectoryMethod:
 
     @property
     def name(self) -> str:
-        """What a report calls it."""
+        """The mechanism's name, for reports."""
         return str(self.model.learner.mechanism)
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What the audit takes as given."""
+        """The assumptions of the audit, in sentences without full stops."""
         return (
             "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
             "counts and settings, as the source says",
@@ -176,7 +178,7 @@ class DirectoryMethod:
         )
 
     def long_rows(self, directions: Array) -> Array:
-        """Return rows in these directions as the model sees them, with a column for its intercept if it has one."""
+        """Return rows in these directions as the model sees them, with a column for the intercept if it has one."""
         if not self.model.intercept:
             return directions
         shorter = directions[:, :-1] / np.linalg.norm(directions[:, :-1], axis=1, keepdims=True)
@@ -185,7 +187,7 @@ class DirectoryMethod:
 
     @property
     def target_range(self) -> tuple[float, float] | None:
-        """Where targets lie as the training copy has them; None of classes."""
+        """The range of targets in the training copy's scale; None for classes."""
         declared = self.model.table.target_range
         if declared is None:
             return None
@@ -193,7 +195,7 @@ class DirectoryMethod:
         return float(low), float(high)
 
     def learn(self, X: Array, y: NDArray[Any]) -> Any:
-        """Return a model that learned from rows and labels, or targets, as the training copy has them."""
+        """Return a model that learned from rows and their labels or targets, in the training copy's scale."""
         plan = self.model.learner
         if len(X) != plan.n:
             raise ParameterError(f"the model was planned for {plan.n} records, got {len(X)}")
@@ -212,7 +214,10 @@ class DirectoryMethod:
         return _Learned(method, method.learn(self._place()))
 
     def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
-        """Return the model without some rows, which leave in requests of the planned size, as `apply` lets them."""
+        """Return the model without some rows.
+
+        The rows leave in requests of `request_size` rows, as with `apply`.
+        """
         for start in range(0, len(gone), self.request_size):
             self._answer(model, gone[start : start + self.request_size].tolist())
         return model
@@ -236,24 +241,27 @@ class DirectoryMethod:
         model.answered.append(Answered(batch, model.version.reading))
 
     def published(self, model: Any, known: Known) -> Published:
-        """Return the published weights, or scores of the canaries where weights serve no guesser."""
+        """Return the published weights.
+
+        If no guesser can use the weights, return the canaries' scores instead.
+        """
         if self._objective() is not None:
             return {"coef_": np.array(model.version.weights, dtype=np.float64).ravel()}
         return {"scores": self._scores(model, known)}
 
     def claim(self, model: Any) -> Claim:
-        """Return what the certificate of all these requests states."""
+        """Return the claim of the certificate that covers all answered requests."""
         return Claim.of(model.method.certificate(model.answered, "0" * 64).stated())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights where the model minimises a known objective, else the one by scores."""
+        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
         objective = self._objective()
         if objective is not None:
             return from_weights(objective, known)
         if 2 * known.members != len(known.rows):
             raise ParameterError(
-                f"of the {len(known.rows)} canaries half must be removed for {self.name}, whose guesser learns from "
-                f"either half, got {known.members}"
+                f"of the {len(known.rows)} canaries, half must be removed for {self.name}, whose guesser learns from "
+                f"each half; got {known.members}"
             )
         return guess_by_scores(lambda X, y: self._scores(self.learn(X, y), known), known, rng)
 
@@ -283,13 +291,13 @@ class DirectoryMethod:
 
 @dataclass(frozen=True)
 class _Scorer:
-    """Published weights, score after score, as something that scores rows."""
+    """Published weights of one or more scores, with the methods that a guesser needs to score rows."""
 
     weights: Array
     classes: int
     classes_: NDArray[Any]
 
     def decision_function(self, X: Array) -> Array:
-        """Return scores, shape ``(records,)`` for two classes, else ``(records, classes)``."""
+        """Return scores, shape ``(records,)`` for two classes, otherwise ``(records, classes)``."""
         scores: Array = X @ self.weights.reshape(scores_per_record(self.classes), -1).T
         return scores[:, 0] if self.classes == 2 else scores

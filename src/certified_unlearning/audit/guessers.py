@@ -1,7 +1,8 @@
-"""Guessers infer from what is published which canaries were learned; they affect power, but never validity.
+"""Guessers infer from the published numbers which canaries were learned.
 
-A guess is a function of what is published and of `Known`. It returns a score for every canary: the larger the score,
-the more likely the canary was learned. It never gets the model itself, whose secret state identifies the canaries.
+Guessers affect power, but never validity. A guess is a function of the published numbers and of `Known`. It returns a
+score for every canary: the larger the score, the more likely the canary was learned. The guess never gets the model
+itself, because the model's secret state identifies the canaries.
 """
 
 import warnings
@@ -23,29 +24,33 @@ from certified_unlearning.estimators.objective import PublicObjective
 Published = Mapping[str, NDArray[Any]]
 Guess = Callable[[Published, Known], Array]
 PATH = 8
-"""How many iterations before and after the usual end of a solver its path is compared with."""
+"""Number of iterations before and after a solver's usual end that are compared with the published weights."""
 WINDOW = 6
-"""How many steps of the path before and after that point are not trusted."""
+"""Number of steps of the path before and after its nearest point. The guess ignores differences along these steps."""
 UNKNOWN_NOISE = 1e-4
-"""The share of the canaries' effects by which a reference of a solver without noise may be off."""
+"""Assumed error of a solver without noise: its variance, as a share of the mean variance of the canaries' effects."""
 POLISHED = 3
-"""Newton's steps after a solver's end, to the last digits."""
+"""Number of Newton's steps after a solver's end.
+
+The steps make the last digits exact.
+"""
 PAIRS = 4
-"""Pairs of models that the guesser learns itself: one from half of the canaries, one from the others."""
+"""Number of pairs of models that the guesser learns: one from half of the canaries, one from the other half."""
 
 
 def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
-    """Return the guess by published weights of a linear model: the best linear one for the effects of canaries.
+    """Return the guess from published weights of a linear model: the best linear estimate from the canaries' effects.
 
-    The effect of a canary is about ``-H^-1`` times its gradient, at a minimiser of the objective. What is published
-    differs from a reference by the effects of members and by noise; the guess is the linear estimate of membership
-    with the least mean squared error. The reference is whichever is nearest to what is published: the minimiser
-    without canaries, the one with all of them in part, or a point of the solver's path.
+    The effect of a canary is the change that it causes in the weights. At a minimiser of the objective, this is about
+    ``-H^-1`` times the canary's gradient. The published weights differ from a reference by the effects of the members
+    and by noise. The guess is the linear estimate of membership with the smallest mean squared error. The reference is
+    the point that is nearest to the published weights, among the minimiser without canaries, the minimiser with a part
+    of every canary, and the points of the solver's path.
 
     Args:
-        objective: What the model minimises.
-        known: What the guesser knows; the guess made serves all runs.
-        path: Weights of a solver without canaries after more and more iterations.
+        objective: The objective that the model minimises.
+        known: Everything that the guesser knows; the same guess serves all runs.
+        path: Weights of a solver without canaries after increasing numbers of iterations, each of shape ``(d,)``.
     """
     share = known.members / len(known.rows)
     without, partly = (_Linearised.of(objective, known, part) for part in (0.0, share))
@@ -58,7 +63,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
         nearest = int(np.linalg.norm(candidates - weights, axis=1).argmin())
         if nearest == 0:
             return partly.estimate(weights - partly.at)
-        # How far a stopped solver is from the nearest point of its path is mostly along the path.
+        # The difference between a stopped solver and the nearest point of its path is mostly along the path.
         unknown = steps[max(0, nearest - 2 - WINDOW) : nearest - 2 + WINDOW] if nearest > 1 else steps[:0]
         return without.estimate(weights - candidates[nearest] - away, unknown)
 
@@ -66,7 +71,10 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 
 
 def published_weights(published: Published, objective: PublicObjective) -> Array:
-    """Return published weights of a linear model, its intercept's at the end, as its objective has them."""
+    """Return the published weights of a linear model in the scale of its objective.
+
+    Any intercept is the last entry.
+    """
     weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
     if not objective.intercept:
         return weights
@@ -76,12 +84,12 @@ def published_weights(published: Published, objective: PublicObjective) -> Array
 
 @dataclass(frozen=True, eq=False)
 class _Linearised:
-    """How weights of a linear model follow from which canaries are members, near a minimiser.
+    """A linear approximation, near a minimiser, of how the weights of a linear model depend on the members.
 
     Attributes:
-        at: The minimiser.
-        effects: What each canary moves weights by, shape ``(d, m)``.
-        covariance: Covariance of weights, where members are drawn at random, noise included.
+        at: The minimiser, shape ``(d,)``.
+        effects: The change of the weights by each canary, shape ``(d, m)``.
+        covariance: Covariance of the weights for randomly drawn members, including noise, shape ``(d, d)``.
     """
 
     at: Array
@@ -90,7 +98,7 @@ class _Linearised:
 
     @classmethod
     def of(cls, objective: PublicObjective, known: Known, part: float) -> "_Linearised":
-        """Return it for canaries of which each counts for a part of a record, besides all records that stay."""
+        """Return the approximation at the minimiser for all records that stay and the given part of each canary."""
         rows, targets = _with_intercept(objective, known.X), objective.targets(known.y)
         canaries, labels = _with_intercept(objective, known.rows), objective.targets(known.labels)
         weights, shares = (np.where(each > 0, *objective.class_weights[::-1]) for each in (targets, labels))
@@ -115,11 +123,11 @@ class _Linearised:
         return cls(at, effects, spread + noise)
 
     def estimate(self, moved: Array, unknown: Array | None = None) -> Array:
-        """Return how likely each canary is a member, by how far weights are from where they are expected.
+        """Return a score of how likely each canary is a member, given the difference of weights from their expectation.
 
         Args:
-            moved: The difference.
-            unknown: Steps along which it may be anything, shape ``(steps, d)``.
+            moved: The difference, shape ``(d,)``.
+            unknown: Steps along which the difference means nothing, shape ``(steps, d)``.
         """
         covariance = self.covariance if unknown is None else self.covariance + unknown.T @ unknown
         scores: Array = np.linalg.solve(covariance, self.effects).T @ moved
@@ -127,19 +135,19 @@ class _Linearised:
 
 
 def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
-    """Return the guess by how much a model prefers each canary's own label: the likelihood ratio of two Gaussians.
+    """Return the guess from a model's preference for each canary's own label: the likelihood ratio of two Gaussians.
 
-    As in likelihood-ratio attacks (Carlini et al. 2022), models of the guesser's own say what scores a canary has that
-    was learned, and one that was not.
+    As in likelihood-ratio attacks (Carlini et al. 2022), the guesser learns models of its own. They show the scores of
+    a canary that was learned and of one that was not.
 
     Args:
-        scores: Scores of canaries by such models, shape ``(models, m)``.
-        is_in: Whether each of these models learned each canary; both occur for every canary.
+        scores: Scores of the canaries under these models, shape ``(models, m)``.
+        is_in: Whether each model learned each canary, shape ``(models, m)``; both values must occur for every canary.
     """
     inside, outside = (np.ma.masked_array(scores, mask) for mask in (~is_in, is_in))
     means = [np.asarray(each.mean(axis=0)) for each in (inside, outside)]
     variance = (np.asarray(inside.var(axis=0)) + np.asarray(outside.var(axis=0))) / 2
-    # A few models give a poor estimate of a variance.
+    # A few models estimate a variance poorly.
     variance = (variance + np.median(variance)) / 2
     variance = np.where(variance > 0, variance, 1.0)
 
@@ -152,12 +160,14 @@ def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
 
 
 def guess_by_scores(learned: Callable[[Array, NDArray[Any]], Array], known: Known, rng: np.random.Generator) -> Guess:
-    """Return the guess by scores, for which models are learned from halves of the canaries.
+    """Return the guess from scores.
+
+    The guesser learns models from halves of the canaries.
 
     Args:
-        learned: Returns the canaries' scores by a model that learned from records and labels.
-        known: What the guesser knows.
-        rng: Draws the halves.
+        learned: Function that learns a model from records and labels, and returns its scores of the canaries.
+        known: Everything that the guesser knows.
+        rng: Generator that draws the halves.
     """
     scores, is_in = [], []
     for _ in range(PAIRS):
@@ -170,10 +180,10 @@ def guess_by_scores(learned: Callable[[Array, NDArray[Any]], Array], known: Know
 
 
 def scores_of(model: Any, known: Known) -> Array:
-    """Return how much a model prefers each canary's own label: log-odds; for targets, the signed prediction.
+    """Return how much a model prefers each canary's own label: its log-odds; for targets, the signed prediction.
 
     Raises:
-        ParameterError: The model says nothing of records.
+        ParameterError: The model has no method for predictions that is known here.
     """
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(known.rows), dtype=np.float64)
@@ -192,13 +202,13 @@ def scores_of(model: Any, known: Known) -> Array:
         signed: Array = np.asarray(model.predict(known.rows), dtype=np.float64) * np.sign(known.labels - middle)
         return signed
     raise ParameterError(
-        f"{type(model).__name__} has no predictions that a guesser knows to read: give publish, which returns what is "
-        "handed out of a model as a dict of arrays, and guess, which returns a score for each canary"
+        f"{type(model).__name__} has no method for predictions that a guesser can use: give publish, which returns the "
+        "published part of a model as a dict of arrays, and guess, which returns a score for each canary"
     )
 
 
 def objective_of(model: Any) -> PublicObjective | None:
-    """Return the objective of a linear model of this package, or of scikit-learn; None where none is known."""
+    """Return the objective of a linear model of this package or of scikit-learn; None if its objective is not known."""
     if hasattr(model, "_public_objective"):
         own: PublicObjective | None = model._public_objective()
         return own
@@ -226,14 +236,14 @@ def objective_of(model: Any) -> PublicObjective | None:
 
 
 def path_of(model: Any, known: Known) -> list[Array]:
-    """Return weights of a scikit-learn model after some iterations of its solver, around its end.
+    """Return the weights of a scikit-learn model after some iterations of its solver, before and after its usual end.
 
-    A solver stops before the minimum, farther from it than a canary moves it. Where it stopped is nearest to where the
-    same solver is, without canaries, after about as many iterations.
+    A solver stops before it reaches the minimum, at a larger distance than a canary moves the weights. The stopped
+    weights are nearest to those of the same solver, without canaries, after about as many iterations.
 
     Args:
-        model: Learned without canaries.
-        known: What the guesser knows.
+        model: A model that learned without canaries.
+        known: Everything that the guesser knows.
     """
     if not isinstance(model, LogisticRegression) or model.solver == "liblinear":
         return []
@@ -249,12 +259,12 @@ def path_of(model: Any, known: Known) -> list[Array]:
 
 
 def refitted(objective: PublicObjective, X: Array, y: NDArray[Any]) -> tuple[Array, float]:
-    """Return the minimiser of an objective whose weights are all regularised, and how far it can be from the true one.
+    """Return the minimiser of an objective that regularises all weights, and its largest distance from the exact one.
 
     Args:
         objective: The objective.
-        X: Records.
-        y: Their classes or targets.
+        X: Records, shape ``(n, features)``.
+        y: Classes or targets of the records, shape ``(n,)``.
     """
     rows, targets = _with_intercept(objective, X), objective.targets(y)
     counted = np.where(targets > 0, *objective.class_weights[::-1])
@@ -270,13 +280,13 @@ def refitted(objective: PublicObjective, X: Array, y: NDArray[Any]) -> tuple[Arr
 
 
 def _with_intercept(objective: PublicObjective, X: Array) -> Array:
-    """Return rows as the model sees them, with a column of ones where it has an intercept."""
+    """Return rows as the model sees them, with a column of ones if the model has an intercept."""
     rows = objective.seen(X)
     return np.column_stack([rows, np.ones(len(rows))]) if objective.intercept else rows
 
 
 def _derivatives(objective: PublicObjective, scores: Array, targets: Array) -> tuple[Array, Array]:
-    """Return the first and the second derivative of each record's loss by its score."""
+    """Return the first and the second derivative of each record's loss with respect to its score."""
     if objective.loss == "squared":
         return scores - targets, np.ones_like(scores)
     wrong = expit(-targets * scores)
@@ -284,7 +294,7 @@ def _derivatives(objective: PublicObjective, scores: Array, targets: Array) -> t
 
 
 def _minimiser(objective: PublicObjective, rows: Array, targets: Array, weights: Array) -> Array:
-    """Return the weights that minimise the objective on these rows, by scikit-learn."""
+    """Return the weights that minimise the objective on these rows, computed by scikit-learn."""
     free = objective.intercept and not objective.intercept_regularised
     inputs = rows[:, :-1] if free else rows
     if objective.loss == "squared":
@@ -294,7 +304,7 @@ def _minimiser(objective: PublicObjective, rows: Array, targets: Array, weights:
     solver = LogisticRegression(
         C=1 / objective.strength, fit_intercept=free, solver="newton-cholesky", tol=1e-10, max_iter=1000
     )
-    # Precision beyond the tolerance is of no use: what is published has noise, or stopped earlier.
+    # More precision is of no use: published weights have noise, or their solver stopped earlier.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = solver.fit(inputs, targets, sample_weight=weights)

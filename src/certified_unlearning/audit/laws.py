@@ -1,10 +1,10 @@
-"""Audits of two laws, which are probability distributions: many models of each.
+"""Audits of two laws, which are probability distributions: they use many models of each.
 
 Many models unlearn chosen records. They are compared with equally many models of the certificate's comparator.
 
-Some of the models are used to choose an event, and the others to count how often it happens. Each rate has a confidence
+Some of the models choose an event, and the others count how often the event happens. Each rate has a confidence
 interval (Clopper and Pearson), and the ratio of the rates gives a lower bound. This bound is nearer to the truth than
-that of an audit in one run, but costs thousands of models.
+the bound of an audit in one run, but needs thousands of models.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ class EventCounts:
     """How often one event happened among independent models.
 
     Attributes:
-        likely: Number of models with the event, among those of the distribution under which it was chosen to be likely.
+        likely: Number of models with the event, among those of the distribution under which the event was chosen to be
+            likely.
         likely_of: Number of all models of that distribution.
         rare: Number of models with the event, among those of the other distribution.
         rare_of: Number of all models of the other distribution.
@@ -48,7 +49,10 @@ class EventCounts:
     rare_of: int
 
     def shown(self, claim: Claim, alpha: float) -> LowerBound:
-        """Return what the counts show at least, with probability ``1 - alpha``."""
+        """Return the lower bounds that follow from the counts.
+
+        The bounds hold with probability at least ``1 - alpha``.
+        """
         rate = least_rate(self.likely, self.likely_of, miss=alpha / 2)
         other = most_rate(self.rare, self.rare_of, miss=alpha / 2)
         return claim.shown(rate, float(np.log(other)))
@@ -56,14 +60,14 @@ class EventCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLawResult:
-    """Result of an audit of two distributions.
+    """The result of an audit of two distributions.
 
     Attributes:
-        method: What was audited.
+        method: Name of the audited method.
         claim: The claim that the audit tries to refute.
         certified: Whether a certificate states the claim.
-        after: EventCounts of unlearned models and of the comparator's.
-        before: EventCounts of models before the removal and of the comparator's: the control.
+        after: Counts of the event for unlearned models and for the comparator's models.
+        before: Counts of the event for models before the removal and for the comparator's models. This is the control.
         alpha: Largest probability that an honest method is called ``violated``.
     """
 
@@ -78,23 +82,26 @@ class TwoLawResult:
         """Return a lower bound from the unlearned models.
 
         Args:
-            alpha: Largest probability that the bound is above the truth; None for that of verdicts.
+            alpha: Largest probability that the bound is above the truth. None: the ``alpha`` of the verdict.
         """
         return self.after.shown(self.claim, self.alpha if alpha is None else alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return a lower bound from the models before the removal; the arguments are those of `bound`."""
+        """Return the lower bound from the models before the removal.
+
+        `bound` explains the argument.
+        """
         return self.before.shown(self.claim, self.alpha if alpha is None else alpha)
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: more is shown than claimed. ``no power``: models that forgot nothing would have passed, too."""
+        """``violated``: the bound exceeds the claim. ``no power``: models that forgot nothing pass, too."""
         if self.claim.is_below(self.bound()):
             return "violated"
         return "nothing found" if self.claim.is_below(self.control()) else "no power"
 
     def __str__(self) -> str:
-        """Return a report for people."""
+        """Return a report for people, as text."""
         found, control, by_mu = self.bound(SHOWN), self.control(SHOWN), self.claim.mu is not None
         claimed = self.claim.epsilon if self.claim.mu is None else self.claim.mu
         word, unit = "certified" if self.certified else "claimed", "mu" if by_mu else "epsilon"
@@ -128,30 +135,30 @@ def two_laws(
 ) -> TwoLawResult:
     """Audit an estimator's certificate with many models of its own distribution and of its comparator's.
 
-    Records with long gradients show most, such as outliers or mislabelled records. The bound is nearest to the
+    Records with long gradients, such as outliers or mislabelled records, reveal most. The bound is nearest to the
     certified value if that is about ``mu = 1``, which is an epsilon of 4.9 at delta 1e-6.
 
     Args:
-        estimator: A Langevin estimator, one of Descent-to-Delete, or one whose removals are certified against an exact
-            refit.
+        estimator: A Langevin estimator, a Descent-to-Delete estimator, or an estimator whose removals are certified
+            against an exact refit.
         X: Records, shape ``(n, features)``.
-        y: Their classes or targets.
-        gone: Positions of the records that are removed in one request.
+        y: Classes or targets of the records, shape ``(n,)``.
+        gone: Positions of the records that one request removes.
         trials: Number of models of each distribution.
         alpha: Largest probability that an honest method is called ``violated``.
-        choosing: Share of the models that is used to choose the event.
-        random_state: Seed of all noise, so that the result can be repeated. Repeating an audit with the same number
-            gives no new evidence. None: from the operating system.
+        choosing: Share of the models that choose the event; the others count it.
+        random_state: Seed of all noise, so that the result can be repeated. Repeating an audit with the same seed gives
+            no new evidence. None: the seed comes from the operating system.
 
     Raises:
         ParameterError: A number is invalid.
-        AssumptionError: The certificate's comparator cannot be drawn.
+        AssumptionError: Models of the certificate's comparator cannot be drawn.
     """
     require_count(least=LEAST_TRIALS, trials=trials)
     if not hasattr(estimator, "_require_law"):
         raise ParameterError(
-            f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}: of other methods, "
-            "give weights of many models to compare_laws"
+            f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}; for other methods, "
+            "give the weights of many models to compare_laws"
         )
     method = OwnEstimator(estimator)
     X, y = check_X_y(X, y, dtype=np.float64)
@@ -179,14 +186,15 @@ def compare_laws(
     """Audit a claim with the published outputs of many models.
 
     Args:
-        unlearned: Outputs of models that unlearned the same records, shape ``(trials, numbers)``, each with its own
-            noise.
-        comparator: Outputs of the models that the claim compares with, such as retrained ones.
-        before: Outputs of models before the removal, which show what could have been found.
-        claim: What is claimed. None: the same distribution.
+        unlearned: Outputs of models that unlearned the same records, each with its own noise, shape
+            ``(trials, numbers)``.
+        comparator: Outputs of models of the claim's comparator, such as retrained ones, shape ``(trials, numbers)``.
+        before: Outputs of models before the removal, shape ``(trials, numbers)``. They show what the audit could have
+            found.
+        claim: The claim to refute. None: the claim that the distributions are equal.
         alpha: Largest probability that an honest method is called ``violated``.
-        choosing: Share of the models that is used to choose the event.
-        method: What a report calls the method.
+        choosing: Share of the models that choose the event; the others count it.
+        method: Name of the method in reports.
         certified: Whether a certificate states the claim.
 
     Raises:
@@ -201,7 +209,7 @@ def compare_laws(
     for each in (found, control):
         if each.shape[1] != retrained.shape[1]:
             raise DataError(
-                f"models publish {each.shape[1]} numbers each, but those of the comparator {retrained.shape[1]}"
+                f"models publish {each.shape[1]} numbers each, but the comparator's publish {retrained.shape[1]}"
             )
     return TwoLawResult(
         method=method,
@@ -226,7 +234,10 @@ def _models(given: ArrayLike, name: str) -> Array:
 
 
 def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
-    """Return counts of an event that is likely for one law and rare for the other, which other models chose."""
+    """Return counts of an event that is likely for one distribution and rare for the other.
+
+    Other models chose the event.
+    """
     (choose, count), (choose_others, count_others) = (
         np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)
     )
@@ -247,16 +258,16 @@ def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing:
 
 
 def _direction(models: Array, others: Array) -> Array:
-    """Return the direction of the means' difference, in the metric of the pooled covariance: that of Gaussian laws."""
+    """Return the means' difference in the metric of the pooled covariance: the best direction for two Gaussians."""
     pooled = (np.cov(models.T) + np.cov(others.T)).reshape(models.shape[1], -1) / 2
     difference = models.mean(axis=0) - others.mean(axis=0)
-    # Where numbers do not vary, or depend on each other, the covariance has no inverse.
+    # The covariance has no inverse if numbers do not vary or depend linearly on each other.
     direction: Array = np.linalg.pinv(pooled, rcond=1e-10, hermitian=True) @ difference
     return direction if direction.any() else difference
 
 
 def _best_event(scores: Array, others: Array, claim: Claim, alpha: float) -> tuple[float, bool]:
-    """Return the threshold, and whether the laws change places, with which the models that choose show most epsilon."""
+    """Return the event with the largest bound on epsilon: its threshold, and whether the distributions are swapped."""
     thresholds = np.quantile(np.concatenate([scores, others]), np.linspace(0, 1, THRESHOLDS + 2)[1:-1])
 
     def shown(likely: NDArray[Any], rare: NDArray[Any], threshold: float) -> float:

@@ -1,4 +1,4 @@
-"""Audited methods: how each learns and unlearns, what it publishes, and what it claims."""
+"""Audited methods: how each method learns and unlearns, what it publishes, and what it claims."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -26,11 +26,11 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 Learn = Callable[[Array, NDArray[Any]], Any]
 """A function from records and labels to a model."""
 Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
-"""A function that takes a model, its records, labels and positions to remove, and returns the model without them."""
+"""A function that gets a model, its records, labels and positions to remove, and returns the model without them."""
 
 
 class AuditedMethod(Protocol):
-    """A way to learn and unlearn."""
+    """A method to learn and unlearn, with a claim."""
 
     @property
     def name(self) -> str:
@@ -38,11 +38,11 @@ class AuditedMethod(Protocol):
 
     @property
     def certified(self) -> bool:
-        """Whether the claim is a certificate's."""
+        """Whether a certificate states the claim."""
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What the audit takes as given, in sentences without full stops."""
+        """The assumptions of the audit, in sentences without full stops."""
 
     @property
     def long_rows(self) -> Callable[[Array], Array] | None:
@@ -58,7 +58,7 @@ class AuditedMethod(Protocol):
 
     @abstractmethod
     def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
-        """Return the model without some of these records."""
+        """Return the model without the records at the positions ``gone``."""
 
     @abstractmethod
     def published(self, model: Any, known: Known) -> Published:
@@ -70,7 +70,10 @@ class AuditedMethod(Protocol):
 
     @abstractmethod
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guesser. It is made before members are drawn, so it cannot tell which they are."""
+        """Return the guess.
+
+        The guess is made before members are drawn, so it cannot depend on them.
+        """
 
 
 @dataclass
@@ -78,8 +81,8 @@ class OwnEstimator:
     """An estimator of this package, with its own mechanism, constants and certificate.
 
     Attributes:
-        estimator: It is cloned for every run.
-        request_size: How many records leave at once; None for all of them.
+        estimator: The estimator. Every run uses a clone of it.
+        request_size: Number of records that one request removes; None for all of them.
     """
 
     estimator: Any
@@ -90,8 +93,8 @@ class OwnEstimator:
         """Check that the theorem applies to the estimator, and that noise is drawn anew in every run.
 
         Raises:
-            AssumptionError: The certificate is not about a distribution.
-            ParameterError: It has a seed.
+            AssumptionError: The certificate does not state closeness of distributions.
+            ParameterError: The estimator has a seed.
         """
         self.estimator._require_law()
         if self.estimator.random_state is not None:
@@ -107,20 +110,20 @@ class OwnEstimator:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What the audit takes as given."""
+        """The assumptions of the audit, in sentences without full stops."""
         return (
             "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
             "counts and parameters, as the source says",
         )
 
     def long_rows(self, directions: Array) -> Array:
-        """Return rows in these directions, as long as the guarantee allows."""
+        """Return rows in these directions, with the largest norm that the guarantee allows."""
         rows: Array = self.estimator._long_rows(directions)
         return rows
 
     @property
     def target_range(self) -> tuple[float, float] | None:
-        """Where the guarantee has targets."""
+        """The range of targets in the guarantee; None for classes."""
         found: tuple[float, float] | None = self.estimator._range()
         return found
 
@@ -129,25 +132,28 @@ class OwnEstimator:
         return clone(self.estimator).fit(X, y)
 
     def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
-        """Return the model without some of these records."""
+        """Return the model without the records at the positions ``gone``."""
         size = len(gone) if self.request_size is None else self.request_size
         for start in range(0, len(gone), size):
             model.unlearn(gone[start : start + size])
         return model
 
     def published(self, model: Any, known: Known) -> Published:
-        """Return weights, or scores of the canaries where weights serve no guesser."""
+        """Return the weights.
+
+        If no guesser can use the weights, return the canaries' scores instead.
+        """
         if objective_of(model) is None:
             return {"scores": scores_of(model, known)}
         return _weights_of(model)
 
     def claim(self, model: Any) -> Claim:
-        """Return what its certificate states of all removed records together."""
+        """Return the certificate's claim about all removed records together."""
         return Claim.of(model._stated_of_removed())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights where the model minimises a known objective, else the one by scores."""
-        # As many records as every run has, because constants follow from their number.
+        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
+        # This uses as many records as every run, because constants follow from the number of records.
         X, y, _ = known.with_canaries(np.arange(known.members))
         objective = objective_of(self.learn(X, y))
         if objective is not None:
@@ -157,13 +163,13 @@ class OwnEstimator:
 
 @dataclass
 class GivenMethod:
-    """A method given as functions, such as a network's training and fine-tuning.
+    """A method that is given as functions, such as the training and fine-tuning of a network.
 
     Attributes:
         learns: Function that returns a model that learned from records.
         unlearns: Function that returns the model without some of these records.
-        publishes: Function that returns what a model publishes; None for weights or scores of the canaries.
-        claims: What is claimed about the model.
+        publishes: Function that returns the published part of a model; None for weights or scores of the canaries.
+        claims: The claim about the model.
         name: Name of the method in reports.
     """
 
@@ -178,7 +184,7 @@ class GivenMethod:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What the audit takes as given."""
+        """The assumptions of the audit, in sentences without full stops."""
         return (
             "the law of a model that never saw the canaries does not depend on which were drawn: nothing that stays, "
             "such as a scaler, a vocabulary or a step size, was measured on them",
@@ -190,14 +196,14 @@ class GivenMethod:
         return self.learns(X, y)
 
     def unlearn(self, model: Any, X: Array, y: NDArray[Any], gone: NDArray[np.int64]) -> Any:
-        """Return the model without some of these records."""
+        """Return the model without the records at the positions ``gone``."""
         unlearned = self.unlearns(model, X, y, gone)
         if unlearned is None:
             raise ParameterError("unlearn must return the model without the records, got None")
         return unlearned
 
     def published(self, model: Any, known: Known) -> Published:
-        """Return what is handed out."""
+        """Return the published part of the model."""
         if self.publishes is not None:
             return {name: np.array(values) for name, values in self.publishes(model).items()}
         if objective_of(model) is None:
@@ -205,14 +211,14 @@ class GivenMethod:
         return _weights_of(model)
 
     def claim(self, model: Any) -> Claim:
-        """Return what is claimed."""
+        """Return the given claim."""
         return self.claims
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights for linear models of scikit-learn, else the one by scores.
+        """Return the guess from weights for linear models of scikit-learn; otherwise, the guess from scores.
 
         Raises:
-            ParameterError: It is not known what of the published numbers to look at.
+            ParameterError: ``publish`` was given, so this guess does not know the meaning of the published numbers.
         """
         if self.publishes is not None:
             raise ParameterError("publish was given without guess: give a guess that reads what it returns")
@@ -232,11 +238,13 @@ def method_of(
     claim: Claim | None,
     request_size: int | None,
 ) -> AuditedMethod:
-    """Return the method that an estimator or callables are; an `AuditedMethod` is one already.
+    """Return an estimator or functions as an `AuditedMethod`.
+
+    An `AuditedMethod` is returned unchanged.
 
     Raises:
-        ParameterError: They do not say how to learn and how to unlearn, or contradict each other.
-        AssumptionError: Nothing of the estimator has a distribution that the theorem speaks of.
+        ParameterError: A function to learn or to unlearn is missing, or the arguments contradict each other.
+        AssumptionError: The theorem covers no distribution of the estimator.
     """
     if estimator is None:
         if learn is None or unlearn is None:

@@ -1,10 +1,10 @@
 """Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
 
-A model's comparator has seen no canary. If its distribution does not depend on which canaries were drawn, the number of
-right guesses is hypergeometric under it, whatever the guesser does. So a model that is (epsilon, delta)-close to it has
-``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses: one run gives a bound with confidence.
-The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a secret whose baseline is
-hypergeometric; audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
+The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, its number of
+right guesses has a hypergeometric distribution, whatever the guesser does. So a model that is (epsilon, delta)-close to
+the comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One run therefore
+gives a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a
+secret whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ from certified_unlearning.audit.result import AuditResult, AuditRun
 from certified_unlearning.errors import InfeasibleError, ParameterError
 
 VERDICT = 1e-3
-"""At most this share of honest methods is called ``violated``."""
+"""Largest share of honest methods that are called ``violated``."""
 AIM = 2.0
-"""The ``mu`` of violations for which several runs choose what they count."""
+"""The ``mu`` of the violations for which `least_right` is chosen, if there are several runs."""
 
 
 def audit(
@@ -54,51 +54,52 @@ def audit(
     alpha: float = VERDICT,
     random_state: int | np.random.Generator | None = None,
 ) -> AuditResult:
-    """Attack the remaining traces of removed records in a model, and return a lower bound and what is certified.
+    """Search a model for traces of removed records, and return a lower bound to compare with the model's claim.
 
-    Some of the canaries are drawn at random, learned with ``X`` and removed. A guesser sees what the model then
-    publishes, and names canaries. If the model forgot them, the guesses are no better than chance.
+    Some of the canaries are drawn at random, learned together with ``X``, and removed. Then a guesser sees what the
+    model publishes and names canaries. If the model forgot the canaries, the guesses are no better than chance.
 
     Args:
-        estimator: An estimator of this package, whose certificate is then audited; or a scikit-learn estimator,
-            together with ``unlearn``; or an `AuditedMethod`. None: ``learn`` and ``unlearn`` are given.
+        estimator: An estimator of this package, whose certificate is then audited; a scikit-learn estimator, together
+            with ``unlearn``; or an `AuditedMethod`. None: ``learn`` and ``unlearn`` are given.
         X: The records that stay, shape ``(n, features)``.
-        y: Their classes or targets.
+        y: Classes or targets of the records that stay, shape ``(n,)``.
         learn: ``learn(X, y)`` returns a model.
         unlearn: ``unlearn(model, X, y, gone)`` returns the model without the records at the positions ``gone`` of the
-            ``X`` and ``y`` that it learned from. It may change the model.
+            ``X`` and ``y`` that the model learned from. It may change the model.
         publish: ``publish(model)`` returns what a model publishes, as a dict of arrays. None: weights of linear models,
             or scores of the canaries.
         guess: ``guess(published, known)`` returns a score for each canary; a larger score means a more likely member.
-            It may use all that is published and known (`Known`), but nothing that reveals which canaries were drawn.
-            None: the package's own guess.
+            It may use everything that is published and known (`Known`), but nothing that reveals which canaries were
+            drawn. None: the package's own guess.
         canaries: Number of canaries, or their rows and labels. Canaries of your own must not be in ``X``.
         removed: Number of canaries that are drawn, learned and removed. None: half of them.
-        copies: Number of equal records that make up one canary; a certificate must then cover that many times more
+        copies: Number of equal records that make up one canary. The certificate must then cover that many times more
             records.
-        named: Number of canaries that a guess names as members; the second number of a pair is how many it names as
-            non-members. None: as many as were drawn. Use fewer if the guesser is certain of a few.
+        named: Number of canaries that a guess names as members. In a pair, the second number is the number of canaries
+            that it names as non-members. None: the number of drawn canaries. Use a smaller number if the guesser is
+            certain of only a few.
         by_class: Whether a fixed number of canaries is drawn from each class, for methods whose constants depend on the
             number of records in a class.
-        runs: Number of times that all of this is repeated, each time with other members. One run exposes a removal that
-            failed completely. To find out that one record of a request stayed, set ``removed`` far below ``canaries``
-            and use several runs.
-        least_right: With several runs, the number of right guesses from which a run counts. None: it is chosen before
-            the first run, from the other numbers alone, for violations of moderate size.
-        claim: What a method without a certificate claims. None: the distribution of learning again.
-        request_size: Number of records that each request removes from an estimator of this package. None: all in one
-            request.
+        runs: Number of runs, each with newly drawn members. One run exposes a removal that failed completely. To find
+            out that one record of a request stayed, set ``removed`` far below ``canaries`` and use several runs.
+        least_right: With several runs, the number of right guesses from which a run counts. None: the number is chosen
+            before the first run, from the other numbers alone, for violations of moderate size.
+        claim: The claim of a method without a certificate. None: the claim that its distribution is that of learning
+            again.
+        request_size: Number of records that each request removes from an estimator of this package. None: one request
+            removes all records.
         alpha: Largest probability that an honest method is called ``violated``.
-        random_state: Seed that draws canaries and members. None: from the operating system.
+        random_state: Seed that draws canaries and members. None: the seed comes from the operating system.
 
     Returns:
         The result. It prints as text.
 
     Raises:
-        ParameterError: A number is invalid, or a way to learn or to unlearn is missing.
+        ParameterError: A number is invalid, or a function to learn or to unlearn is missing.
         DataError: Canaries or records are invalid.
-        AssumptionError: The theorem does not hold for this method: its comparator has no distribution, or depends on
-            which canaries were drawn.
+        AssumptionError: The theorem does not hold for this method: its comparator has no distribution, or the
+            comparator depends on which canaries were drawn.
     """
     require_probability(alpha=alpha)
     require_count(least=1, runs=runs, copies=copies)
@@ -112,7 +113,8 @@ def audit(
     strata = np.unique(known.labels, return_inverse=True)[1] if by_class else np.zeros(len(known.rows), dtype=int)
     guessing = _guessing(strata, known.members, named)
     least_right = _least_right(guessing, runs, alpha, least_right)
-    # Before members are drawn: a guesser made of a model that learned canaries could know more than is published.
+    # The guess is made before members are drawn. Otherwise it could come from a model that knows more than is
+    # published.
     guess = method.guess(known, rng) if guess is None else guess
     audited = _Audit(method, known, guessing, strata, guess, rng)
     found = [audited.run() for _ in range(runs)]
@@ -140,7 +142,10 @@ _ASSUMED = (
 
 @dataclass
 class _Audit:
-    """Runs of one audit, which share canaries and guesser."""
+    """The runs of one audit.
+
+    They share the canaries and the guess.
+    """
 
     method: AuditedMethod
     known: Known
@@ -151,13 +156,16 @@ class _Audit:
     failure: InfeasibleError | None = None
 
     def run(self) -> tuple[AuditRun, Claim | None]:
-        """Learn and remove canaries that are drawn anew, guess which, and return what is claimed of the model."""
+        """Draw canaries, learn and remove them, and guess which were drawn.
+
+        Return the run, and its model's claim.
+        """
         drawn = self._drawn()
         is_member = np.zeros(len(self.known.rows), dtype=bool)
         is_member[drawn] = True
         X, y, gone = self.known.with_canaries(drawn)
         ties = self.rng.random(len(is_member))
-        # A run that fails is an outcome, not one to repeat: the guess is then of canaries that were fixed beforehand.
+        # A failed run is an outcome and must not be repeated. Its guess is a set of canaries that was fixed beforehand.
         fixed = self._right(np.zeros(len(is_member)), is_member, np.arange(len(is_member)))
         before = None
         try:
@@ -171,7 +179,7 @@ class _Audit:
         return AuditRun(right_before=before, right=after), self.method.claim(model)
 
     def _drawn(self) -> NDArray[np.int64]:
-        """Return members in a random order, so that their places tell nothing either."""
+        """Return the members in a random order, so that their positions reveal nothing."""
         chosen = [
             self.rng.choice(np.flatnonzero(self.strata == stratum), size=size, replace=False)
             for stratum, size in enumerate(self.guessing.members)
@@ -179,7 +187,7 @@ class _Audit:
         return self.rng.permutation(np.concatenate(chosen))
 
     def _guessed(self, model: Any, is_member: NDArray[np.bool_], ties: Array) -> int:
-        """Return how many guesses are right by what a model publishes."""
+        """Return the number of right guesses from what a model publishes."""
         scores = np.asarray(self.guess(self.method.published(model, self.known), self.known), dtype=np.float64)
         if scores.shape != is_member.shape or np.isnan(scores).any():
             raise ParameterError(
@@ -201,7 +209,7 @@ def _known(
     copies: int,
     rng: np.random.Generator,
 ) -> Known:
-    """Return what a guesser knows: checked records and canaries."""
+    """Return what a guesser knows: the checked records and canaries."""
     X, y = check_X_y(X, y, dtype=np.float64)
     if isinstance(canaries, tuple):
         rows, labels = np.asarray(canaries[0], dtype=np.float64), np.asarray(canaries[1])
@@ -214,30 +222,34 @@ def _known(
 
 
 def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
-    """Return how members are drawn and named: of each stratum as many as its share of the canaries is.
+    """Return how members are drawn and named.
+
+    A stratum's share of the members is its share of the canaries.
 
     Raises:
-        ParameterError: More canaries are named than there are, or others are named where members are drawn by class.
+        ParameterError: More canaries are named than exist, or non-members are named although members are drawn by
+            class.
     """
     sizes = np.bincount(strata)
     shares = sizes * members // len(strata)
-    shares[: members - shares.sum()] += 1  # A rest that is smaller than the number of strata.
+    shares[: members - shares.sum()] += 1  # The remainder is smaller than the number of strata.
     of_members, of_others = (members, 0) if named is None else (named, 0) if isinstance(named, int) else named
     if of_members < 1 or of_others < 0 or of_members + of_others > len(strata):
         raise ParameterError(f"named must be from 1 to {len(strata)} canaries, got {named!r}")
     if of_others and len(sizes) > 1:
-        raise ParameterError("name canaries that are no members, or draw members by class, not both")
+        raise ParameterError("name non-members, or draw members by class, not both")
     return Guessing(tuple(sizes.tolist()), tuple(shares.tolist()), of_members, of_others)
 
 
 def _least_right(guessing: Guessing, runs: int, alpha: float, least_right: int | None) -> int | None:
-    """Return how many right guesses count in several runs: those for which a mechanism of ``mu`` `AIM` shows most.
+    """Return the number of right guesses from which a run counts, given several runs; None for one run.
 
-    It depends on counts alone, so it is chosen before the first run.
+    The number maximises the bound that is expected for a mechanism with ``mu = AIM``. It depends on counts alone, so it
+    is chosen before the first run.
     """
     if runs == 1:
         if least_right is not None:
-            raise ParameterError("least_right is for several runs: one run's bound is by all of its right guesses")
+            raise ParameterError("least_right is for several runs: the bound of one run uses all its right guesses")
         return None
     if least_right is not None:
         require_count(least=1, least_right=least_right)

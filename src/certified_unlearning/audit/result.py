@@ -1,4 +1,4 @@
-"""What an audit found: bounds with their confidence, the control, a verdict, and what was taken as given."""
+"""The result of an audit: bounds with their confidence, the control, a verdict, and the assumptions."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from certified_unlearning.text import counted
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRun:
-    """One learning and one removal.
+    """One run of an audit: one learning and one removal.
 
     Attributes:
-        right_before: Number of right guesses from what the model published before the removal: the control.
-        right: Number of right guesses from what it published afterwards.
-        failed: Why a fixed set was guessed, because learning or the removal failed; None if neither failed.
+        right_before: Number of right guesses from what the model published before the removal. This is the control.
+        right: Number of right guesses from what the model published after the removal.
+        failed: The reason why learning or the removal failed, so that a fixed set was guessed; None if neither failed.
     """
 
     right_before: int
@@ -30,14 +30,14 @@ class AuditRun:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """Result of an audit in one or more runs: a lower bound, to compare with what is certified.
+    """The result of an audit in one or more runs: a lower bound, to compare with the claim.
 
-    If nothing was found, that proves nothing: a better attack might find something.
+    A result without a finding proves nothing, because a better attack might find something.
 
     Attributes:
-        method: What was audited.
+        method: Name of the audited method.
         claim: The claim that the audit tries to refute, with the largest numbers that any run stated.
-        certified: Whether a certificate states the claim; otherwise the claim was given by the user, or is exact
+        certified: Whether a certificate states the claim; otherwise, the user gave the claim, or it is that of exact
             retraining.
         guessing: How members were drawn and named.
         copies: Number of equal records that made up one canary.
@@ -45,7 +45,7 @@ class AuditResult:
         least_right: With several runs, the number of right guesses from which a run counts; it is chosen before the
             first run.
         alpha: Largest probability that an honest method is called ``violated``.
-        assumed: What was taken as given.
+        assumed: The assumptions of the audit, in sentences without full stops.
     """
 
     method: str
@@ -60,9 +60,9 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """How likely at least this many right guesses are, in each run, for a model that never saw the canaries.
+        """Probability, in each run, of at least as many right guesses for a model that never saw the canaries.
 
-        With one run, and a claim of exact equality, it is the p-value of that claim.
+        With one run and a claim of exact equality, this is the p-value of the claim.
         """
         return tuple(math.exp(self.guessing.log_p_value(run.right)) for run in self.runs)
 
@@ -70,13 +70,16 @@ class AuditResult:
         """Return a lower bound from the model after the removal.
 
         Args:
-            alpha: Largest probability that the bound is above the truth; None for that of verdicts. Bounds at several
-                levels hold individually, not jointly.
+            alpha: Largest probability that the bound is above the truth. None: the ``alpha`` of the verdict. Bounds at
+                several levels hold individually, not jointly.
         """
         return self._bound([run.right for run in self.runs], alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return the same attack's lower bound from the model before the removal; arguments are as in `bound`."""
+        """Return the same attack's lower bound from the model before the removal.
+
+        `bound` explains the argument.
+        """
         return self._bound([run.right_before for run in self.runs], alpha)
 
     def _bound(self, right: list[int], alpha: float | None) -> LowerBound:
@@ -89,7 +92,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: more is shown than claimed. ``no power``: the attack would have found nothing anyway."""
+        """``violated``: the bound exceeds the claim. ``no power``: the attack would have found nothing anyway."""
         if self.claim.is_below(self.bound()):
             return "violated"
         if not self.claim.is_below(self.control()):
@@ -98,11 +101,11 @@ class AuditResult:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Why runs failed, for those that did."""
+        """The reasons why runs failed."""
         return tuple(run.failed for run in self.runs if run.failed is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as JSON values; infinite ones become None."""
+        """Return all numbers as JSON values; infinite numbers become None."""
         of = {"after": self.bound, "before": self.control}
         levels = {"alpha": self.alpha, "shown": SHOWN}
         return {
@@ -130,7 +133,7 @@ class AuditResult:
 
     @property
     def headline(self) -> str:
-        """The numbers on one line: epsilon as certified, as measured, and as measured before the removal."""
+        """The main numbers on one line: epsilon as certified, as measured, and as measured before the removal."""
         claimed = "certified" if self.certified else "claimed"
         return (
             f"{claimed} at most {ceiling(self.claim.epsilon)}; measured at least {floor(self.bound(SHOWN).epsilon)} "
@@ -139,7 +142,7 @@ class AuditResult:
         )
 
     def __str__(self) -> str:
-        """Return a report for people."""
+        """Return a report for people, as text."""
         runs = self.runs
         guesses = self.guessing.most_right
         after = ", ".join(str(run.right) for run in runs[:10]) + (", ..." if len(runs) > 10 else "")
@@ -160,7 +163,7 @@ class AuditResult:
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot how likely right guesses are without knowledge, how likely the claim allows them to be, and the result.
+        """Plot the probability of right guesses without knowledge, its largest value under the claim, and the result.
 
         Args:
             ax: Matplotlib axes; None creates new ones.
@@ -192,7 +195,7 @@ class AuditResult:
 
 
 def explained(verdict: Verdict, alpha: float) -> str:
-    """Return a verdict with what it says, and what it does not."""
+    """Return a verdict with an explanation of what it shows, and of what it does not show."""
     meaning: dict[Verdict, str] = {
         "violated": "more was found of the removed records than what is claimed allows",
         "no power": "the attack would not have seen a model that forgot nothing, so this audit says nothing",
@@ -207,7 +210,9 @@ def _finite(value: float | None) -> float | None:
 
 
 def new_axes(width: float, height: float) -> Any:
-    """Return axes of a figure of their own, so many inches wide and high.
+    """Return the axes of a new figure.
+
+    Its width and height are in inches.
 
     Raises:
         ParameterError: Matplotlib is not installed.

@@ -1,6 +1,7 @@
-"""Scratch copies of models under audit: private, beside the model, and deleted at the end, or by the next audit.
+"""Scratch copies of models under audit: private directories beside the model, which are deleted at the end.
 
-A process that is killed deletes nothing. Its copy holds people's records, so the next audit of the model looks for it.
+A killed process deletes nothing, and its copy contains people's records. So the next audit of the same model looks for
+abandoned copies and deletes them.
 """
 
 import os
@@ -15,10 +16,12 @@ from certified_unlearning.errors import StorageError
 
 @contextmanager
 def scratch_beside(path: Path) -> Iterator[Path]:
-    """Yield an empty directory that only its owner can read, and delete it at the end; first delete abandoned ones.
+    """Yield a private empty directory, and delete it at the end.
+
+    Directories of dead audits are deleted first.
 
     Args:
-        path: The model directory, next to which it is created.
+        path: The model directory. The scratch directory is created next to it.
 
     Raises:
         StorageError: The directory cannot be created.
@@ -32,7 +35,7 @@ def scratch_beside(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise StorageError(f"cannot make a scratch directory in {path.parent}: {error.strerror}") from error
     try:
-        # It gets the name that other audits look for once it is locked.
+        # Other audits look for this name, so the directory gets it only after it is locked.
         _lock(descriptor)
         made = made.rename(made.with_name(made.name.replace(".new-audit-", ".audit-")))
         yield made
@@ -42,21 +45,24 @@ def scratch_beside(path: Path) -> Iterator[Path]:
 
 
 def _delete_if_abandoned(path: Path) -> None:
-    """Delete a scratch directory unless its audit is still at work."""
+    """Delete a scratch directory unless its audit is still running."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        return  # Its audit has ended since.
+        return  # The audit has ended since.
     try:
         if _lock(descriptor):
-            # Another audit may be deleting it, too.
+            # Another audit may delete the directory at the same time.
             shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:
-    """Return whether a lock that ends with the process was obtained; False if the file system has no locks."""
+    """Return whether a lock that ends with the process was obtained.
+
+    The result is False if the file system has no locks.
+    """
     import fcntl  # Not on Windows, where ledgers are not audited.
 
     try:

@@ -1,8 +1,8 @@
-"""White-box audits of noise on publication: the computed distance between a model's and a refit's distributions.
+"""White-box audits of noise on publication: they compute the distance between a model's and a refit's distribution.
 
-Published weights are secret ones with Gaussian noise, and so are those of the exact refit that the certificate compares
-with. Two such distributions of equal covariance differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su 2022).
-It needs only a single model and its secret state.
+Published weights are secret weights plus Gaussian noise. The exact refit, which is the certificate's comparator, has
+noise with the same covariance. Two such distributions differ by exactly ``mu = |w - w_refit| / sigma`` (Dong, Roth, Su
+2022). The audit needs only a single model and its secret state.
 """
 
 import math
@@ -24,15 +24,18 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """The distance of two distributions for the removed records; it is no bound, because others may have a larger one.
+    """The distance between two distributions for the removed records.
+
+    This distance bounds none for other records.
 
     Attributes:
-        method: What was audited.
-        claim: What its certificate states.
-        mu: Lower bound on the distance of the model after the removal from the exact refit: the solver's own error is
-            subtracted. Infinite if weights were published without noise.
-        mu_at_most: Upper bound on this distance: the solver's error is added.
-        mu_before: Like ``mu``, for the model before the removal: what there was to forget.
+        method: Name of the audited method.
+        claim: The claim of the certificate.
+        mu: Lower bound on the distance between the model after the removal and the exact refit, in standard deviations
+            of the noise; the solver's own error is subtracted. Infinite if weights were published without noise.
+        mu_at_most: Upper bound on this distance; the solver's error is added.
+        mu_before: Lower bound on the distance of the model before the removal, computed like ``mu``. It shows how much
+            there was to forget.
     """
 
     method: str
@@ -43,11 +46,14 @@ class WhiteBoxResult:
 
     @property
     def violated(self) -> bool:
-        """Whether the distributions are farther apart than is certified; nothing is drawn, so it is no false alarm."""
+        """Whether the distance exceeds the certified one.
+
+        Nothing is drawn at random, so there are no false alarms.
+        """
         return self.claim.mu is not None and self.mu > self.claim.mu
 
     def __str__(self) -> str:
-        """Return a report for people."""
+        """Return a report for people, as text."""
         certified = "anything" if self.claim.mu is None else ceiling(self.claim.mu)
         return (
             f"certified mu at most {certified}; exact for these records {self.mu:.2g} to {self.mu_at_most:.2g}, before "
@@ -58,20 +64,20 @@ class WhiteBoxResult:
 
 
 def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult:
-    """Compute, from its secret weights, how far a model is from the exact refit that its certificate compares with.
+    """Compute the distance of a model's secret weights from the exact refit that its certificate compares with.
 
-    The refit uses another solver, that of scikit-learn, to the last digits.
+    The refit uses another solver, that of scikit-learn, and is exact to the last digits.
 
     Args:
         estimator: `CertifiedLogisticRegression` of two classes, or `CertifiedRidge`.
         X: Records, shape ``(n, features)``.
-        y: Their classes or targets.
-        gone: Positions of the records that are removed in one request.
+        y: Classes or targets of the records, shape ``(n,)``.
+        gone: Positions of the records that one request removes.
 
     Raises:
-        ParameterError: It is not an estimator of this package.
-        DataError: A position names no record.
-        AssumptionError: Its noise is not added on publication alone, or it has more than two classes.
+        ParameterError: The estimator is not one of this package.
+        DataError: A position is outside ``X``.
+        AssumptionError: The estimator adds noise elsewhere than on publication, or has more than two classes.
     """
     if not hasattr(estimator, "_require_law"):
         raise ParameterError(f"white_box takes an estimator of certified_unlearning, got {type(estimator).__name__}")
@@ -101,7 +107,7 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
 
 
 def _distance(model: Any, objective: PublicObjective, refit: NDArray[np.float64]) -> float:
-    """Return how many standard deviations of noise the secret weights are from the refit."""
+    """Return the distance between the secret weights and the refit, in standard deviations of the noise."""
     secret, published = (
         published_weights({"coef_": each.coef_, "intercept_": np.atleast_1d(each.intercept_)}, objective)
         for each in (model._secret(), model)

@@ -1,11 +1,15 @@
-"""Certificates: a guarantee with its constants and assumptions, which anyone can recompute.
+"""Certificates: each states a guarantee with its constants and assumptions, and anyone can recompute it.
 
-`Certificate` is the base of all kinds. `StepsCertificate` covers noisy steps, `ResidualCertificate` noise on weights
-whose gradient is certified to be small, `ExactCertificate` states that have the distribution of a fresh run,
-`FederatedCertificate` the same of federated averaging, where clients leave,
-`PredictionCertificate` labels that no removal changes, `EnsembleCertificate` the answers of an ensemble whose shards
-are trained again when a budget is spent, `PrivateCertificate` models that never depended much on any record,
-`PrivateLabelsCertificate` labels that are published with differential privacy.
+All kinds derive from `Certificate`:
+
+- `StepsCertificate`: models that noisy steps unlearned.
+- `ResidualCertificate`: weights that are published with noise, and whose gradient is certified to be small.
+- `ExactCertificate` and `ExactClustersCertificate`: states that have the distribution of a fresh run.
+- `FederatedCertificate`: states of federated averaging that have this distribution after clients left.
+- `PredictionCertificate`: labels that no removal changes.
+- `EnsembleCertificate`: answers of an ensemble. A shard is trained again when its budget is spent.
+- `PrivateCertificate`: models that never depended much on any record.
+- `PrivateLabelsCertificate`: labels that are published with differential privacy.
 """
 
 from pathlib import Path
@@ -46,5 +50,8 @@ read = StepsCertificate.read
 
 
 def write(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate as JSON, atomically, and its evidence beside it if it has any."""
+    """Write a certificate as JSON, atomically.
+
+    If it has evidence, write the evidence into the same folder.
+    """
     certificate.write(path)

@@ -1,4 +1,4 @@
-"""What certificates of every kind have in common: their statements, for whom these hold, and how they are recomputed.
+"""The parts that certificates of all kinds share: the statement, its scope, and the recomputation.
 
 A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands, reports and the ledger
 use only this interface and do not depend on the kind.
@@ -24,9 +24,9 @@ from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading, Relation
 
 TOLERANCE = 1e-9
-"""Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
+"""Largest relative difference between numbers that count as equal. The minimisation is not more accurate."""
 LARGEST = 10**18
-"""The largest value of any count. Planning refuses more steps than this, too."""
+"""The largest possible value of any count. Planning also refuses larger numbers of steps."""
 
 
 class CertificateError(UnlearningError):
@@ -37,13 +37,14 @@ class Stated(NamedTuple):
     """The numbers of a statement, and the relation under which they hold.
 
     Attributes:
-        epsilon: Epsilon of the last release; None for certificates of answers, which have none.
+        epsilon: Epsilon of the last release; None for certificates of answers, which state no epsilon.
         delta: Target delta.
         extra_delta: Addition to delta for the last release.
-        epsilon_all_published: Epsilon of all releases together, at delta; None if nothing is stated about them.
-        adjacency: Neighbouring relation of data sets; None where equality in distribution needs none.
-        accountant: Name of the accountant that computed epsilon, if there are several.
-        mu: The same statement about the last release as Gaussian differential privacy, if there is one.
+        epsilon_all_published: Epsilon of all releases together, at delta; None if the certificate gives no bound for
+            them.
+        adjacency: Neighbouring relation of data sets; None if the statement is an equality in distribution.
+        accountant: Name of the accountant that computed epsilon; None if there is only one.
+        mu: The mu of Gaussian differential privacy for the last release; None if the statement gives no mu.
     """
 
     epsilon: float | None
@@ -56,9 +57,9 @@ class Stated(NamedTuple):
 
     @property
     def share(self) -> Share | None:
-        """Upper bound on how often a guess about the last release is right; None if unknown.
+        """Upper bound on how often a guess about the last release is right; None if no bound is known.
 
-        The guess is whether removed records were in the model, at equal odds.
+        The guess is whether the removed records were in the model. Both cases are equally likely.
         """
         if self.epsilon is None or self.whole_delta is None or self.extra_delta is None:
             return None
@@ -68,7 +69,7 @@ class Stated(NamedTuple):
 
     @property
     def right_guesses(self) -> float | None:
-        """The value of `share`, from 0.5 to 1; None if unknown."""
+        """The value of `share`, from 0.5 to 1; None if no bound is known."""
         return None if self.share is None else self.share.value
 
     @property
@@ -77,7 +78,7 @@ class Stated(NamedTuple):
         return None if self.delta is None or self.extra_delta is None else self.delta + self.extra_delta
 
     def in_words(self, release: str) -> str:
-        """Return the guarantee if one release is seen, and if all releases were kept."""
+        """Return two guarantees in words: for an observer of one release, and for an observer of all releases."""
         last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for a reader of "
         if self.epsilon_all_published is None:
             return f"{last}{release} alone; no guarantee if a reader kept earlier ones"
@@ -86,12 +87,12 @@ class Stated(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Observers for which a statement about a release holds, and those for which nothing holds.
+    """The observers for which a statement about a release holds.
 
     Attributes:
         compared_with: The comparator of the release.
-        adaptive: Whether the statement holds where requests depend on earlier releases.
-        sentence: The observers and the releases that they see, for people.
+        adaptive: Whether the statement holds even if requests depend on earlier releases.
+        sentence: A sentence for people, which names the observers and the releases that they see.
     """
 
     compared_with: str
@@ -100,33 +101,33 @@ class Scope(NamedTuple):
 
 
 class Certificate(BaseModel):
-    """A statement with its constants and assumptions; kinds derive from it.
+    """A statement with its constants and assumptions; the base of all kinds.
 
-    A ledger asks the kind, not a certificate: the ledger repeats numbers, so that it can describe versions without
-    reading their certificates.
+    `scope` and `removed_by` are class methods. A ledger repeats the numbers of each certificate, so it can describe a
+    version without reading the certificate.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     takes_noisy_steps: ClassVar[bool] = False
-    """Whether removals from models with such certificates take noisy steps, so that their number is meaningful."""
+    """Whether removals from models with such certificates run noisy steps, so that a number of steps is meaningful."""
     publishes_weights: ClassVar[bool] = True
     """Whether models with such certificates are published."""
 
     seen: ClassVar[str] = "the current model"
-    """What a guesser sees."""
+    """What the guesser sees."""
     known: ClassVar[str] = "what all the records say, the removed ones included"
-    """What a guesser may know."""
+    """What the guesser may know."""
     unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
-    """What a guesser doesn't know."""
+    """What the guesser doesn't know."""
     provided: ClassVar[str] = ""
-    """The condition to name before the share of right guesses, for guarantees of equality."""
+    """The condition that sentences name before the share of right guesses, for guarantees of equality."""
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind declares its own, in order.
 
         @property
         def kind(self) -> str:
-            """Its name in `kinds.KINDS`."""
+            """The certificate's name in `kinds.KINDS`."""
 
         @property
         def not_promised(self) -> tuple[str, ...]:
@@ -142,7 +143,7 @@ class Certificate(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _in_present_words(cls, content: Any) -> Any:
-        """Return what a file holds, with the sentences of earlier releases in the words of this one."""
+        """Return a file's content, with sentences of earlier releases replaced by those of this release."""
         return in_present_words(content)
 
     @classmethod
@@ -150,9 +151,9 @@ class Certificate(BaseModel):
         """Return the certificate with the given constants and all numbers and words that follow from them.
 
         Args:
-            numbers: The result of `recomputed`, if already known.
-            context: Context for the validators of its fields.
-            constants: All other fields except those of `words`.
+            numbers: The result of `recomputed`, if it is already known.
+            context: Context for the validators of the fields.
+            constants: All other fields by name, except the fields that `words` returns.
         """
         known = cls.model_construct(**constants).recomputed() if numbers is None else numbers
         words = cls.model_construct(**{**constants, **known}).words()
@@ -160,7 +161,7 @@ class Certificate(BaseModel):
 
     @abstractmethod
     def stated(self) -> Stated:
-        """Return its numbers."""
+        """Return the certificate's numbers."""
 
     @abstractmethod
     def details(self) -> str:
@@ -175,7 +176,7 @@ class Certificate(BaseModel):
         return details if meaning is None else f"{meaning} {details}"
 
     def share(self) -> Share | None:
-        """Return the largest share of right guesses whether removed records were in the model; None if unknown."""
+        """Return the largest share of right guesses on whether removed records were in the model; None if unknown."""
         proved = self.guarantee in ("upper bound", "exact") and self.has_removed
         return self.stated().share if proved else None
 
@@ -191,12 +192,12 @@ class Certificate(BaseModel):
 
     @property
     def bet(self) -> str:
-        """What a guesser guesses."""
+        """The statement that the guesser tries to decide."""
         return "the removed records were ever used to make it or an earlier version"
 
     @property
     def guesser(self) -> str:
-        """What a guesser may know, and what not."""
+        """What the guesser may know and what not, as a sentence."""
         return f"This person may know {self.known}, but not {self.unknown}."
 
     def meaning(self) -> str | None:
@@ -205,21 +206,21 @@ class Certificate(BaseModel):
         if share is None:
             return None
         often = f"{self.provided}{so_many_are_right(share)}"
-        # Where conditions are named, all are.
+        # A sentence that names any condition must name all of them.
         restored = f" {NO_REASON_TO_RESTORE}" if self.lost and self.provided else ""
         bet = f"Someone sees {self.seen} and guesses whether {self.bet}."
         return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
-        """Return what holds if requests depended on a model's output, in plain sentences, if anything."""
+        """Return the guarantee for requests that depended on a model's output, in plain sentences; None without one."""
         return None
 
     def with_earlier_versions(self) -> str:
-        """Return what holds for an observer of all versions, as a plain sentence."""
+        """Return the guarantee for an observer of all versions, as a plain sentence."""
         return "No limit is given for what earlier versions show of the removed records."
 
     def share_with_earlier_versions(self) -> Share | None:
-        """Return the largest share of right guesses by an observer of all versions; None if unknown."""
+        """Return the largest share of right guesses by an observer of all versions; None if no bound is known."""
         return None
 
     def with_known_number(self) -> str:
@@ -227,31 +228,42 @@ class Certificate(BaseModel):
         raise NotImplementedError
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether secret files may depend on records that left with the first version read in this way."""
+        """Return whether secret files may still depend on the records that left with a version.
+
+        Args:
+            readings: How records were read for that version and for each later one.
+        """
         return False
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope of a statement with these numbers, for kinds that a ledger's versions have.
+        """Return the scope of a statement with the given numbers.
+
+        Only kinds that a ledger writes implement this method.
 
         Args:
-            stated: The numbers.
-            release: The release that it covers, such as "version 3".
+            stated: The numbers of the statement.
+            release: The release that the statement covers, such as "version 3".
         """
         raise NotImplementedError
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from a ledger's version, for kinds that such versions have.
+        """Return how records were removed from a ledger's version.
+
+        Only kinds that a ledger writes implement this method.
 
         Args:
-            steps: Number of noisy steps that were taken.
-            reading: Whether all records were read for it.
+            steps: Number of noisy steps that were run.
+            reading: How records were read for the version.
         """
         raise NotImplementedError
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return what was done to the model, in plain sentences; the arguments are those of `removed_by`."""
+        """Return how records were removed from the model, in plain sentences.
+
+        For arguments see `removed_by`.
+        """
         raise NotImplementedError
 
     @property
@@ -261,21 +273,21 @@ class Certificate(BaseModel):
 
     @property
     def has_removed(self) -> bool:
-        """Whether records were removed from the certified model, or may be removed without changing it."""
+        """Whether records were removed from the certified model, or could be removed without changing the model."""
         return not self.is_empty
 
     @property
     def is_empty(self) -> bool:
-        """Whether it guarantees nothing yet, because nothing was removed yet."""
+        """Whether the certificate guarantees nothing yet, because no record was removed yet."""
         return False
 
     @property
     def lost(self) -> int:
-        """Number of releases that were published and lost, as far as it knows; see `certificate.lost`."""
+        """Number of known releases that were published and then lost; see `certificate.lost`."""
         return 0
 
     def of_one_release(self) -> Self:
-        """Return its statement on the last release, without that on all releases, because more are published."""
+        """Return a copy that states only the guarantee for the last release, not the one for all releases together."""
         return self
 
     @property
@@ -290,7 +302,7 @@ class Certificate(BaseModel):
 
     @abstractmethod
     def limits(self) -> Mapping[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible, and the possible values in words."""
+        """Return, for each field, whether its value is possible, and the possible values in words."""
 
     @abstractmethod
     def recomputed(self) -> Mapping[str, Any]:
@@ -302,21 +314,24 @@ class Certificate(BaseModel):
         """
 
     def words(self) -> Mapping[str, Any]:
-        """Return what must be stated in words, by field."""
+        """Return the fields whose text follows from the constants."""
         return {}
 
     def possible(self) -> Mapping[str, Any]:
-        """Return the recomputed numbers; raise `CertificateError` if no mechanism has such constants."""
+        """Return the recomputed numbers.
+
+        Raise `CertificateError` if no mechanism has such constants.
+        """
         try:
             return self.recomputed()
         except ParameterError as error:
             raise CertificateError(f"{self.title} states impossible constants: {error}") from error
 
     def check(self) -> None:
-        """Compare the certificate's statement with what its constants give.
+        """Compare the certificate's statement with the numbers and words that follow from its constants.
 
         Raises:
-            CertificateError: Something differs.
+            CertificateError: A number or a text differs.
         """
         self.require(self.limits())
         self.require_numbers(self.recomputed())
@@ -328,13 +343,13 @@ class Certificate(BaseModel):
         return "the certificate"
 
     def require(self, limits: Mapping[str, tuple[bool, str]], must: str = "must be") -> None:
-        """Raise `CertificateError` for the first field whose value is not possible by the result of `limits`."""
+        """Raise `CertificateError` for the first field whose value is impossible according to `limits`."""
         for name, (holds, right) in limits.items():
             if not holds:
                 raise CertificateError(f"{self.title} states {name} = {getattr(self, name)!r}, {must} {right}")
 
     def require_numbers(self, due: Mapping[str, Any]) -> None:
-        """Raise `CertificateError` for the first number that differs from that in the result of `recomputed`."""
+        """Raise `CertificateError` for the first number that differs from the recomputed number."""
         for name, computed in due.items():
             self.require_number(name, getattr(self, name), computed)
 
@@ -344,14 +359,17 @@ class Certificate(BaseModel):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 
     def require_words(self, due: Mapping[str, Any], than: str = "it must") -> None:
-        """Raise `CertificateError` for the first field that differs from the result of `words`."""
+        """Raise `CertificateError` for the first text that differs from the right text."""
         for name, right in due.items():
             said = getattr(self, name)
             if said != right:
                 raise CertificateError(f"{self.title} states other {name} than {than}: {said!r} instead of {right!r}")
 
     def is_like(self, other: "Certificate") -> bool:
-        """Return whether another certificate states the same, whichever code version wrote it."""
+        """Return whether another certificate states the same guarantee.
+
+        The code version may differ.
+        """
         return self == other.model_copy(update={"code_version": self.code_version})
 
     @classmethod
@@ -364,7 +382,10 @@ class Certificate(BaseModel):
         return read_model(path, cls, "a certificate")
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate as JSON, atomically, and any evidence beside it."""
+        """Write the certificate as JSON, atomically.
+
+        Write any evidence into the same folder.
+        """
         write_model(path, self)
 
 
@@ -383,7 +404,10 @@ def verify(certificate: Certificate) -> None:
 
 
 def _require_sizes(stated: Any, name: str = "") -> None:
-    """Raise `CertificateError` if a whole number is too large for a float, because JSON sets no bound."""
+    """Raise `CertificateError` if a whole number is too large for a float.
+
+    JSON itself sets no limit.
+    """
     if isinstance(stated, dict):
         for key, value in stated.items():
             _require_sizes(value, key)
@@ -398,7 +422,10 @@ def _require_sizes(stated: Any, name: str = "") -> None:
 
 
 def bet_on_one(relation: Relation) -> str:
-    """Return the bet on a single record: under replace-one there is always one in its place."""
+    """Return the bet on a single record.
+
+    Under replace-one, another record may be in its place.
+    """
     other = ", or another in its place," if relation == "replace-one" else ""
     return f"one particular record{other} was in the training data"
 
@@ -409,7 +436,7 @@ def the_left(n: int) -> str:
 
 
 def or_nothing(value: float | None) -> str:
-    """Return a number as text, rounded up; None means that nothing is guaranteed."""
+    """Return a number as text, rounded up; None, which means that no bound is guaranteed, gives "nothing"."""
     return "nothing" if value is None else rounded_up(value)
 
 

@@ -1,8 +1,8 @@
-"""Certificates of an ensemble whose answers are those of one that never saw the removed records.
+"""Certificates of ensembles: every answer is that of an ensemble that never saw the removed records.
 
-Every answer is certified, by the rule that gives it. Nothing is stated about the parameters, which depend on removed
-records until their shard is trained again. Anybody can recompute when that happens: it follows from the removed
-records' places, and from nothing in the records.
+The rule that gives an answer certifies it. The certificate states nothing about the parameters: they depend on removed
+records until their shard is trained again. Anybody can recompute when a shard was trained again, because that depends
+only on the places of the removed records, not on what the records contain.
 """
 
 import functools
@@ -44,33 +44,35 @@ class EnsembleCertificate(Certificate):
     Attributes:
         kind: ``ensemble``.
         mechanism: ``certified-ensemble``.
-        guarantee: ``exact``: answers are equal, not close.
+        guarantee: ``exact``: answers are equal to the comparator's, not merely close.
         comparator: The comparator of an answer.
         not_promised: What the certificate does not promise.
         n_learned: Number of records at the start.
-        deleted: Number of records deleted since.
-        requests: Number of these requests.
-        lost_releases: Number of versions that gave answers and were lost, because the directory was restored from a
-            backup without them; omitted if 0. n: Number of records now.
+        deleted: Number of records that were deleted since then.
+        requests: Number of requests that deleted them.
+        lost_releases: Number of versions that gave answers and were lost when the directory was restored from a backup
+            without them; left out of the file if 0.
+        n: Number of records now.
         features_in: Number of inputs of a network.
         hidden: Number of units of each hidden layer.
         classes: Number of classes, at least 2.
         loss: Loss of a record.
         shards: Number of shards, ``S``.
         slices: Number of slices of each shard, ``R``.
-        budgets: ``k`` of each box, in rising order.
-        epochs: Number of updates of each stage.
+        budgets: The budget ``k`` of each box, in rising order.
+        epochs: Number of updates in each stage.
         step_size: Step size ``alpha``.
         clipping: How each record's gradient is clipped.
-        bound: Bound to clip to.
-        rounding: ``outward``; naive bounds are not a proof.
-        dtype: Type of numbers in training and bounds.
-        removed: The slices (``shard x slices + slice``) of every request's records, and the number of records in each.
-        pending: The number of records that left each shard since it was trained; never more than the largest budget.
+        bound: Bound that gradients are clipped to.
+        rounding: ``outward``; bounds with naive rounding would prove nothing.
+        dtype: Floating-point type of training and of the bounds.
+        removed: The slices that lost records, request by request. A slice is stated by its number
+            ``shard x slices + slice`` and by the number of records that it lost.
+        pending: Number of records that left each shard since it was last trained; at most the largest budget.
         trained_again: Number of times a shard was trained again.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
-        features: How features were made; ``given`` by an estimator's user.
+        features: How the features were made; ``given`` if they come from the user of an estimator.
         code_version: Version of the code that ran.
     """
 
@@ -108,20 +110,20 @@ class EnsembleCertificate(Certificate):
 
     @classmethod
     def of(cls, *, removed: Sequence[Places], **constants: Any) -> Self:
-        """Return the certificate after requests.
+        """Return the certificate of an ensemble after some requests.
 
         Args:
-            removed: The places of every request's records.
+            removed: The places of the removed records, for each request.
             constants: All fixed fields by name, including ``n_learned``.
         """
         return cls.made(**constants, removed=tuple(map(tuple, removed)))
 
     def stated(self) -> Stated:
-        """Return a statement without numbers, because answers have none."""
+        """Return a statement without numbers: answers are equal to the comparator's, so there is nothing to bound."""
         return Stated(None, None, None, None, adjacency="removals")
 
     def meaning(self) -> str | None:
-        """Return what holds for answers, as a plain sentence."""
+        """Return the guarantee for answers, as a plain sentence."""
         return (
             "Every answer that the current model gives is the one that it would give if it had been "
             "trained without the removed records."
@@ -140,10 +142,10 @@ class EnsembleCertificate(Certificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: every answer, whatever was asked before; nothing else may be published."""
+        """Return the scope: it covers every answer, whatever inputs were asked before, and nothing else."""
         return Scope(
             compared_with=ANEW,
-            # States that every answer is equal whatever was asked, and why.
+            # The sentence also holds for adaptive requests: every answer is equal, whatever was asked.
             adaptive=True,
             sentence=f"certified: every answer of {release} is one of {ANEW}; where that is not sure `unlearn predict` "
             "gives none, and which inputs have none leaks. Its parameters know removed records until their shards are "
@@ -167,7 +169,7 @@ class EnsembleCertificate(Certificate):
         )
 
     def with_known_number(self) -> str:
-        """Return the sentence that the comparator has the slices that were drawn for the first records."""
+        """Return a sentence that says: the comparator has the slices that were drawn for the first records."""
         return (
             "How many records were removed counts as known: the model compared with has the same parts, which were "
             "made for the number of records at the start."
@@ -188,7 +190,7 @@ class EnsembleCertificate(Certificate):
         self.require(self.limits())
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible."""
+        """Return, for each field, whether its value is possible, and the possible values in words."""
         return {
             "hidden": (all(units >= 1 for units in self.hidden), "numbers above 0"),
             "features": possible_features(self.features),
@@ -198,7 +200,7 @@ class EnsembleCertificate(Certificate):
         """Return the state of the ensemble after its requests.
 
         A certificate cannot show that parameters and boxes follow from the records. `unlearn verify` of the model
-        directory checks that by training again.
+        directory checks that: it trains the shards again.
         """
         standing = replayed(Sharding(self.n_learned, self.shards, self.slices, self.budgets), self.removed)
         n = sum(standing.left)
@@ -211,7 +213,7 @@ class EnsembleCertificate(Certificate):
         }
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words."""
+        """Return the fields whose text follows from the constants."""
         return {
             "loss": "binary-cross-entropy" if self.classes == 2 else "cross-entropy",
             "comparator": COMPARATOR,

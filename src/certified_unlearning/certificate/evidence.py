@@ -1,4 +1,4 @@
-"""The evidence of certified predictions: a model, its boxes and inputs in one file, and what follows from them."""
+"""The evidence of certified predictions: one file with the model, its boxes and the inputs, with its evaluation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,11 +19,14 @@ from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import widths as widths
 
 OF_DESCENT = ("loss", "step_size", "decay", "clipping", "bound", "weight_decay", "momentum", "nesterov")
-"""Constants of a certificate that determined training."""
+"""Names of the certificate's constants that determined the steps of training."""
 
 
 def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, Any]:
-    """Return a certificate's statements on inputs, all of which follow from the evidence."""
+    """Return a certificate's statements about inputs.
+
+    All of them follow from the evidence.
+    """
     radii = learned.radii(rows)
     return {
         "predictions": tuple(learned.classes(rows).tolist()),
@@ -34,7 +37,7 @@ def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[st
 
 
 def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: bytes) -> bytes:
-    """Return a safetensors file of parameters, boxes, inputs, labels if known, and the constants as text."""
+    """Return a safetensors file of the parameters, the boxes, the inputs, any labels, and the constants as text."""
     found = {"rows": rows, "constants": torch.tensor([*constants], dtype=torch.uint8), **learned.tensors}
     if labels is not None:
         found["labels"] = labels.long()
@@ -42,7 +45,7 @@ def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: byt
 
 
 def network_of(constants: Mapping[str, Any]) -> Network:
-    """Return the network that a certificate's constants describe, if such training is possible.
+    """Return the network that a certificate's constants describe.
 
     Raises:
         CertificateError: The constants are impossible.
@@ -52,7 +55,7 @@ def network_of(constants: Mapping[str, Any]) -> Network:
         require_loss(constants["loss"], network.outputs)
         Descent(**{name: constants[name] for name in OF_DESCENT})
         smallest = constants["smallest_batch"]
-        # A batch that has a public row cannot be emptied; which ones have, a certificate does not say.
+        # Removals cannot empty a batch that has a public row. The certificate does not say which batches have one.
         removable = smallest - bool(constants.get("public_records", 0))
         for k in constants["budgets"]:
             Neighbourhood(constants["changes"]).require(
@@ -74,7 +77,7 @@ def unpacked(
     inputs: int,
     constants: bytes,
 ) -> tuple[Learned, Tensor, Tensor | None]:
-    """Return the model in a file of evidence, its inputs and their labels.
+    """Return the model, the inputs and any labels that a file of evidence contains.
 
     Raises:
         CertificateError: The file does not match the certificate, or its boxes are invalid.

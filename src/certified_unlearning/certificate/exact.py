@@ -1,7 +1,7 @@
 """Certificates of exact unlearning: model and stored state have the distribution of a run on the remaining records.
 
-There is no epsilon to compute: it is 0 for requests that were chosen obliviously. In addition, a certificate states an
-upper bound on the probability that the next deletion causes a recomputation; anybody can check this bound.
+No epsilon is computed: it is 0 if the requests were chosen obliviously. A certificate also states an upper bound on
+the probability that the next deletion causes a recomputation. Anybody can check this bound.
 """
 
 import functools
@@ -39,7 +39,7 @@ NOTHING_AGAIN = (
     "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
     "out of a training without what was removed."
 )
-"""What was done to a model, for the page of a person."""
+"""Descriptions of how a request was carried out, for the page of a person."""
 OBLIVIOUS = Assumption(
     statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
     status="assumed",
@@ -52,11 +52,11 @@ REAL_NUMBERS = Assumption(
     status="assumed",
     by="float64 is computed with: laws are equal up to its rounding, of random numbers of 53 bits as well",
 )
-"""Assumptions of exactness, and statements of others, that do not depend on the algorithm."""
+"""Assumptions of exactness, or their statements, that are the same for every algorithm."""
 
 
 class EqualInLaw(Certificate):
-    """What certificates of exact unlearning have in common: model and stored state have a fresh run's distribution."""
+    """The base of certificates of exact unlearning: model and stored state have the distribution of a fresh run."""
 
     provided = (
         "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
@@ -74,11 +74,17 @@ class EqualInLaw(Certificate):
 
     @classmethod
     def of(cls, **constants: Any) -> Self:
-        """Return the certificate with mechanism, counts and constants, by field name; ``n`` follows."""
+        """Return the certificate with the given mechanism, counts and constants, by field name.
+
+        ``n`` is computed.
+        """
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
     def stated(self) -> Stated:
-        """Return its numbers; two states together reveal more than one, and nothing is stated about all of them."""
+        """Return the certificate's numbers.
+
+        The certificate states no number for several states, which reveal more than one state.
+        """
         return Stated(self.epsilon, 0.0, 0.0, None)
 
     @property
@@ -95,7 +101,7 @@ class EqualInLaw(Certificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: an observer of one release only, and requests that depend on nothing published."""
+        """Return the scope: an observer of a single release, and requests that depend on no release."""
         return Scope(
             compared_with=ANEW,
             adaptive=False,
@@ -110,14 +116,14 @@ class EqualInLaw(Certificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Say that a fresh run has the same number of records, and constants fixed for the first records."""
+        """Return a sentence that says: a fresh run has as many records, and constants fixed for the first records."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."
         )
 
     def limits_of_counts(self) -> dict[str, tuple[bool, str]]:
-        """Return for the numbers of records and requests whether they are possible and fit each other."""
+        """Return, for the numbers of records and requests, whether they are possible and consistent with each other."""
         n = self.n_learned - self.deleted + self.inserted
         edits = self.deleted + self.inserted
         return {
@@ -132,33 +138,34 @@ class ExactCertificate(EqualInLaw):
     Attributes:
         kind: ``exact``.
         mechanism: Name of the algorithm.
-        loss: Loss of a record, with an l2 regulariser of strength ``strong_convexity`` in every record's loss.
-        guarantee: ``exact``: equal in distribution.
+        loss: Loss of a record. Every record's loss includes an l2 regulariser of strength ``strong_convexity``.
+        guarantee: ``exact``: model and state equal the comparator in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.
         delta: 0.
         n_learned: Number of records at the start.
-        deleted: Number of records deleted since.
-        inserted: Number of records inserted since.
-        requests: Number of these requests.
-        lost_releases: Releases that were published and lost, because the directory was restored from a backup without
-            them; left out for none.
+        deleted: Number of records that were deleted since then.
+        inserted: Number of records that were inserted since then.
+        requests: Number of requests that deleted or inserted records.
+        lost_releases: Number of releases that were published and then lost when the directory was restored from a
+            backup without them; left out of the file if 0.
         n: Number of records now.
         d: Number of weights.
         classes: Number of classes, at least 2.
         strong_convexity: Strong convexity ``lambda``.
         steps: Number of steps ``T``.
-        batch_size: Size ``m`` of the uniform subsets without replacement.
+        batch_size: Size ``m`` of the batches, which are uniform subsets drawn without replacement.
         step_size: Step size ``eta``.
-        radius: Radius of the ball that models are projected onto; None for none.
-        sigma: Standard deviation of a gradient's noise, for noisy-sgd and accelerated-noisy-sgd.
-        quantum: Spacing of the grid, for quantized-sgd.
-        recompute_probability: An upper bound for the next deletion: ``1 - (1 - m / n)^T``.
+        radius: Radius of the ball that models are projected onto; None if there is no projection.
+        sigma: Standard deviation of the noise on a gradient, for noisy-sgd and accelerated-noisy-sgd; otherwise None.
+        quantum: Spacing of the grid, for quantized-sgd; otherwise None.
+        recompute_probability: Upper bound on the probability that the next deletion causes a recomputation:
+            ``1 - (1 - m / n)^T``.
         assumptions: The assumptions of the guarantee.
         noise_source: Source of the randomness.
         dataset: Name of the data set.
-        features: How features were made; ``given`` by an estimator's user.
+        features: How the features were made; ``given`` if they come from the user of an estimator.
         code_version: Version of the code that ran.
     """
 
@@ -198,7 +205,7 @@ class ExactCertificate(EqualInLaw):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return the sentence that results that depended on the records were computed again where necessary."""
+        """Return sentences that say: results that depended on removed records were recomputed where necessary."""
         again = (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
@@ -208,7 +215,7 @@ class ExactCertificate(EqualInLaw):
         return f"{again} {NOTHING_AGAIN}"
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible and fits the others."""
+        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
         noisy = self.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
         quantized = self.mechanism == "quantized-sgd"
         scores = scores_per_record(self.classes)
@@ -232,18 +239,21 @@ class ExactCertificate(EqualInLaw):
     def recomputed(self) -> dict[str, float]:
         """Return the bound on the probability that the next deletion causes a recomputation.
 
-        A certificate cannot show that the state follows its algorithm. `ExactLogisticRegression.check` does so from the
-        state and the records, iteration by iteration.
+        A certificate cannot show that the state follows its algorithm. `ExactLogisticRegression.check` verifies it from
+        the state and the records, iteration by iteration.
         """
         return {"recompute_probability": subsampling_tv(n=self.n, batch_size=self.batch_size, steps=self.steps)}
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words."""
+        """Return the fields whose text follows from the constants."""
         return words_of(_assumptions(self.noise_source, self.dataset, self.features), self.lost_releases)
 
 
 def words_of(assumptions: tuple[Assumption, ...], lost_releases: int = 0) -> dict[str, Any]:
-    """Return what a certificate of exact unlearning states in words; a restore that lost releases adds to it."""
+    """Return a certificate's fields that are text.
+
+    Releases lost by a restore add limits and assumptions.
+    """
     return {
         "comparator": COMPARATOR,
         "not_promised": (*NOT_PROMISED, NOTHING_OF_LOST_RELEASES) if lost_releases else NOT_PROMISED,
@@ -279,7 +289,10 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
 
 
 def unknown_randomness(noise_source: NoiseSource) -> Assumption:
-    """Return the assumption that nobody knows the randomness, by its source."""
+    """Return the assumption that nobody knows the randomness.
+
+    Its wording depends on the source of the randomness.
+    """
     seed = noise_source == "seed"
     return Assumption(
         statement="nobody knows the randomness",

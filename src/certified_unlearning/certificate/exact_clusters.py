@@ -1,7 +1,7 @@
-"""Certificates of exact unlearning of k-means: centres and state are distributed as in a run on the rest.
+"""Certificates of exact unlearning of k-means: centres and state are distributed as in a run on the remaining records.
 
-There is no epsilon to compute, as for `ExactCertificate`. Two upper bounds can be checked: on the probability that the
-next deletion causes a recomputation, and on the mean number of steps that it recomputes.
+As for `ExactCertificate`, no epsilon is computed. The certificate states two upper bounds that anybody can check: on
+the probability that the next deletion causes a recomputation, and on the mean number of steps that it recomputes.
 """
 
 from typing import Any, Literal
@@ -35,27 +35,30 @@ class ExactClustersCertificate(EqualInLaw):
     Attributes:
         kind: ``exact-clusters``.
         mechanism: ``k-means``: Lloyd's algorithm on noisy sums and noisy numbers of members.
-        guarantee: ``exact``: equal in distribution.
+        guarantee: ``exact``: centres and state equal the comparator in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.
         delta: 0.
         n_learned: Number of records at the start.
-        deleted: Number of records deleted since.
-        inserted: Number of records inserted since.
-        requests: Number of these requests.
+        deleted: Number of records that were deleted since then.
+        inserted: Number of records that were inserted since then.
+        requests: Number of requests that deleted or inserted records.
         n: Number of records now.
         d: Number of coordinates of all centres.
         clusters: Number of centres.
-        start: Where centres begin: ``mean``, around the noisy mean of all records; ``given``, at given places.
-        steps: Number of steps ``T``, each with one noisy query of all records.
-        sigma: Standard deviation of the noise in each coordinate of a sum, and in each number of members; 0 for none.
-        recompute_probability: An upper bound for the next deletion of one record: ``1 - (1 - tv)^T``.
-        steps_again: An upper bound on the mean number of steps that the next deletion of one record recomputes.
+        start: How the first centres were chosen: ``mean``, around the noisy mean of all records; ``given``, by the
+            caller.
+        steps: Number of steps ``T``. Each step asks one noisy query of all records.
+        sigma: Standard deviation of the noise on each coordinate of a sum and on each number of members; 0 for no
+            noise.
+        recompute_probability: Upper bound on the probability that the next deletion of one record causes a
+            recomputation: ``1 - (1 - tv)^T``, with the total variation ``tv`` of a query's two Gaussians.
+        steps_again: Upper bound on the mean number of steps that the next deletion of one record recomputes.
         assumptions: The assumptions of the guarantee.
         noise_source: Source of the randomness.
         dataset: Name of the data set.
-        features: How features were made; ``given`` by an estimator's user.
+        features: How the features were made; ``given`` if they come from the user of an estimator.
         code_version: Version of the code that ran.
     """
 
@@ -85,7 +88,7 @@ class ExactClustersCertificate(EqualInLaw):
     code_version: str
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible and fits the others."""
+        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
         return {
             **self.limits_of_counts(),
             "n_learned": (
@@ -98,20 +101,21 @@ class ExactClustersCertificate(EqualInLaw):
         }
 
     def recomputed(self) -> dict[str, float]:
-        """Return the bounds on how often, and on how many steps, the next deletion computes again.
+        """Return the bounds on how often the next deletion recomputes, and on how many steps it recomputes.
 
-        A certificate cannot show that the state follows its algorithm. `ExactKMeans.check` does so from the state and
-        the records, step by step.
+        A certificate cannot show that the state follows its algorithm. `ExactKMeans.check` verifies it from the state
+        and the records, step by step.
         """
         rejection = gaussian_tv(CONTRIBUTION / self.sigma) if self.sigma else 1.0
         return {
             "recompute_probability": probability_of_any(rejection, self.steps),
-            # The mean rises with the probability that one step rejects: earlier rejections leave more steps.
+            # The mean grows with the probability that one step rejects: after an earlier rejection, more steps are
+            # recomputed.
             "steps_again": iterations_run_again(steps=self.steps, rejection=rejection, reflected_counts=False),
         }
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words."""
+        """Return the fields whose text follows from the constants."""
         fixed = "steps and noise were fixed before records were read, and no request changes them; "
         given = self.start == "given"
         return words_of(

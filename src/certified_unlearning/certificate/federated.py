@@ -1,6 +1,6 @@
-"""Certificates of federated averaging that forgets clients exactly; see `certificate.exact`.
+"""Certificates of federated averaging that unlearns clients exactly; see `certificate.exact`.
 
-The unit is the client, with all its rows: counts are of clients.
+All counts are counts of clients. A client leaves with all its rows.
 """
 
 import functools
@@ -33,32 +33,34 @@ class FederatedCertificate(EqualInLaw):
     Attributes:
         kind: ``federated``.
         mechanism: ``federated-averaging``.
-        loss: Loss of a row, whose mean over a client's rows has an l2 regulariser of strength ``strong_convexity``.
-        guarantee: ``exact``: equal in distribution.
+        loss: Loss of a row. The mean loss of a client's rows includes an l2 regulariser of strength
+            ``strong_convexity``.
+        guarantee: ``exact``: model and state equal the comparator in distribution.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         epsilon: 0.
         delta: 0.
-        n_learned: Number of clients at the start, which sums are divided by for good.
-        deleted: Number of clients removed since.
-        requests: Number of the batches that removed them.
-        lost_releases: Releases that were published and lost, because the directory was restored from a backup without
-            them; left out for none.
+        n_learned: Number of clients at the start. All sums are divided by this number, also after removals.
+        deleted: Number of clients that were removed since then.
+        requests: Number of batches of requests that removed them.
+        lost_releases: Number of releases that were published and then lost when the directory was restored from a
+            backup without them; left out of the file if 0.
         n: Number of clients now.
         d: Number of weights.
         classes: Number of classes, at least 2.
         strong_convexity: Strong convexity ``lambda``.
         steps: Number of rounds ``T``.
-        local_steps: Number of a client's steps in a round.
-        step_size: Size of a client's steps.
-        clip: Largest norm of a client's move in a round.
-        sigma: Standard deviation of the noise of a round's sum, per coordinate.
-        recompute_probability: An upper bound for the next removal of one client: ``1 - (1 - TV)^T``, with the total
-            variation ``TV`` of two Gaussians at the distance ``clip / sigma``.
+        local_steps: Number of steps that a client takes in a round.
+        step_size: Step size of a client's steps.
+        clip: Largest norm of a client's update in a round; longer updates are clipped.
+        sigma: Standard deviation of the noise on a round's sum, per coordinate.
+        recompute_probability: Upper bound on the probability that the next removal of one client causes a
+            recomputation: ``1 - (1 - TV)^T``, with the total variation ``TV`` of two Gaussians at the distance
+            ``clip / sigma``.
         assumptions: The assumptions of the guarantee.
         noise_source: Source of the randomness.
         dataset: Name of the data set.
-        features: How features were made.
+        features: How the features were made.
         code_version: Version of the code that ran.
     """
 
@@ -92,7 +94,10 @@ class FederatedCertificate(EqualInLaw):
 
     @classmethod
     def of(cls, **constants: Any) -> Self:
-        """Return the certificate with the given loss, counts and constants, by field name; ``n`` is computed."""
+        """Return the certificate with the given loss, counts and constants, by field name.
+
+        ``n`` is computed.
+        """
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"])
 
     @property
@@ -101,7 +106,7 @@ class FederatedCertificate(EqualInLaw):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return the sentence that results that depended on the clients were computed again where necessary."""
+        """Return sentences that say: results that depended on removed clients were recomputed where necessary."""
         return f"{BY_CHANCE} {NOTHING_AGAIN}"
 
     def details(self) -> str:
@@ -113,7 +118,7 @@ class FederatedCertificate(EqualInLaw):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible and fits the others."""
+        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
         n, least, scores = self.n_learned - self.deleted, min(self.deleted, 1), scores_per_record(self.classes)
         return {
             "n": (self.n == n, f"n_learned - deleted = {n}"),
@@ -124,16 +129,16 @@ class FederatedCertificate(EqualInLaw):
         }
 
     def recomputed(self) -> dict[str, float]:
-        """Return the bound on the probability that the next removal of a client computes again.
+        """Return the bound on the probability that the next removal of a client causes a recomputation.
 
-        A certificate cannot show that the state follows its algorithm. `unlearn verify` does so from the state and the
-        records, round by round.
+        A certificate cannot show that the state follows its algorithm. `unlearn verify` checks it from the state and
+        the records, round by round.
         """
         bound = query_recompute_probability(queries=self.steps, sigma=self.sigma, bound=self.clip)
         return {"recompute_probability": bound}
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words."""
+        """Return the fields whose text follows from the constants."""
         return words_of(_assumptions(self.noise_source, self.dataset, self.features), self.lost_releases)
 
 

@@ -1,6 +1,6 @@
-"""Sentences of earlier releases in the words of this one, so that their certificates still verify.
+"""Sentences of earlier releases, each with its present wording, so that old certificates still verify.
 
-Only words changed here, never what is promised or assumed: each pair says the same.
+Only the wording changed, never the promise or the assumption: both sentences of a pair mean the same.
 """
 
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ FORMER = (
     ("whoever holds both trains again and compares", "somebody with both can train again and compare"),
     ("whoever cuts batches anew has other neighbours", "batches that are cut anew have other neighbours"),
 )
-"""Pairs of what earlier releases wrote, and what stands there now."""
+"""Pairs of a sentence that earlier releases wrote and its present wording."""
 
 
 def in_present_words(content: Any) -> Any:
-    """Return what a certificate's file holds, with the words of this release in its assumptions and limits.
+    """Return a certificate file's content, with assumptions and limits in the wording of this release.
 
     Args:
-        content: The parsed file; anything but a mapping is returned as it is.
+        content: The parsed file. A value that is not a mapping is returned unchanged.
     """
     if not isinstance(content, Mapping):
         return content

@@ -1,4 +1,4 @@
-"""The largest share of right guesses about removed records: in numbers, in words, and with its formula."""
+"""The largest share of right guesses about removed records: its value, its formula, and sentences that state it."""
 
 import math
 from fractions import Fraction
@@ -9,12 +9,12 @@ from certified_unlearning.text import rounded_up
 
 
 class Share(NamedTuple):
-    """An upper bound of the share of right guesses.
+    """An upper bound on the share of right guesses.
 
     Attributes:
         value: The share, from 0.5 to 1, rounded up.
-        formula: The formula that gave it, in technical terms.
-        terms: The numbers in that formula, rounded up.
+        formula: The formula that gives the value, in technical terms.
+        terms: The numbers that the formula uses, rounded up, as text.
     """
 
     value: float
@@ -46,12 +46,12 @@ class Share(NamedTuple):
 
     @property
     def of_1000(self) -> int:
-        """Largest number of right guesses among 1,000, on average, rounded up."""
+        """The largest mean number of right guesses among 1,000, rounded up."""
         return math.ceil(1000 * Fraction(self.value))
 
 
 def so_many_are_right(share: Share) -> str:
-    """Return the largest share of right guesses, in words."""
+    """Return a clause that states the largest share of right guesses."""
     if share.value == 0.5:
         return "half of such guesses are right on average, as with a coin"
     if share.value > 0.999:
@@ -60,7 +60,7 @@ def so_many_are_right(share: Share) -> str:
 
 
 def so_many_of_1000_are_right(share: Share) -> str:
-    """Return the largest number of right guesses among 1,000, on average, in words."""
+    """Return a clause that states the largest mean number of right guesses among 1,000."""
     if share.value == 0.5:
         return "500 of 1,000 such guesses (50 %) are right on average, as with a coin"
     if share.value > 0.999:

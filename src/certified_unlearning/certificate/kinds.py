@@ -29,7 +29,9 @@ KINDS: Mapping[str, type[Certificate]] = {
 
 
 def read_any(path: str | Path) -> Certificate:
-    """Read a certificate of any kind; files of certificates of noisy steps name no kind.
+    """Read a certificate of any kind.
+
+    A file without a kind is a certificate of noisy steps.
 
     Raises:
         DataError: The file is missing or is not a certificate.

@@ -1,19 +1,24 @@
-"""What certificates say after a ledger's directory was restored from a backup that lacked published releases.
+"""What certificates state after a ledger's directory was restored from a backup that lacked published releases.
 
-These *lost* releases cannot be recalled, and new ones come from the state of the backup. What holds then:
+These *lost* releases cannot be recalled, and new releases start from the state in the backup. The guarantee then
+depends on the kind of certificate:
 
-- *The release that came last, seen alone.* Its steps, or its noise, were drawn anew from the restored state, so all
-  bounds for it stay, if nobody lost the directory or chose the backup because of what was drawn. Otherwise bad draws
-  would be taken back more often than good ones, and what is left has another distribution.
-- *All releases together, weights with a certified residual.* Each release has fresh noise and, whatever the past is, a
-  mean within the budget of the exact refit's: by composition ``mu sqrt(k)``, where ``k`` counts the lost ones.
-- *All releases together, noisy steps.* They are one chain of states, each published, and the analysis follows this
-  chain. A lost release is a second branch of it that started from the same state: no bound is known, so none is stated.
-- *Exact unlearning.* Nothing is stated of several releases, and nothing changes, once the next removal draws other
-  numbers than the lost one did (`ledger.methods.exact_steps`).
-- *Answers of an ensemble.* Each is equal to the one without the removed records, whatever else was published.
+- *The last release, seen alone.* Its steps, or its noise, were drawn anew from the restored state. All its bounds
+  still hold, if the drawn random numbers influenced neither the loss of the directory nor the choice of the backup.
+  Otherwise bad draws would be undone more often than good ones, and the remaining draws would have another
+  distribution.
+- *All releases together, weights with a certified residual.* Each release has fresh noise. Whatever came before, its
+  mean is within the budget of the exact refit's mean. Composition gives ``mu sqrt(k)``, where ``k`` includes the lost
+  releases.
+- *All releases together, noisy steps.* All releases are one chain of published states, and the analysis follows this
+  chain. A lost release is a second branch that starts from the same state. No bound is known for it, so none is
+  stated.
+- *Exact unlearning.* Certificates state nothing about several releases. Nothing changes, as long as the next removal
+  draws other random numbers than the lost one did (`ledger.methods.exact_steps`).
+- *Answers of an ensemble.* Each answer equals the one without the removed records, whatever else was published.
 
-A backup of a secret state is an older copy of it. Where nothing holds if somebody sees that, the certificate says so.
+A backup of a secret state is an older copy of that state. If a guarantee fails once somebody sees this copy, the
+certificate says so.
 """
 
 from certified_unlearning.accounting.accountant import Assumption
@@ -30,7 +35,7 @@ NO_BACKUP_SEEN = Assumption(
     by="it holds an older state, which used records that were removed since",
 )
 NO_REASON_TO_RESTORE = "Nor may any of this have been a reason to restore the model's folder from a backup."
-"""The first of these assumptions beside a condition on requests, in a sentence without terms."""
+"""The first of these assumptions in plain words. A sentence adds it after the condition on requests."""
 NOTHING_OF_LOST_RELEASES = (
     "nothing to readers of releases that were lost: the model directory was restored from a backup without them, and "
     "no number here counts them"

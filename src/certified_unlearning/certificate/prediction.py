@@ -1,8 +1,8 @@
 """Certificates of single predictions: labels that retraining without any k records would not change.
 
-A certificate names its evidence, a file in the same folder: parameters, a box for each budget, and the inputs. Anybody
-who may see that file can recompute every label, every radius and every share (`certificate.evidence`). The file is as
-secret as the training data: its parameters were learned with the records.
+A certificate names its evidence, a file in the same folder that contains the parameters, a box for each budget, and the
+inputs. Anybody with this file can recompute every label, every radius and every share (`certificate.evidence`). The
+file is as secret as the training data, because its parameters were learned from the records.
 """
 
 import functools
@@ -38,12 +38,12 @@ NOT_PROMISED = (
 
 
 class EvidenceFile(BaseModel):
-    """The file that a certificate is recomputed from.
+    """The file from which a certificate is recomputed.
 
     Attributes:
-        file: Its name; it is beside the certificate.
-        sha256: Its digest. The file holds parameters, boxes, inputs, labels if known, and all constants and words of
-            the certificate, so a changed k, neighbours or class names are detected.
+        file: Name of the file, which is in the certificate's folder.
+        sha256: SHA-256 digest of the file. The file contains the parameters, boxes, inputs, any labels, and all
+            constants and words of the certificate. So a changed k, changed neighbours or class names are detected.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,46 +53,47 @@ class EvidenceFile(BaseModel):
 
 
 class PredictionCertificate(Certificate):
-    """Labels that stay the same, with the constants of training.
+    """A statement about labels that no removal changes, with the constants of training.
 
     Attributes:
         kind: ``prediction``.
         mechanism: ``certified-sgd``.
-        guarantee: ``exact``: certified labels are equal, not close.
+        guarantee: ``exact``: certified labels are equal to the comparator's, not merely close.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
         n: Number of records that may be removed.
-        public_records: Number of additional public rows, which stay in every data set.
-        widths: Inputs, hidden units and logits of the network, of dense layers with ReLU between them.
+        public_records: Number of additional public rows, which are in every data set.
+        widths: Numbers of inputs, hidden units and logits of the network, which has dense layers with ReLU between
+            them.
         loss: Loss of a record.
         epochs: Number of passes over the batches.
-        batches: Number of batches of an epoch.
-        smallest_batch: Number of records of the smallest batch.
+        batches: Number of batches in an epoch.
+        smallest_batch: Number of records in the smallest batch.
         updates: Number of updates, ``epochs x batches``.
         step_size: Step size ``alpha``.
         decay: Decay ``eta``: update ``n`` has step size ``alpha / (1 + eta n)``.
         clipping: How each record's gradient is clipped.
-        bound: Bound to clip to.
+        bound: Bound that gradients are clipped to; None without clipping.
         weight_decay: Decoupled weight decay.
         momentum: Momentum ``mu``.
-        nesterov: Whether steps look ahead.
-        changes: The neighbours that each box covers.
-        normaliser: ``present``: means over the records that are there.
-        budgets: ``k`` of each box, the number of changes in every batch.
-        products: How products were bounded.
+        nesterov: Whether steps use Nesterov's momentum.
+        changes: The changes of the data set that each box covers.
+        normaliser: ``present``: a batch's mean is over the records that it contains.
+        budgets: The budget ``k`` of each box: the number of changes in every batch.
+        products: How products of intervals were bounded.
         differences: How differences of logits were bounded; ``joint`` in files without this field.
-        rounding: ``outward``; naive bounds are not a proof.
-        dtype: Type of numbers in training and bounds.
+        rounding: ``outward``; bounds with naive rounding would prove nothing.
+        dtype: Floating-point type of training and of the bounds.
         classes: Names of the classes, in the order of labels.
         predictions: The predicted label of each input.
         radii: The largest budget that certifies each label; 0 if none does.
-        shares: Share of the inputs that each budget certifies.
-        accuracy: Bounds on the share of right labels of all neighbours' models, for each budget; None if true labels
-            are not known.
-        evidence: The file that it is recomputed from.
+        shares: Share of the inputs whose labels each budget certifies.
+        accuracy: Bounds on the share of right labels, for each budget, that hold for the models of all neighbours; None
+            if the true labels are not known.
+        evidence: The file from which the certificate is recomputed.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
-        features: How features were made; ``given`` by an estimator's user.
+        features: How the features were made; ``given`` if they come from the user of an estimator.
         code_version: Version of the code that ran.
     """
 
@@ -155,21 +156,21 @@ class PredictionCertificate(Certificate):
         """Return the certificate of a model's predictions.
 
         Args:
-            settings: How it was trained.
-            learned: The model.
-            rows: Inputs, as the network takes them, shape ``(inputs, features)``.
-            n: Number of records.
-            batches: Number of batches of an epoch.
-            classes: Names of the classes.
+            settings: The settings of training.
+            learned: The learned model with its boxes.
+            rows: Inputs in the form that the network expects, shape ``(inputs, features)``.
+            n: Number of records that may be removed.
+            batches: Number of batches in an epoch.
+            classes: Names of the classes, in the order of labels.
             labels: True labels of the inputs, if they are known.
-            public_records: Number of public rows besides.
-            file: Name of the file of evidence, which `write` makes beside the certificate.
+            public_records: Number of additional public rows.
+            file: Name of the evidence file, which `write` creates in the certificate's folder.
             dataset: Name of the data set.
-            features: How features were made.
+            features: How the features were made.
 
         Raises:
-            ParameterError: Rounding is naive, weight decay is inside the velocity, or the network has other than dense
-                layers.
+            ParameterError: Rounding is naive, weight decay is part of the velocity, there is no input, or a layer of
+                the network is not dense.
         """
         from certified_unlearning.certificate import evidence
 
@@ -217,7 +218,7 @@ class PredictionCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible and fits the others."""
+        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
         outputs, inputs = self.widths[-1], len(self.predictions)
         return {
             "updates": (self.updates == self.epochs * self.batches, "epochs x batches"),
@@ -236,7 +237,7 @@ class PredictionCertificate(Certificate):
         }
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words."""
+        """Return the fields whose text follows from the constants."""
         return {
             "comparator": _comparator(self.changes),
             "not_promised": NOT_PROMISED,
@@ -244,10 +245,10 @@ class PredictionCertificate(Certificate):
         }
 
     def recomputed(self) -> dict[str, Any]:
-        """Return every label, radius, share and bound of accuracy that the evidence gives.
+        """Return every label, radius and share, and the bounds on accuracy, that follow from the evidence.
 
-        A certificate cannot show that the boxes follow from the records. `CertifiedMLPClassifier.check` does so from
-        the records, by training again.
+        A certificate cannot show that the boxes follow from the records. `CertifiedMLPClassifier.check` verifies it
+        from the records: it trains again.
 
         Raises:
             CertificateError: The evidence is missing or does not match, boxes are invalid, or constants are impossible.
@@ -275,7 +276,7 @@ class PredictionCertificate(Certificate):
         return evidence.statements(*found)
 
     def check(self) -> None:
-        """Compare the statement with what the constants and the evidence give; see `Certificate.check`."""
+        """Compare the statement with the result of the constants and the evidence; see `Certificate.check`."""
         self.require(self.limits())
         self.require_words(self.words())
         for name, computed in self.recomputed().items():
@@ -286,7 +287,10 @@ class PredictionCertificate(Certificate):
                 )
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate and its evidence beside it; both whole or not at all."""
+        """Write the certificate and its evidence into one folder.
+
+        Each file is written completely or not at all.
+        """
         if not self._evidence:
             raise DataError("this certificate was read without its evidence, and cannot be written with it")
         with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:
@@ -295,7 +299,9 @@ class PredictionCertificate(Certificate):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a certificate, and its evidence if that is beside it.
+        """Read a certificate.
+
+        Also read its evidence if that is in the same folder.
 
         Raises:
             DataError: The file is missing or is not a certificate, or its evidence cannot be read.
@@ -304,20 +310,23 @@ class PredictionCertificate(Certificate):
         try:
             found._evidence = Path(path).with_name(found.evidence.file).read_bytes()
         except FileNotFoundError:
-            return found  # `check` reports that it is missing.
-        except (OSError, ValueError) as error:  # Certificates may name anything, such as "." or a directory.
+            return found  # `check` reports the missing evidence.
+        except (OSError, ValueError) as error:  # The name may be anything, such as "." or a directory.
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise DataError(f"cannot read the evidence {found.evidence.file!r} beside {path}: {reason}") from error
         return found
 
     @property
     def _constants(self) -> bytes:
-        """All fields that do not follow from the evidence, as JSON; the evidence holds them, too."""
+        """All fields that do not follow from the evidence, as JSON.
+
+        The evidence contains them, too.
+        """
         return self.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
 
 
 def _first(said: object, computed: object) -> str:
-    """Return the first place where two statements differ, in words."""
+    """Return the first difference between two statements, in words."""
     if isinstance(said, tuple) and isinstance(computed, tuple) and len(said) == len(computed):
         for place, (one, two) in enumerate(zip(said, computed, strict=True)):
             if not same(one, two):
@@ -340,7 +349,7 @@ def _comparator(changes: Changes) -> str:
 
 @functools.cache
 def _assumptions(dataset: str, features: str, differences: Differences, public: bool = False) -> tuple[Assumption, ...]:
-    """Return what certified predictions rest on."""
+    """Return the assumptions of certified predictions."""
     lines = differences == "updated"
     shown = "boxes and lines" if lines else "boxes"
     stays = Assumption(

@@ -1,4 +1,4 @@
-"""Preprocessing of records before learning: its assumption in words, and class weights."""
+"""The assumption about preprocessing, in words, and checks of text columns, features and class weights."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from certified_unlearning.data.sets import built_in
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Text
 
 GIVEN = "given"
-"""The features of a certificate if an estimator was given a matrix without preprocessing."""
+"""The features of a certificate if the user gave a matrix to an estimator, without preprocessing by this package."""
 _OF_OWN_DATA = (DECLARED, CLASSES_FROM_RECORDS, GIVEN)
 
 
@@ -22,11 +22,11 @@ _ASSUMED_OF = {
     "these records is the declaration's word; the list of classes, and with it the number of weights, was taken from "
     "the records: it stays as it is after a removal, and it may show that a removed record existed",
 }
-"""The unchecked assumption, by the features of a certificate."""
+"""The words of the unchecked assumption, by the features of the certificate."""
 
 
 def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = ()) -> Assumption:
-    """Return the assumption on preprocessing, by the certificate's data set, features and text columns."""
+    """Return the assumption about preprocessing for a certificate's data set, features and text columns."""
     known = built_in(dataset)
     learned_from = "" if known is None else known.learned_from
     but = ", but for the list of classes," if features == CLASSES_FROM_RECORDS and not learned_from else ""
@@ -42,7 +42,7 @@ def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = (
 
 
 def _in_words(hashed: Sequence[Text]) -> str:
-    """Return how text columns became numbers."""
+    """Return how text columns became numbers, in words."""
     widths = " and ".join(f"{how.width:,}" for how in hashed)
     return (
         f"words were hashed into {widths} columns by scikit-learn's HashingVectorizer, which keeps no vocabulary, and "
@@ -51,13 +51,13 @@ def _in_words(hashed: Sequence[Text]) -> str:
 
 
 def possible_text(hashed: Sequence[Text], features: str | None, columns: int) -> tuple[bool, str]:
-    """Return whether rows with this number of columns may hold these text columns, and what is possible."""
+    """Return whether rows with this number of columns can have these text columns, and the possible ones in words."""
     possible = not hashed or (features != GIVEN and sum(how.width for how in hashed) <= columns)
     return possible, f"columns of text of a declared table, at most {columns:,} wide together"
 
 
 def possible_features(features: str | None) -> tuple[bool, str]:
-    """Return whether a certificate for a user's own data may name these features, and which it may."""
+    """Return whether a certificate for a user's own data may name these features, and the possible names in words."""
     return features in _OF_OWN_DATA, f"one of {', '.join(map(repr, _OF_OWN_DATA))}"
 
 

@@ -1,7 +1,8 @@
 """Certificates of labels that a certified network publishes with differential privacy, for all labels together.
 
-Anybody can recompute the distribution of the labels and its guarantee from the rule, epsilon, delta and the largest
-radius, in exact fractions. The number of records is not stated, because neighbours may differ in it.
+Anybody can recompute the distribution of the labels and its guarantee in exact fractions. They follow from the rule,
+epsilon, delta and the largest radius. The certificate does not state the number of records, because neighbouring data
+sets may differ in it.
 """
 
 import functools
@@ -33,20 +34,21 @@ class PrivateLabelsCertificate(Certificate):
         guarantee: ``upper bound``.
         comparator: The comparator.
         not_promised: What the certificate does not promise.
-        rule: How labels are made private.
+        rule: Name of the rule that makes labels private.
         relation: Neighbouring relation of data sets.
-        changes: The neighbours that each box covers.
-        largest: Boxes were trained for every ``k`` from 1 to this one.
+        changes: The changes of the data set that each box covers.
+        largest: Largest ``k`` with a box; boxes were trained for every ``k`` from 1 to this value.
         classes: Number of classes, at least 2.
         queries: Number of labels that may be published.
         epsilon_label: Epsilon of one label.
         delta_label: Delta of one label.
-        delta_of_law: The least delta at that epsilon, for the exact sampling probabilities.
+        delta_of_law: The smallest delta of one label's distribution at ``epsilon_label``, for the exact sampling
+            probabilities.
         epsilon: Epsilon of all queries together.
         delta: Delta of all queries together.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
-        features: How features were made; ``given`` by an estimator's user.
+        features: How the features were made; ``given`` if they come from the user of an estimator.
         code_version: Version of the code that ran.
     """
 
@@ -77,11 +79,11 @@ class PrivateLabelsCertificate(Certificate):
 
     @property
     def bet(self) -> str:
-        """What a guesser guesses."""
+        """The statement that the guesser tries to decide."""
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
-        """Return its numbers, which cover all labels together."""
+        """Return the certificate's numbers, which cover all labels together."""
         return Stated(self.epsilon, self.delta, 0.0, self.epsilon, adjacency=self.relation)
 
     def details(self) -> str:
@@ -93,10 +95,11 @@ class PrivateLabelsCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible and fits the others.
+        """Return, for each field, whether its value is possible and fits the others, and the possible values.
 
         Raises:
-            CertificateError: The boxes serve another relation.
+            CertificateError: The boxes do not cover the stated relation, or the rule does not cover the number of
+                classes.
         """
         from certified_unlearning.mechanisms.certified_sgd.releases import SERVES
 
@@ -111,19 +114,19 @@ class PrivateLabelsCertificate(Certificate):
         return {"features": possible_features(self.features)}
 
     def recomputed(self) -> dict[str, float]:
-        """Recompute the distribution, and the guarantee of all labels.
+        """Recompute the smallest delta of the distribution, and the guarantee of all labels together.
 
-        A certificate cannot show that radii are those of the records, because radii are secret.
+        A certificate cannot show that the radii follow from the records, because radii are secret.
 
         Raises:
-            ParameterError: The distribution misses the guarantee.
+            ParameterError: The distribution does not satisfy the guarantee.
         """
         law = label_law(self.rule, epsilon=self.epsilon_label, delta=self.delta_label, largest=self.largest)
         epsilon, delta = composed_labels(self.epsilon_label, self.delta_label, labels=self.queries)
         return {"delta_of_law": delta_of(law, self.epsilon_label), "epsilon": epsilon, "delta": delta}
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words."""
+        """Return the fields whose text follows from the constants."""
         from certified_unlearning.mechanisms.certified_sgd.releases import NOT_PROMISED
 
         return {
@@ -133,7 +136,7 @@ class PrivateLabelsCertificate(Certificate):
         }
 
     def check(self) -> None:
-        """Compare all digits of the statement with what the constants give; see `Certificate.check`."""
+        """Compare all digits of the statement with the result of the constants; see `Certificate.check`."""
         self.require(self.limits())
         self.require_words({**self.possible(), **self.words()})
 

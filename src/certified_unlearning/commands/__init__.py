@@ -1,4 +1,4 @@
-"""The commands of the program `unlearn`, one module each; what they run is imported when they are called."""
+"""The commands of the program `unlearn`, one module each. A command imports the code that it runs when it is called."""
 
 import functools
 import sys
@@ -28,8 +28,8 @@ _MEANT = {
     ),
     **dict.fromkeys(
         ("move-key", "rotate-key"),
-        "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, for "
-        "heads and receipts rest on it",
+        "`unlearn migrate MODEL_DIR --key-file NEW`, which moves the key of pseudonyms; the key cannot change, "
+        "because heads and receipts depend on it",
     ),
     **dict.fromkeys(
         ("backup", "recover", "restore"),
@@ -37,7 +37,7 @@ _MEANT = {
     ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
-"""What people look for, by what they type."""
+"""Names that are no commands, each with the command that people then look for."""
 
 JOBS: Mapping[str, Mapping[str, str]] = {
     "Your model": {
@@ -73,7 +73,7 @@ JOBS: Mapping[str, Mapping[str, str]] = {
         "schema": "unlearn schema",
     },
 }
-"""All commands by what people use them for, in the order of the help, each with an example."""
+"""All commands in the order of the help, grouped by their use, each with an example."""
 
 
 _OF_THE_WORKFLOW = ("data", "pipeline")
@@ -81,7 +81,7 @@ _OF_THE_WORKFLOW = ("data", "pipeline")
 
 
 class _Commands(TyperGroup):
-    """The commands; names that people try in vain are answered with the command that does it."""
+    """The group of all commands. A name of `_MEANT` is answered with the command that people look for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of `JOBS`."""
@@ -95,7 +95,7 @@ class _Commands(TyperGroup):
 
 @functools.cache
 def program() -> typer.Typer:
-    """Return the program with all commands, whose modules are imported now."""
+    """Import the modules of all commands, and return the program."""
     from certified_unlearning.commands import (
         claims,
         data,
@@ -129,7 +129,7 @@ def program() -> typer.Typer:
 def run() -> None:
     """Run the command that the command line names.
 
-    A run of the workflow starts more than a hundred jobs, so they import the commands of no ledger.
+    A run of the workflow starts more than a hundred jobs, so a job does not import the ledger's commands.
     """
     group, *arguments = sys.argv[1:] or [""]
     if group in _OF_THE_WORKFLOW and arguments and not arguments[0].startswith("-"):
@@ -140,7 +140,7 @@ def run() -> None:
 
 
 def _arrange(app: typer.Typer) -> None:
-    """Give each command the heading and the example that `JOBS` has for it."""
+    """Give each command its heading and its example from `JOBS`."""
     job_of = {name: job for job, commands in JOBS.items() for name in commands}
     registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
     for each in registered:

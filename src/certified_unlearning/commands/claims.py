@@ -1,4 +1,4 @@
-"""The command `unlearn claims`: verdicts on what papers claim, the worst first, against the committed ones."""
+"""The command `unlearn claims`: print verdicts on the papers' claims, the worst first, and compare with a baseline."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def show_claims(
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/claims"),
 ) -> None:
-    """Print every claim with its verdict: contradicted (the worst first, ours last), not run or reproduced."""
+    """Print every claim with its verdict: contradicted, not run, then reproduced. The worst come first, ours last."""
     from rich.console import Console
 
     from certified_unlearning.reproduction.claims import verdicts as claims

@@ -74,7 +74,7 @@ def prepare(
 
 
 def _data_set(name: str, others: list[str] | None) -> "DataSet":
-    """Return the data set of that name; papers are asked only where it is none of this package's."""
+    """Return the data set of that name; the papers are asked only if this package has none."""
     from certified_unlearning.data import sets
 
     own = sets.built_in(name)

@@ -20,7 +20,7 @@ def declare(
     label: Annotated[
         str | None,
         typer.Option(
-            "--label", "--target", help="Column to predict; without it, the columns that it could be are printed."
+            "--label", "--target", help="Column to predict; without it, the command prints which columns it could be."
         ),
     ] = None,
     regression: Annotated[bool, typer.Option("--regression", help="Predict numbers instead of classes.")] = False,
@@ -39,7 +39,7 @@ def declare(
 ) -> None:
     """Draft the declaration of a table for `init --table` or own_data, and list all that you must check in the table.
 
-    Ranges and constants in a draft are read off the data, so they are not public: they are marked, as are lists of
+    Ranges and constants in a draft are read off the data, so they are not public. They are marked, and so are lists of
     values that few people have. Each mark says what to write there.
     """
     from certified_unlearning.data.tables.drafting import draft

@@ -1,4 +1,4 @@
-"""The command `init`: flags become a table's declaration and a mechanism's settings."""
+"""The command `init`: it turns flags into a table's declaration and a mechanism's settings, and learns the model."""
 
 import copy
 import functools
@@ -34,11 +34,11 @@ else:
 
 _CLASSES_SHOWN = 12
 _BY_FLAGS = "the table"
-"""What messages call a declaration by flags."""
+"""The name by which messages call a declaration that flags made."""
 _FLAG_OF = {"class_weight": "--class-weight", "target_range": "--range"}
-"""The flag that gives a key of the declaration, where messages name the whole key."""
+"""The flag that sets each key of the declaration, for messages about the whole key."""
 BALANCED = "balanced"
-"""scikit-learn's name for weights that are counted from the records, which no guarantee covers."""
+"""scikit-learn's name for weights that are computed from the records. No guarantee covers such weights."""
 _TITLES = "; ".join(
     f"{', '.join(each.name for each in group)}: {title}"
     for title, group in itertools.groupby(MECHANISMS.values(), lambda each: each.title)
@@ -85,7 +85,7 @@ def init(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column and number, known beforehand, that stands where its own is missing: income=0; repeatable.",
+            help="Column and number, known beforehand, that replaces a missing one: income=0; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -151,7 +151,7 @@ def init(
 ) -> None:
     """Learn a model from people's records, so that they can be removed from it with a certificate.
 
-    The directory holds a copy of the records, the model and its ledger. It appears whole or not at all.
+    The directory holds a copy of the records, the model and its ledger. It is created complete, or not at all.
     """
     from certified_unlearning.data.advice.undeclared import UndeclaredError
     from certified_unlearning.ledger.initialisation import initialise
@@ -196,7 +196,7 @@ def init(
                 f"{counted(start.people, 'person')}"
             )
             if quality:
-                print_quality(model_dir, names_columns=False)  # They were named before the model was learned.
+                print_quality(model_dir, names_columns=False)  # The columns were named before the model was learned.
             print(f"{start.source} is still there: what is removed from the model must be removed there too")
             if key_file is not None:
                 print(f"the key of pseudonyms lies in {key_file}: {KEEP_THE_KEY}")
@@ -204,23 +204,23 @@ def init(
 
 
 class InitCommand(TyperCommand):
-    """`init` with the options of all mechanisms; its help shows those of the mechanism that is chosen.
+    """The command `init` with the options of all mechanisms. Its help shows only those of the chosen mechanism.
 
-    So an option that means nothing for the chosen mechanism is answered with a sentence that says so.
+    It accepts all options, so that one which does not belong to the chosen mechanism is refused with a clear sentence.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Remember for the help which mechanism is chosen, and read the options."""
+        """Store the chosen mechanism for the help, and read the options."""
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
         ctx.meta[__name__] = MECHANISMS.get(given.get("mechanism", DEFAULT), MECHANISMS[DEFAULT])
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the general options and those of the chosen mechanism."""
+        """Write the help of the general options and of the chosen mechanism's options."""
         app, chosen = typer.Typer(add_completion=False), ctx.meta[__name__]
         app.command()(with_settings(init, [chosen], f"Options of {chosen.name}"))
         shown = copy.copy(self)
-        # What few people need comes last.
+        # Options that few people need come last.
         shown.params = sorted(
             get_command(app).params, key=lambda option: getattr(option, "rich_help_panel", None) == ADVANCED
         )
@@ -228,12 +228,12 @@ class InitCommand(TyperCommand):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `init` to the program."""
     app.command("init", cls=InitCommand)(with_settings(init, MECHANISMS.values()))
 
 
 def _what_init_left(model_dir: Path) -> str:
-    """Return in words what an interrupted `init` made."""
+    """Return a sentence about the files that an interrupted `init` left."""
     from certified_unlearning.ledger.directory import ModelDirectory
     from certified_unlearning.ledger.initialisation import unfinished
 
@@ -244,7 +244,7 @@ def _what_init_left(model_dir: Path) -> str:
 
 
 def _announce(file: Path | None, contents: "Contents") -> None:
-    """Print what was taken from the table, what is planned, and how long learning will take."""
+    """Print what was read from the table, what is planned, and how long learning will take."""
     with after("nothing was made"):
         _print_contents(file, contents)
         if contents.words.warning is not None:
@@ -275,7 +275,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
             print(f"weights of classes: {weights} (fixed numbers, with which the comparator learns, too)")
     else:
         low, high = contents.table.target_range or (0.0, 0.0)
-        # The smallest and the largest are each one record's, and nobody should take the range from them.
+        # The smallest and the largest target are not printed: each belongs to one record, and is no public range.
         print(
             f"predicts: {contents.table.label!r}, a number from {with_commas(low)} to {with_commas(high)} (as declared)"
         )
@@ -294,7 +294,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         )
     if contents.classes_from == "records" and are_numbers(contents.classes):
         label = contents.table.label
-        warnings.append(f"{len(contents.classes)} numbers are a class each; {in_place_of_classes(label)}")
+        warnings.append(f"each of {len(contents.classes)} numbers is a class of its own; {in_place_of_classes(label)}")
     warnings += [
         f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
         for group in groups_of(map(str, contents.table.classes or ()))
@@ -307,14 +307,14 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
 
 
 def _print_text(contents: "Contents") -> None:
-    """Print how columns of text become numbers, and how many records have no words there."""
+    """Print how columns of text become numbers, and how many records have no words in such a column."""
     for column, empty in contents.wordless.items():
         without = f"; {counted(empty, 'record')} without words there" if empty else ""
         print(f"text: {column!r}, hashed into {contents.table.text[column].width:,} columns{without}")
 
 
 def _print_noise(table: "Table", noise: float) -> None:
-    """Print how much noise a prediction has, beside targets that are spread evenly over their range."""
+    """Print how much noise a prediction has, compared with targets that are spread evenly over their range."""
     most = with_commas(float(rounded_up(noise, 3)))
     print(f"noise in a prediction: a standard deviation of at most {most} ({table.label})")
     low, high = table.target_range or (0.0, 0.0)
@@ -329,7 +329,7 @@ def _print_noise(table: "Table", noise: float) -> None:
 
 
 def _about_targets(table: "Table", targets: "TargetCounts") -> list[str]:
-    """Return what the operator should look at, of numbers to predict."""
+    """Return warnings about the targets, the numbers that are predicted."""
     warnings = []
     if outside := targets.outside:
         warnings.append(
@@ -391,7 +391,7 @@ def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str,
 
 
 def _parsed(declared: dict[str, Any], where: str) -> "Table":
-    """Return what was declared; errors name flags where flags declared it."""
+    """Return the declared table. An error names the flag if a flag declared the wrong value."""
     from certified_unlearning.data.tables import declaration
 
     try:
@@ -404,7 +404,7 @@ def _parsed(declared: dict[str, Any], where: str) -> "Table":
 
 
 def _refuse_date(value: object) -> None:
-    """Refuse what YAML makes of words that look like a date."""
+    """Refuse the date that YAML reads from words that look like one."""
     raise ParameterError(f"the declaration has the {type(value).__name__} {value}; put quotes around it")
 
 
@@ -421,12 +421,12 @@ def _category(text: str) -> tuple[str, list[str | None]]:
     column, separator, values = text.partition("=")
     if not separator or not values:
         raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,null (null: a missing one)")
-    # A value that is called null can be declared in a YAML file.
+    # The string "null" itself, as a value, can only be declared in a YAML file.
     return column, [None if value in ("", "null") else value for value in values.split(",")]
 
 
 def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
-    """Add the weights that flags give to a declaration, and refuse some that were to be counted from its records."""
+    """Add weights of classes from flags to a declaration; refuse weights that would be computed from the records."""
     from certified_unlearning.data.tables import classes, declaration
 
     if texts and declared.get("class_weight") is not None:
@@ -441,7 +441,7 @@ def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
 
 
 def _by_class(texts: list[str]) -> dict[str, float]:
-    """Return weights of classes from texts such as no=1,yes=10 or JSON."""
+    """Return the weight of each class, read from texts such as no=1,yes=10 or JSON."""
     right = "like no=1,yes=10"
     found: dict[str, float] = {}
     for text in texts:

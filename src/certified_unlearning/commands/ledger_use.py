@@ -1,4 +1,4 @@
-"""The commands `show`, `predict` and `evaluate`, and how the others of the ledger say how good a model is."""
+"""The commands `show`, `predict` and `evaluate`, and what the ledger's other commands print about a model's quality."""
 
 import csv
 import io
@@ -93,7 +93,7 @@ def predict(
 ) -> None:
     """Predict the class or the number of each record, in a table with the record's identifier (or row).
 
-    For classes, the table has all probabilities, too.
+    If the model predicts classes, the table also has the probability of each class.
     """
     from certified_unlearning.ledger import load_model
 
@@ -111,7 +111,7 @@ def predict(
 
 
 def _threshold(model: "LoadedModel", threshold: str | None, positive: str | None) -> "Threshold | None":
-    """Return the threshold that options name; None for the usual one."""
+    """Return the threshold that the options name, or None for the usual decision."""
     if threshold is not None:
         return model.threshold(_probability(threshold), positive)
     if positive is not None:
@@ -120,7 +120,7 @@ def _threshold(model: "LoadedModel", threshold: str | None, positive: str | None
 
 
 def _probability(text: str) -> float:
-    """Return what ``--threshold`` says."""
+    """Return the probability that ``--threshold`` gives."""
     try:
         probability = float(text)
     except ValueError:
@@ -157,7 +157,7 @@ def evaluate(
     from certified_unlearning.ledger.requests import count_known
 
     if threshold is not None and choose_threshold is not None:
-        raise ParameterError("--threshold says one, and --choose-threshold chooses one: leave one of them out")
+        raise ParameterError("--threshold gives a threshold, and --choose-threshold chooses one: leave one of them out")
     model = load_model(model_dir)
     notes: list[str] = []
     if choose_threshold is None:
@@ -203,7 +203,7 @@ def evaluate(
 def _chosen(
     model: "LoadedModel", model_dir: Path, file: Path, criterion: str, positive: str | None
 ) -> tuple["Threshold", list[str]]:
-    """Return a threshold that is chosen on records of people whom the ledger does not know, and warnings about it."""
+    """Choose a threshold on records of people unknown to the ledger; return it with warnings about these records."""
     from certified_unlearning.data.advice.thresholds import Criterion
     from certified_unlearning.ledger.requests import count_known
 
@@ -233,10 +233,10 @@ def _chosen(
 
 
 def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold") -> None:
-    """Print how a chosen threshold is used, and how long."""
+    """Print how to use a chosen threshold, and how long it may be used."""
     flags = f"--threshold {threshold.probability!r} --positive {shlex.quote(threshold.name)}"
     print(
-        "The threshold was chosen on these records, so they flatter it; judge it by others: "
+        "The threshold was chosen on these records, so it looks too good on them; judge it by others: "
         f"`unlearn evaluate {shlex.quote(str(model_dir))} FILE {flags}`"
     )
     print(
@@ -246,7 +246,7 @@ def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold")
 
 
 def _warnings_about_people(trained: int, removed: int) -> list[str]:
-    """Return what a user must be warned of, where so many records belong to people whom the ledger knows."""
+    """Return warnings about the records that belong to people whom the ledger knows."""
     warnings = []
     if trained:
         warnings.append(
@@ -269,20 +269,20 @@ def warnings_about(
     names_columns: bool = True,
     decided: bool = False,
 ) -> list[str]:
-    """Return what a user must be warned of, and what helps, as tried on the training records that are left.
+    """Return what the user must be warned about, and what helps, as tried on the remaining training records.
 
     Args:
-        quality: What was found.
-        model_dir: The model directory.
-        names_columns: Whether to say which column drowns the others.
-        decided: Whether somebody has said which threshold decides.
+        quality: The quality that was measured.
+        model_dir: Path of the model directory.
+        names_columns: Whether to name a column that dominates the norm of the rows.
+        decided: Whether the user has chosen the threshold.
     """
     fact = warning_of(quality, model_dir, decided=decided)
     if fact is None:
         return []
     if quality.comparable is None:
         return [fact]
-    # Not at the top: it takes seconds, and is only for where a warning is due.
+    # Imported here because the import takes seconds, and is needed only if there is a warning.
     from certified_unlearning.ledger.trouble import trouble_left
 
     try:
@@ -294,8 +294,8 @@ def warnings_about(
 def warning_of(
     quality: "Quality | TargetQuality | AnswersQuality", model_dir: Path, *, decided: bool = False
 ) -> str | None:
-    """Return what a user must be warned of, without what helps; arguments as for `warnings_about`."""
-    # What weights or a threshold cost is what somebody has chosen.
+    """Return what the user must be warned about, without advice; arguments as for `warnings_about`."""
+    # A loss of accuracy that comes from chosen weights or a chosen threshold needs no warning: the user wanted it.
     told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
     if quality.fact is None or (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
         return None
@@ -303,7 +303,7 @@ def warning_of(
 
 
 def _weighs_classes(model_dir: Path) -> bool:
-    """Return whether a model's classes have weights: then accuracy may be low, as was asked."""
+    """Return whether a model's classes have weights, in which case a low accuracy may be wanted."""
     from certified_unlearning.ledger.directory import ModelDirectory
     from certified_unlearning.ledger.requests import about_labels
 
@@ -311,20 +311,20 @@ def _weighs_classes(model_dir: Path) -> bool:
 
 
 def print_left_out(columns: Sequence[str]) -> None:
-    """Print which columns of a file are used for nothing; rows never are left out."""
+    """Print which columns of a file are not used; rows are never left out."""
     from certified_unlearning.data.tables.table_values import listed
 
     print(f"left out: no rows; {f'columns {listed(columns)}' if columns else 'no columns'}")
 
 
 def print_warnings(warnings: list[str]) -> None:
-    """Print warnings, where they do not get into a pipe."""
+    """Print warnings to standard error, so that they do not get into a pipe."""
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 
 def look_at_quality(model_dir: Path) -> "Quality | TargetQuality | str":
-    """Return how good a model is on the training records that are left, or why that cannot be said now."""
+    """Return the model's quality on the remaining training records, or the reason why it cannot be computed now."""
     from certified_unlearning.ledger.quality import quality_left
 
     try:
@@ -334,13 +334,13 @@ def look_at_quality(model_dir: Path) -> "Quality | TargetQuality | str":
 
 
 def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = False) -> None:
-    """Print how good a model is on the training records that are left, for its operator.
+    """Print the model's quality on the remaining training records, for its operator.
 
     Args:
-        model_dir: The model directory.
-        names_columns: Whether to say which column drowns the others.
-        again: Whether the operator was warned before, at `init`. Then one line names the command that warns again:
-            nothing is tried, which takes seconds. A model that became useless is a warning every time.
+        model_dir: Path of the model directory.
+        names_columns: Whether to name a column that dominates the norm of the rows.
+        again: Whether `init` has already warned the operator. Then nothing is tried, which would take seconds: one line
+            names the command that repeats the warning. A model that became useless causes a warning every time.
     """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):
@@ -369,11 +369,11 @@ def _require_place(output: Path, model_dir: Path, file: Path) -> None:
 
 class _Write(Protocol):
     def __call__(self, columns: dict[str, Any]) -> None:
-        """Append rows, column by column."""
+        """Append rows, given as a mapping from column names to values."""
 
 
 def _write_predictions(model: "LoadedModel", file: Path, write: _Write, threshold: "Threshold | None") -> Iterator[int]:
-    """Write one block of predictions after another; yield how many they are."""
+    """Write the predictions of one block of records after another; yield the number of predictions in each block."""
     import numpy as np
 
     for records in model.read(file):
@@ -390,7 +390,7 @@ def _write_predictions(model: "LoadedModel", file: Path, write: _Write, threshol
 
 @contextmanager
 def _written(output: Path | None) -> Iterator[_Write]:
-    """Yield what writes rows; the file, or what is printed, appears when the block succeeds, and as a whole."""
+    """Yield a function that writes rows. The file or printed table appears whole, and only if the block succeeds."""
     from certified_unlearning.files import atomic_path
 
     if output is None:
@@ -399,7 +399,7 @@ def _written(output: Path | None) -> Iterator[_Write]:
                 yield write
             spool.seek(0)
             sys.stdout.flush()
-            # As bytes: no character of an identifier may become another, whatever the terminal's encoding is.
+            # Bytes, because no character of an identifier may change, whatever the terminal's encoding is.
             shutil.copyfileobj(spool, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return
@@ -438,7 +438,7 @@ def _parquet(path: Path) -> Iterator[_Write]:
     writers: list[Any] = []
 
     def kind(values: Any) -> Any:
-        # Labels or None: a block without any label would else be a column of nothing, and the next another table.
+        # Labels get a fixed type: otherwise a block of None alone would get Arrow's null type, unlike the next block.
         return pa.string() if getattr(getattr(values, "dtype", None), "hasobject", False) else None
 
     def write(columns: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and where results and baselines lie."""
+"""Options that several commands share, and the paths of results and baselines."""
 
 from pathlib import Path
 from typing import Annotated, cast, get_args
@@ -13,9 +13,9 @@ Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 
 
 def _no_file(path: Path) -> Path:
-    """Return the path of a model directory; refuse a file, such as a certificate, and name what reads it."""
+    """Return a model directory's path. Refuse a file, such as a certificate, and name the command that reads it."""
     if path.is_file():
-        # Not at the top: a job of the workflow imports nothing of the ledger.
+        # Imported here because a job of the workflow imports nothing of the ledger.
         from certified_unlearning.ledger.directory import shell_command
 
         raise ParameterError(
@@ -40,18 +40,19 @@ OthersPapers = Annotated[
 ]
 
 ADVANCED = "Advanced options"
-"""Heading of the options that few people need, in the help."""
+"""Heading in the help of the options that few people need."""
 KEEP_THE_KEY = "keep a copy in a safe place, and none beside the model"
-"""The advice about a key of pseudonyms that lies outside its model directory."""
+"""Advice about a file with the key of pseudonyms, which is outside the model directory."""
 LARGEST_EPSILON = 350
-"""The sampler of noise leaves out a probability of 2^-512, which adds exp(epsilon) times as much to delta."""
+"""The largest target epsilon. The noise sampler leaves out a probability of 2^-512, and exp(epsilon) times that
+probability is added to delta."""
 
 
 def positive(option: typer.CallbackParam, value: float | None) -> float | None:
-    """Return an option's value, as typer's callback: before the command does anything.
+    """Return the value of an option, as Typer's callback, which runs before the command.
 
     Raises:
-        ParameterError: It is no finite number above 0.
+        ParameterError: The value is not a finite number above 0.
     """
     if value is not None:
         require_positive(**{option.opts[0]: value})
@@ -59,10 +60,10 @@ def positive(option: typer.CallbackParam, value: float | None) -> float | None:
 
 
 def target(option: typer.CallbackParam, value: float | None) -> float | None:
-    """Return an option's value as `positive` does, refused where no noise can meet it, whatever the data are.
+    """Return the value of an option as `positive` does; refuse an epsilon that no noise can meet, whatever the data.
 
     Raises:
-        ParameterError: It is no number above 0, or above `LARGEST_EPSILON`.
+        ParameterError: The value is not a number above 0, or is above `LARGEST_EPSILON`.
     """
     if value is not None and value > LARGEST_EPSILON:
         raise ParameterError(
@@ -72,10 +73,10 @@ def target(option: typer.CallbackParam, value: float | None) -> float | None:
 
 
 def delta_of(text: str) -> Delta:
-    """Return what ``--delta`` says.
+    """Return the delta that ``--delta`` gives.
 
     Raises:
-        ParameterError: It is no number and none of the words.
+        ParameterError: The text is neither a number nor one of the words.
     """
     if text in get_args(NamedDelta):
         return cast(NamedDelta, text)
@@ -86,14 +87,14 @@ def delta_of(text: str) -> Delta:
 
 
 def active(preset: str | None) -> str:
-    """Return the named preset, or else the active one of the parameter file in this directory."""
+    """Return the preset that was named; by default the active preset of the parameter file in this directory."""
     from certified_unlearning.papers import parameters
 
     return parameters.load().preset if preset is None else preset
 
 
 def made(results: Path, name: str, file: str) -> Path:
-    """Return the path of a result that the workflow makes."""
+    """Return the path of a result that the workflow made; raise `DataError` if it does not exist."""
     path = results / name / file
     if not path.exists():
         raise DataError(f"{path} does not exist; `snakemake --cores all --config preset={name}` makes it")
@@ -101,9 +102,9 @@ def made(results: Path, name: str, file: str) -> Path:
 
 
 def require_baseline(path: Path, command: str, name: str) -> None:
-    """Raise `DataError` unless the baseline is there; the message says how to make one."""
+    """Raise `DataError` if the baseline does not exist; the message says how to make it."""
     if not path.exists():
         raise DataError(
             f"preset {name} has no baseline yet ({path} does not exist); "
-            f"`unlearn {command} --preset {name} --accept` makes one of the results at hand"
+            f"`unlearn {command} --preset {name} --accept` makes one from the present results"
         )

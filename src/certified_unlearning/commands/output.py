@@ -1,4 +1,4 @@
-"""What commands print: data as they are, and what was done even where nothing can be printed."""
+"""How commands print data, and how they report finished work even if nothing can be printed."""
 
 import os
 import shlex
@@ -11,14 +11,14 @@ from certified_unlearning.errors import Interrupted, OutputError, UnlearningErro
 
 
 def show_command() -> None:
-    """Print the command itself first, once: a job's log says how to repeat the job by hand."""
+    """Print the command itself first, once, so that a job's log shows how to repeat the job by hand."""
     if is_launched():
         return
     print("$", shlex.join(["unlearn", *sys.argv[1:]]), flush=True)
 
 
 def print_data(text: str) -> None:
-    """Print what programs read as UTF-8, whatever the encoding of the terminal: no character may become another."""
+    """Print data for programs in UTF-8, whatever the terminal's encoding: no character may become another one."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()
@@ -26,10 +26,10 @@ def print_data(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Print in the block that something was done; where that fails or is interrupted, standard error says it.
+    """Print in the block that something was done; if printing fails or is interrupted, the raised error reports it.
 
     Args:
-        done: What was done, as a sentence without its full stop: nobody may take it for undone.
+        done: The finished work, as a sentence without its full stop. It tells the user not to repeat the work.
 
     Raises:
         OutputError: Standard output cannot be written.
@@ -50,7 +50,7 @@ def after(done: str) -> Iterator[None]:
 
 @contextmanager
 def interruptible(known: Callable[[], str]) -> Iterator[None]:
-    """Let an interruption of the block say what a user must know, unless it knows something already."""
+    """Add to an interruption of the block what the user must know, unless it carries a message already."""
     try:
         yield
     except Interrupted as interrupt:
@@ -59,5 +59,5 @@ def interruptible(known: Callable[[], str]) -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Send what is left of standard output nowhere; otherwise Python complains once more at exit."""
+    """Discard what is left in standard output's buffer; otherwise Python reports the error once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

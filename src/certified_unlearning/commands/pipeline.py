@@ -1,7 +1,7 @@
 """The commands `unlearn pipeline ...`: the jobs of the workflow, one command each.
 
-A job is given its experiment and its mechanism as ``module:name`` and imports these: no list of papers, so that a
-paper's change reruns nothing of another.
+A job gets its experiment and its mechanism as ``module:name`` and imports only these. It does not import the list of
+papers, so a change to one paper reruns no job of another.
 """
 
 import sys
@@ -44,7 +44,7 @@ Processes = Annotated[
 ]
 
 SUMMARY_KEYS = ("features", "n", "n_test", "d", "classes", "largest_eigenvalue", "sha256")
-"""Entries of a data set's summary that plans and tables need."""
+"""Entries of a data set's summary that plans and tables use."""
 
 
 @app.command("plan")
@@ -59,7 +59,7 @@ def plan(
 ) -> None:
     """Plan an experiment: every run with its noise, steps and certified epsilon.
 
-    An experiment of which nothing was chosen, and that cannot be run with data of this size, is left out.
+    An experiment is left out if none of its parameters were chosen and it cannot run with data of this size.
     """
     from certified_unlearning.errors import AssumptionError, InfeasibleError
     from certified_unlearning.mechanisms.constants import constants_and_problem
@@ -156,7 +156,7 @@ def make(
 def certify(
     plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory for the certificates, one file a run.")]
 ) -> None:
-    """Write the certificates of a plan's runs that unlearn, each verified."""
+    """Write and verify the certificates of all runs of a plan that unlearn."""
     from certified_unlearning import certificate
     from certified_unlearning.accounting.accountants import ACCOUNTANTS
     from certified_unlearning.errors import DataError, StorageError
@@ -165,14 +165,14 @@ def certify(
 
     whole = ExperimentPlan.read(plan)
     try:
-        output.mkdir(parents=True, exist_ok=True)  # Also where there is nothing to certify.
+        output.mkdir(parents=True, exist_ok=True)  # Even if there is nothing to certify.
     except OSError as error:
         raise StorageError(f"cannot write {output}/: {error.strerror or error}") from error
     written: set[Path] = set()
     for run in whole.runs:
         accountant = ACCOUNTANTS.get(run.accountant)
         if accountant is None or accountant.mechanism != run.mechanism:
-            continue  # What others are compared with.
+            continue  # This run is only a baseline for others.
         certified = certificate.of(run, key=whole.key(run), noise_source="seed")
         certificate.verify(certified)
         path = output / certificate_file(run)
@@ -187,7 +187,7 @@ def collect(
     output: Annotated[Path, typer.Option(help="File for all rows (Parquet).")],
     rows: Annotated[list[Path] | None, typer.Argument(help="Rows of the jobs.")] = None,
 ) -> None:
-    """Join the rows of all runs into one table, which is empty where nothing was run."""
+    """Join the rows of all runs into one table; it is empty if nothing was run."""
     from certified_unlearning.reproduction.rows import RUN_ROWS, concatenate, write_table
 
     write_table(output, concatenate(rows or [], RUN_ROWS), RUN_ROWS)
@@ -214,7 +214,7 @@ def draw(
 
     found = declared.experiment(experiment)
     made = concatenate(rows, found.rows)
-    if made.empty:  # Left out: other jobs have rows, or fail.
+    if made.empty:  # The experiment was left out. Otherwise the jobs before this one have rows, or fail.
         summaries.write_csv(numbers, made)
         if figure is not None and style is not None:
             from certified_unlearning.reproduction.figures.drawing import render_left_out
@@ -385,14 +385,14 @@ def _planned(path: Path) -> Any:
 
 
 def _is_shared(plan: Any, processes: int) -> bool:
-    """Return whether this job was carried out by processes that this one started, each with this command line."""
+    """Return whether processes that this one started, each with this command line, have done the job."""
     from certified_unlearning.engine.processes import is_launched, launch
     from certified_unlearning.engine.row_cut import cut
 
     if not plan.settings.row_shards or plan.left_out is not None or is_launched():
         return False
     blocks = max(len(cut(run.constants.n if run.cycle is None else run.cycle.batch_size)) for run in plan.runs)
-    useful = min(processes, blocks)  # Others would have no rows.
+    useful = min(processes, blocks)  # More processes would have no rows.
     if useful == 1:
         return False
     launch(useful, sys.argv[1:])
@@ -441,7 +441,7 @@ def _inputs(
 
 
 def _differences(before: Any, after: Any) -> list[str]:
-    """Return what differs between two sets of values, each in words."""
+    """Return the differences between two sets of values, each in words."""
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     return [f"{key} {_number(new[key])} (by default {_number(old[key])})" for key in new if new[key] != old[key]]
 
@@ -451,7 +451,7 @@ def _number(value: Any) -> str:
 
 
 def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
-    """Return each preset's experiments with their papers, in the papers' order; not those that were left out."""
+    """Return each preset's experiments with their papers, in the papers' order, without those that were left out."""
     from certified_unlearning.reproduction.layout import Layout
 
     named = {preset: set(names.split(",")) for preset, _, names in (each.partition("=") for each in shows)}
@@ -467,7 +467,7 @@ def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
 
 
 def _left_out(layout: Any, paper: Any, experiment: Any) -> bool:
-    """Return whether an experiment has no runs for a reason that its plan gives, or reads such a plan."""
+    """Return whether an experiment or a plan that it reads was left out, with a reason in the plan."""
     from certified_unlearning.mechanisms.run import ExperimentPlan
 
     read = [experiment.name] if experiment.mechanisms else experiment.uses

@@ -1,4 +1,4 @@
-"""The commands `unlearn plan ...`: what a removal takes, by several kinds of unlearning, before anything is run."""
+"""The commands `unlearn plan ...`: compute the steps and noise that a removal needs, before anything is run."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +13,13 @@ from certified_unlearning.vocabulary import DELTA_HELP, Adjacency
 
 
 class _Plans(typer.core.TyperGroup):
-    """The commands; flags without one of them are answered by a sentence that names them."""
+    """The group of plan commands. If flags come without a command, an error lists the commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command's name.
 
         Raises:
-            ParameterError: A flag stands where it should be.
+            ParameterError: A flag was given in place of the command's name.
         """
         if args and args[0].startswith("--") and args[0] != "--help":
             raise ParameterError(
@@ -30,7 +30,7 @@ class _Plans(typer.core.TyperGroup):
 
 
 CONSTANTS = "Constants of the theorems"
-"""Heading of options that describe the problem by what the analyses assume, in place of data or C."""
+"""Heading of the options that describe the problem by the theorems' constants, not by data or C."""
 
 app = typer.Typer(cls=_Plans, no_args_is_help=True, help="Compute what a removal takes, before anything is run.")
 
@@ -132,8 +132,8 @@ def removal(
     """Plan Langevin unlearning, with all accountants side by side.
 
     To describe the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and
-    --label, or --n and the constants of the theorems. Leave out one of --records, --epsilon, --sigma and --steps: it
-    is planned (most records, certified epsilon, least sigma, least steps).
+    --label, or --n and the constants of the theorems. Leave out one of --records, --epsilon, --sigma and --steps: the
+    command computes it (most records, certified epsilon, least sigma, least steps).
     """
     from certified_unlearning.commands.plans import removal as planned
     from certified_unlearning.commands.plans.known import problem_of
@@ -252,7 +252,9 @@ def exact(
     batch_size: Annotated[int | None, typer.Option(help="Records of a mini-batch.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise of a step's gradient.")] = None,
     quantum: Annotated[float | None, typer.Option(help="Spacing of the grid of gradients.")] = None,
-    recompute: Annotated[float | None, typer.Option(help="Wanted probability that an edit computes again.")] = None,
+    recompute: Annotated[
+        float | None, typer.Option(help="Wanted probability that an edit causes a recomputation.")
+    ] = None,
     lipschitz: Annotated[
         float | None,
         typer.Option(
@@ -269,9 +271,9 @@ def exact(
     dimension: Annotated[int | None, typer.Option(help="Number of parameters d.", rich_help_panel=CONSTANTS)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan exact unlearning: the steps, batches and noise for a wanted share of edits that compute again.
+    """Plan exact unlearning: steps, batches and noise for a wanted probability that an edit causes a recomputation.
 
-    The command plans what is left out of --steps, --sigma (or --quantum) and --recompute.
+    The command computes those of --steps, --sigma (or --quantum) and --recompute that you leave out.
     """
     from certified_unlearning.commands.plans.exact import ExactFlags
     from certified_unlearning.commands.plans.exact_table import run
@@ -322,13 +324,13 @@ def private(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Expected records of a Poisson batch, for methods that take such; by default planned.",
+            help="Expected records of a Poisson batch, for methods with such batches; by default planned.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan differentially private learning, whose models cover some deletions with no work."""
+    """Plan differentially private learning. Its models cover some deletions without further work."""
     from certified_unlearning.commands.plans import private as planned
 
     flags = planned.PrivateFlags(

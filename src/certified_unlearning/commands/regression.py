@@ -1,4 +1,4 @@
-"""The command `unlearn regression`: a preset's records against the committed ones."""
+"""The command `unlearn regression`: compare a preset's records with the committed ones."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The command `unlearn schema`: what `params.yaml` may contain, for editors."""
+"""The command `unlearn schema`: write a schema of `params.yaml` for editors."""
 
 import json
 from pathlib import Path

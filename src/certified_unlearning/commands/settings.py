@@ -1,4 +1,4 @@
-"""Options of the command line that are made from the settings of the ledger's mechanisms."""
+"""Command-line options that are made from the settings of the ledger's mechanisms."""
 
 import functools
 import inspect
@@ -26,20 +26,20 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 
 
 _READ: Mapping[Any, Callable[[Any], Any]] = {BatchSize: _batch_size, Delta: delta_of}
-"""Functions that turn the words of an option into a value, for types of settings that typer does not know."""
+"""Functions that turn an option's text into its value, by the type of setting, for types that Typer does not know."""
 _CALLBACKS: Mapping[str, Callable[..., Any]] = {"epsilon": target}
-"""What looks at an option's value before the command does anything, by the setting's name."""
+"""Functions that check an option's value before the command runs, by the setting's name."""
 
 
 def with_settings(
     command: Callable[..., None], mechanisms: Iterable[LedgerMechanism], panel: str | None = None
 ) -> Callable[..., None]:
-    """Return a command that takes the settings of mechanisms as options, and passes on those that are given.
+    """Return a command with the mechanisms' settings as options. It passes on only the settings that are given.
 
     Args:
-        command: It takes them by ``**``.
-        mechanisms: Their settings are taken; where several have one name, that of the first.
-        panel: Their heading in a help, which then shows usual values.
+        command: The command, which gets the settings by ``**``.
+        mechanisms: The mechanisms whose settings become options; the first one counts if several share a name.
+        panel: Heading of the settings in a help, which then shows their usual values; None for no help.
     """
     fields: dict[str, FieldInfo] = {}
     for mechanism in mechanisms:
@@ -58,14 +58,14 @@ def with_settings(
 
 
 def _option(name: str, field: FieldInfo, panel: str | None) -> inspect.Parameter:
-    """Return a setting as typer takes it."""
+    """Return a setting as a parameter that Typer understands."""
     flag = f"--{name.replace('_', '-')}"
     kind: Any = field.annotation
     several = next((each for each in (kind, *get_args(kind)) if get_origin(each) is tuple), None)
     if kind in _READ:
         kind = str
     elif several is not None:
-        # Each has a flag of its own.
+        # Each item of a sequence has a flag of its own.
         flag, kind = flag.removesuffix("s"), GenericAlias(list, get_args(several)[:1])
     elif kind is bool:
         flag = f"{flag}/--no-{flag[2:]}"

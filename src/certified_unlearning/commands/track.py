@@ -1,4 +1,4 @@
-"""The command `unlearn track`: MLflow brought in line with the results on disk, or with a ledger's model."""
+"""The command `unlearn track`: update MLflow from results on disk, or from a ledger's model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,11 +26,11 @@ def track(
     results: Annotated[Path, typer.Option(help="Directory of all results.")] = Path("results"),
     other: OthersPapers = None,
 ) -> None:
-    """Update MLflow from a model directory, or from results. MLFLOW_TRACKING_URI is its address.
+    """Update MLflow from a model directory, or from results. MLFLOW_TRACKING_URI is MLflow's address.
 
     With MODEL_DIR, the current version becomes a version of a registered model: weights, certificate and columns. The
-    alias `current` moves to it, and versions that know removed records are marked. With --sync, results are sent;
-    without MLFLOW_TRACKING_URI, to sqlite:///mlflow.db.
+    alias `current` moves to this version, and versions that know removed records are marked. With --sync, results are
+    sent; without MLFLOW_TRACKING_URI, they are sent to sqlite:///mlflow.db.
     """
     if model_dir is not None and not sync:
         from certified_unlearning.commands.keeping.registry import track_model

@@ -1,4 +1,4 @@
-"""The commands `unlearn verify`, which recomputes what is certified, and `unlearn audit`, which attacks it."""
+"""The commands `unlearn verify`, which recomputes certificates, and `unlearn audit`, which attacks a model."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from certified_unlearning.ledger.copies.exports import CERTIFICATE
 from certified_unlearning.text import seconds_in_words
 
 VIOLATED = 3
-"""Exit status of an audit that finds more than is certified: 1 and 2 are mistakes of the user's."""
+"""Exit status of an audit that finds more than is certified. The statuses 1 and 2 mean a user's mistake."""
 
 
 def verify(
@@ -46,7 +46,7 @@ def verify(
     paths = [path / CERTIFICATE if (path / CERTIFICATE).is_file() else path for path in paths]
     of_receipts = {path for path in paths if receipts.is_receipt(path)}
     if head is not None and not all(path.is_dir() or path in of_receipts for path in paths):
-        raise ParameterError("--head is of a model directory or a receipt; a certificate has none")
+        raise ParameterError("--head is for a model directory or a receipt; a certificate has no head")
     if public_key is not None and len(of_receipts) < len(paths):
         raise ParameterError("--public-key is for receipts; nothing else is signed")
     if as_json:
@@ -83,9 +83,9 @@ def verify(
 
 
 def _verify_as_json(path: Path) -> bool:
-    """Print what is found of a certificate as one JSON object; return whether it is as stated.
+    """Print what a certificate states and what was recomputed, as one JSON object; return whether both agree.
 
-    ``epsilon``, at ``delta``, is None where nothing was removed, so that nothing is guaranteed.
+    ``epsilon``, at ``delta``, is None if nothing was removed, so that nothing is guaranteed.
     """
     from certified_unlearning import certificate
 
@@ -137,9 +137,9 @@ def audit(
 ) -> None:
     """Attack removed records in a scratch copy, and compare what the attack shows with what is certified.
 
-    The model is learned again by its own mechanism and constants, with made-up records in the places of some. These are
-    removed, and a guesser names them by what is published then. Nothing in the model directory changes. The exit status
-    is 3 if more is shown than is certified.
+    The model is learned again by its own mechanism and constants, with made-up records in place of some records. The
+    made-up records are removed, and the attack guesses from the published output which of them were learned. The model
+    directory does not change. The exit status is 3 if the attack shows more than is certified.
     """
     from certified_unlearning.audit.directories import audit_directory
 

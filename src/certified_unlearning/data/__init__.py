@@ -1,1 +1,1 @@
-"""Data sets, one module each (`sets` lists them); users' own tables; removal requests."""
+"""Data sets, one module for each (`sets` lists them); users' own tables; removal requests."""

@@ -85,7 +85,7 @@ def _parsed(raw_root: Path) -> tuple[NDArray[np.float64], NDArray[np.str_], NDAr
 
 
 def parse(content: bytes, where: str | Path) -> tuple[NDArray[np.float64], NDArray[np.str_], NDArray[np.int8]]:
-    """Read the numeric columns, those of words, and the labels.
+    """Read the numeric columns, the columns of words, and the labels.
 
     Args:
         content: Lines of 15 comma-separated values, without a header.

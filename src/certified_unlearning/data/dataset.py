@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set, declared in the module of its ``make``.
+    """A data set. It is declared in the module of its ``make``.
 
     Attributes:
         name: Name in ``dataset`` of `params.yaml`.
         title: Name in figures.
-        make: Prepares the data set from the directory of raw files and the seed of the split, and from a choice of
-            features if there is one.
+        make: A function that prepares the data set. It gets the directory of raw files, the seed of the split, and the
+            choice of features if there is one.
         classes: Number of classes.
         raw_files: The published files; empty if the records come with a package.
         features: The choices of image features, the usual one first; empty if there is no choice.
         package: The package that contains the records, if there are no raw files.
         content_sha256: Digest of those records.
-        learned_from: What the preprocessing learns from the records, and a guarantee must therefore assume to be
-            public; empty if each record is prepared on its own.
+        learned_from: What the preprocessing learns from the records. A guarantee must assume that this is public.
+            Empty if each record is prepared on its own.
         preset: The preset that produces results on this data set; empty if it has the data set's name.
     """
 
@@ -43,7 +43,7 @@ class DataSet:
     preset: str = ""
 
     def prepare(self, raw_root: Path, seed: int, features: str | None = None) -> "PreparedData":
-        """Prepare it from its raw files.
+        """Prepare the data set from its raw files.
 
         Args:
             raw_root: The directory that `fetch.fetch` filled.

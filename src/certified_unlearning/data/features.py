@@ -86,7 +86,7 @@ def import_extra(module: str, extra: str, need: str) -> Any:
     """
     try:
         return import_module(module)
-    # A torchvision that was built for another PyTorch version raises the last two.
+    # A torchvision that was built for another PyTorch version raises the last two of these errors.
     except (ImportError, OSError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise ParameterError(

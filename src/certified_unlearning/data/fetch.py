@@ -1,4 +1,4 @@
-"""Sources of raw files: the directory that UNLEARNING_DATA names, the DVC cache, or the network.
+"""Find raw files in the directory that UNLEARNING_DATA names, in the DVC cache, or on the network.
 
 Nothing is put in place before its content is checked, by the SHA-256 of the decompressed bytes, because recompressing
 the same bytes gives a different file. Archives (``.tar.gz``, ``.zip``) are checked without decompression.
@@ -49,7 +49,7 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
         timeout: Seconds without an answer after which an address counts as failed.
 
     Returns:
-        Its path, or that of its lossy copy.
+        The file's path, or that of its lossy copy.
 
     Raises:
         DataError: The file is damaged, or cannot be found.

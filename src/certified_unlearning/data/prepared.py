@@ -48,8 +48,8 @@ class PreparedData:
         classes_from: Where this list comes from; None if a built-in data set fixes it.
 
     Raises:
-        DataError: A value is not finite, a row's norm is above 1, a label is not in `label_values`, a class has no
-            records in one of the parts, or an array has another shape or dtype.
+        DataError: A value is not finite, a row's norm is above 1, or an array has a wrong shape or dtype. Or a label is
+            not in `label_values`, or a class has no records in one of the parts.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Quality of predictions on labelled records, including what accuracy hides if one class is rare.
+"""Quality of predictions on labelled records, with measures that stay informative if one class is rare.
 
 Records come block by block, so they may exceed memory. The module has no heavy imports.
 """
@@ -14,14 +14,14 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted, noun_of, with_commas
 
 MOST_SCORES = 1 << 23
-"""Most scores kept for the AUC of more than two classes (64 MB). For two classes, one per record is kept."""
+"""Largest number of scores kept for the AUC of three or more classes (64 MB). For two classes, all scores are kept."""
 HARDLY = 0.02
-"""Least useful excess of balanced accuracy over that of a constant prediction, and of R^2 over 0."""
+"""Smallest useful excess of balanced accuracy over that of a constant prediction. Also the smallest useful R^2."""
 _CLASSES_SHOWN = 12
 RANKS = 0.6
-"""The least AUC at which a model's scores are informative, even if its predictions at threshold one half are not."""
+"""Smallest AUC that counts as informative, even if predictions at the threshold one half are not."""
 RARE = 0.5
-"""A class is rare if it has less than this fraction of an even share of the records."""
+"""A class is rare if its share of the records is below this fraction of an even share."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -155,7 +155,7 @@ class Quality:
 
     @property
     def comparable(self) -> "Quality | None":
-        """The value for comparing models; None for a single class."""
+        """This quality, for comparing models; None if all records are of one class."""
         return self if self.classes >= 2 else None
 
     @property
@@ -194,7 +194,7 @@ class Quality:
 
 
 def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
-    """Return the quality of probabilities; of equal ones, the first class is predicted.
+    """Return the quality of probabilities. If a record's probabilities are equal, the first class is predicted.
 
     Args:
         probabilities: Shape ``(n, len(classes))``.
@@ -224,7 +224,8 @@ def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) 
 class Tally:
     """A tally of predictions and true classes, block by block.
 
-    For the AUC, 9 bytes per record are kept for two classes, and 8 k + 1 for k classes. The computation needs 8 more.
+    For the AUC, 9 bytes per record are kept for two classes, and 8 k + 1 bytes for k classes. Its computation needs 8
+    more bytes per record.
 
     Args:
         classes: Number of classes, at least 2.
@@ -306,7 +307,7 @@ class Tally:
         return float(np.mean([self._area(column, each) for column, each in enumerate(members)]))
 
     def _area(self, column: int, member: int) -> float:
-        """Return how likely a record of a class scores higher than one of another class (Mann and Whitney)."""
+        """Return the probability that a record of a class scores higher than a record outside it (Mann and Whitney)."""
         kept = list(zip(self._scores or (), self._positions, strict=True))
         outside = np.empty(sum(int((positions != member).sum()) for _, positions in kept))
         filled = 0
@@ -330,8 +331,8 @@ class TargetQuality:
 
     Attributes:
         r2: The share of the targets' variance that is explained; None if all targets are equal.
-        root_mean_squared_error: In units of the target.
-        mean_absolute_error: In units of the target.
+        root_mean_squared_error: The root mean squared error, in units of the target.
+        mean_absolute_error: The mean absolute error, in units of the target.
         mean_line: The root mean squared error of always predicting the mean of these targets.
         records: Number of records.
     """
@@ -342,9 +343,9 @@ class TargetQuality:
     mean_line: float
     records: int
     finds_all_classes: ClassVar[bool] = False
-    """There are none."""
+    """Always False, because numbers have no classes."""
     lines_by_class: ClassVar[tuple[str, ...]] = ()
-    """There are none."""
+    """Always empty, because numbers have no classes."""
 
     @property
     def hardly_tells(self) -> bool:
@@ -364,7 +365,7 @@ class TargetQuality:
 
     @property
     def comparable(self) -> "TargetQuality | None":
-        """The value for comparing models; None if all targets are equal."""
+        """This quality, for comparing models; None if all targets are equal."""
         return None if self.r2 is None else self
 
     @property

@@ -43,7 +43,7 @@ def load(name: str, *, seed: int) -> PreparedData:
     """Prepare a data set of this package, for experiments that choose their own data set.
 
     Args:
-        name: Its name.
+        name: Name of the data set.
         seed: Seed of the split, if the source has no split.
 
     Raises:

@@ -14,7 +14,7 @@ _NUMBERS_AT_ONCE = 1 << 22
 
 
 class StoredRows:
-    """Rows of a matrix inside a file, sliced like an array's: ``rows[10:20]`` reads ten rows.
+    """Rows of a matrix inside a file, sliced like the rows of an array: ``rows[10:20]`` reads ten rows.
 
     The file is read, not mapped into memory, and stays open: replacing it does not change these rows.
 
@@ -66,10 +66,10 @@ class StoredRows:
 def in_order(
     rows: StoredRows, places: NDArray[np.int64], directory: str | Path, *, factors: NDArray[np.float32] | None = None
 ) -> StoredRows:
-    """Return the rows in another order, stored in a new nameless file that vanishes when it is closed.
+    """Return the rows in a new order. They are stored in a new nameless file, which vanishes when it is closed.
 
     Args:
-        rows: Read once, from the first to the last.
+        rows: The rows; they are read once, from the first to the last.
         places: New place of each row: a permutation, shape ``(n,)``.
         directory: Directory with room for the file.
         factors: Factor on each of ``rows``, shape ``(n,)``; by default, rows are not scaled.
@@ -81,8 +81,8 @@ def in_order(
     at_once = max(1, _NUMBERS_AT_ONCE // rows.shape[1])
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".rows-in-order.") as file:
-            # Reserves all the room, or raises here. Otherwise a full disk would kill the process when it writes through
-            # the memory map.
+            # This reserves all the room, or fails here. Otherwise a full disk would kill the process when it writes
+            # through the memory map.
             os.posix_fallocate(file.fileno(), 0, max(1, len(rows) * rows.shape[1] * rows.dtype.itemsize))
             written = np.memmap(file, rows.dtype, "r+", shape=rows.shape)
             for start in range(0, len(rows), at_once):

@@ -1,28 +1,28 @@
-"""Deletion requests and their answers: files and commands, no server.
+"""The ledger: removal requests and their answers, kept in files by commands, without a server.
 
 A model directory holds
 
 ===========================  ======================================================================
 ``ledger.sqlite``            `store`: an append-only, hash-chained list of events, and the owner of each row
 ``model.json``               `model`: the learner and the table's declaration, which never change
-``weights-<version>``        the current version's weights, and no others
-``secret-<version>``         what the next request starts from besides, if the mechanism has a secret
-``certificate-<version>``    what was guaranteed, of every version
+``weights-<version>``        weights of the current version; those of earlier versions are deleted
+``secret-<version>``         further data from which the next request is answered, if the mechanism keeps a secret
+``certificate-<version>``    the certificate of each version
 ``training/``                `training.dense`: rows and labels; those of removed records are zeros
-``rows-<version>``           `training.sparse`, instead: sparse rows and labels of the current version, of text
-``digest-key-<version>``     the key of the training copy's digest, destroyed by the next `apply`
-``identifier-key``           the key of the tags that show which row belongs to whom
-``added-...-<version>``      the rows and labels that `add` is adding, until they stand in the training copy
-``lock``                     held while `apply` or `add` is at work
+``rows-<version>``           `training.sparse`, for text: sparse rows and labels, in place of ``training/``
+``digest-key-<version>``     the key of the training copy's digest; the next `apply` destroys it
+``identifier-key``           the key of the tags that show which row belongs to which person
+``added-...-<version>``      the rows and labels that `add` is adding, until they are in the training copy
+``lock``                     a lock that `apply` and `add` hold while they run
 ===========================  ======================================================================
 
-The log may be kept in a second place, too (`log.second_place`): with it `log.replay` brings a directory that was
-restored from a backup to the present. `method` declares what a mechanism does here, and `methods` does it. `state` says
-what the events add up to.
+The log may also be kept in a second place (`log.second_place`). With this second log, `log.replay` brings a directory
+that was restored from a backup up to date. `method` defines what a mechanism must provide to a ledger, and `methods`
+has the implementations. `state` computes the ledger's state from its events.
 
 `initialisation`, `requests`, `application`, `adding`, `log` and `verification` carry out the commands. `prediction`
-uses the model. `quality` tells the operator how good it is, and writes that to no file. A version of the model counts
-once an event names it. Until then the version before is current, and its files stay.
+uses the model. `quality` tells the operator how good the model is, and writes nothing about it to a file. A version of
+the model counts once an event names it. Until then, the previous version is current, and its files stay.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ __all__ = ["LoadedModel", "load_model"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch only when it is asked for: `request` and `status` do without."""
+    """Import names that need PyTorch on first use, because `request` and `status` do not need it."""
     if name in __all__:
         from certified_unlearning.ledger import prediction
 

@@ -1,8 +1,8 @@
-"""`apply`: pending requests become one batch, one removal, one new version of the model.
+"""The command `apply`: pending requests become one batch, and one new version of the model without their records.
 
-The next `apply` finishes what a crash leaves behind. Before the event `applied` is in the ledger, the old version is
-the current one, and everything is done again from its weights, with new noise (with the same noise, if exactness needs
-that). After it, only files remain to be deleted.
+If `apply` crashes, the next one finishes the work. Until the event `applied` is in the ledger, the old version is
+current, and the whole batch is carried out again from its weights. The noise is new, or the same if exactness requires
+it. After that event, only files remain to be deleted.
 """
 
 import functools
@@ -45,7 +45,7 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data, spoilt_certificate
 
 BY_APPLY = "what was begun is finished by the next `unlearn apply`"
-"""How the work of `apply` and `add` goes on."""
+"""A sentence that says how interrupted work of `apply` or `add` is finished."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,16 @@ class Applied:
     """Result of `apply`.
 
     Attributes:
-        versions: The versions that it made: none if nothing was pending, two if it first finished an interrupted
+        versions: The versions that `apply` made; none if nothing was pending, two if it first finished an interrupted
             `apply` or `add`.
         deleted: Files that an interrupted command had left behind.
         head: The head of the log.
         source: A note about the file that the data came from; None if it is unchanged.
         interruption: A note about an interrupted command that left nothing behind; None if there was none.
-        certificate: A note about a certificate that is missing or was changed; None if there is none. It delays no
-            removal: nobody has to wait because an old certificate is lost.
-        unchecked: What was not checked because the key of identifiers cannot be read; None if all was.
+        certificate: A note about a certificate that is missing or was changed; None if there is none. Such a
+            certificate delays no removal: nobody has to wait because an old certificate is lost.
+        unchecked: A note about what was not checked because the key of identifiers cannot be read; None if everything
+            was checked.
     """
 
     versions: tuple[Version, ...]
@@ -74,17 +75,17 @@ class Applied:
 
 
 def apply(path: Path, *, device: str | None = None) -> Applied:
-    """Answer all requests that are pending.
+    """Answer all pending requests with one new version.
 
     Args:
         path: The model directory.
-        device: Where the noisy steps are taken: auto, cpu or cuda; by default as `init` recorded.
+        device: The device that takes the noisy steps: auto, cpu or cuda; by default the device that `init` recorded.
 
     Raises:
-        LedgerError: Something was tampered with; nothing was done.
-        StorageError: Another `apply` or `add` is at work, or a file could not be written; run it again.
+        LedgerError: A file was tampered with; nothing was done.
+        StorageError: Another `apply` or `add` is running, or a file could not be written; run the command again.
         InfeasibleError: No number of steps meets the target; nothing was done.
-        ParameterError: There is no such device, or the mechanism takes none.
+        ParameterError: There is no such device, or the model's mechanism offers no choice of device.
     """
     made = []
     with opened_for_work(path) as (directory, ledger, state, model):
@@ -96,7 +97,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
             deleted = delete_leftovers(directory, state)
             interruption = directory.lost_addition(state, deleted)
             key = source_key(directory, state)
-            # Reading the whole file must not delay the removal, and its key may be gone before it is read.
+            # The removal must not wait until the whole file is read, and the file's key may be gone before that.
             with ThreadPoolExecutor(1) as beside:
                 source = beside.submit(source_changed, directory, state, key)
                 if state.planned is not None:
@@ -112,11 +113,11 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
 
 @contextmanager
 def opened_for_work(path: Path) -> Iterator[tuple[ModelDirectory, Ledger, State, StoredModel]]:
-    """Lock a directory against other commands that change it, check the ledger's chain, and yield what they read.
+    """Lock a directory against other commands that change it, check the ledger's chain, and yield its content.
 
     Raises:
-        DataError: The log in the second place knows more, as after a restore.
-        StorageError: That log is missing.
+        DataError: The log in the second place has more events, as after a restore.
+        StorageError: The log in the second place is missing.
     """
     directory = ModelDirectory(path)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger:
@@ -136,15 +137,15 @@ def answer(
     device: torch.device,
     plan: Callable[[State], Batch],
 ) -> Version:
-    """Carry out the batch that is planned, or plan one: zero rows, add rows, remove, publish, delete what was before.
+    """Carry out the planned batch, or plan one: zero rows, add rows, remove, publish, delete the previous version.
 
     Args:
-        directory: The model's.
-        ledger: Its ledger.
-        model: Its fixed part.
+        directory: The model directory.
+        ledger: The ledger of the directory.
+        model: The part of the model that never changes.
         state: State of the ledger.
-        device: Where noisy steps are taken.
-        plan: A function that checks the data, plans a batch, and records it.
+        device: The device that takes the noisy steps.
+        plan: A function that checks the data, plans a batch, and records the plan.
     """
     method, answered = method_of(directory, model), answered_of(state)
     weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
@@ -155,7 +156,7 @@ def answer(
     batch = state.planned or plan(state)
     copy = copy_of(directory, model.learner.features, state.current.version)
     key, rows = read_key(directory.digest_key(batch.version)), _rows(ledger, batch.after, batch.up_to)
-    # An earlier `apply` may have zeroed some rows of the batch already.
+    # After a crash, an earlier `apply` may have zeroed some rows of the batch already.
     needed = method.needs_what_it_removes and not state.planned and batch.addition is None
     taken = RemovedRows(*copy.take(rows)) if needed else None
     waiting = None if batch.addition is None else Waiting(batch.version, state.rows)
@@ -171,13 +172,13 @@ def answer(
         ledger.forget_records(batch.after, batch.up_to)
     after = read_state(ledger)
     delete_leftovers(directory, after)
-    # Last, because it waits for readers. If one stays, the next `apply` does it.
+    # This comes last, because it waits for readers. If a reader stays, the next `apply` empties the log.
     ledger.empty_log()
     return after.current
 
 
 def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> Batch:
-    """Put all waiting requests into a batch, and record it. From here on, it will be carried out."""
+    """Put all pending requests into a batch, and record it. From then on, the batch is final."""
     batch = planned_batch(directory, ledger, model, state)
     with ledger.transaction():
         ledger.append("planned", batch.as_payload())
@@ -192,15 +193,15 @@ def planned_batch(
     added: int = 0,
     describe: Callable[[bytes], Addition | None] = lambda _: None,
 ) -> Batch:
-    """Check the data, and return all waiting requests as a batch, with added records; nothing is recorded.
+    """Check the data, and return all pending requests as a batch, together with added records. Record nothing.
 
     Args:
-        directory: The model's.
-        ledger: Its ledger.
-        model: Its fixed part.
+        directory: The model directory.
+        ledger: The ledger of the directory.
+        model: The part of the model that never changes.
         state: State of the ledger.
-        added: Number of records that are added with it; their rows wait already.
-        describe: Returns what the ledger records of them, from the key of the digests.
+        added: The number of records that the batch adds. Their rows are already in files where they wait.
+        describe: A function that returns the ledger's entry about the added records, given the key of the digests.
     """
     after, up_to, version = state.answered_up_to, state.last_request, state.next_version
     rows, key = _rows(ledger, after, up_to), drawn_key()
@@ -226,7 +227,7 @@ def _rows(ledger: Ledger, after: int, up_to: int) -> list[int]:
 
 
 def delete_leftovers(directory: ModelDirectory, state: State) -> tuple[Path, ...]:
-    """Delete what belongs neither to the current version nor to a planned one: old weights and keys above all."""
+    """Delete files that belong neither to the current version nor to a planned one, above all old weights and keys."""
     leftovers = directory.leftovers(state)
     for path in leftovers:
         destroy(path)

@@ -1,4 +1,4 @@
-"""A model directory: where its files lie, who may change them, how they are deleted for good."""
+"""A model directory: the paths of its files, the lock against simultaneous changes, and secure deletion."""
 
 import hashlib
 import hmac
@@ -22,13 +22,13 @@ _VERSIONED = re.compile(
     r"(?:\.safetensors|\.json|\.float32|\.int8)?"
 )
 _UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
-"""Names that `files.atomic_path` gives to files that are being written."""
+"""Pattern of the names that `files.atomic_path` gives to files while they are written."""
 PATIENCE_SECONDS = 0.2
-"""How long a command waits for a lock."""
+"""Seconds that a command waits for a lock."""
 
 
 class BusyError(StorageError):
-    """Another command is at work on the same model directory."""
+    """Another command is using the same model directory."""
 
 
 class ModelDirectory:
@@ -36,15 +36,15 @@ class ModelDirectory:
 
     Attributes:
         path: The directory.
-        lock: An empty file, locked while `apply` or `add` is at work.
-        ledger: Requests, batches, versions (SQLite).
-        model: What never changes: the learner, the table's declaration (JSON).
-        features: The training copy: rows of float32 numbers, nothing else.
-        labels: Their labels, int8.
-        targets: The targets, in place of labels, if numbers are predicted: from -1 to 1, float64.
-        places: Where each row of the table lies in the training copy, int64; only if that was dealt into batches.
+        lock: An empty file, locked while `apply` or `add` runs.
+        ledger: The log with requests, batches and versions (SQLite).
+        model: The part of the model that never changes: the learner, the table's declaration (JSON).
+        features: The training copy's rows as float32 numbers, without any header.
+        labels: The labels of these rows, int8.
+        targets: The targets from -1 to 1, float64, which replace the labels if numbers are predicted.
+        places: The place of each row of the table in the training copy, int64, if its rows were dealt into batches.
         identifier_key: The key of pseudonyms and of the tags of the rows' owners, if the directory keeps it.
-        key_pointer: The place of that key (JSON), if it lies elsewhere.
+        key_pointer: A file with the path of that key (JSON), if the key is elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,77 +60,78 @@ class ModelDirectory:
         self.key_pointer = path / keys.POINTER
 
     def label_file(self) -> Path:
-        """Return where the labels lie, or the targets."""
+        """Return the path of the labels, or of the targets if numbers are predicted."""
         return self.targets if self.targets.exists() else self.labels
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the training copy is sparse: then each version has a file of its own, beside its weights."""
+        """Whether the training copy is sparse. Then each version has a file for it, as for its weights."""
         return not self.features.parent.exists()
 
     def sparse_rows(self, version: int) -> Path:
-        """Return where a version's sparse training copy lies, or lay: rows and labels."""
+        """Return the path of a version's sparse training copy, with rows and labels, whether or not it exists."""
         return self.path / f"rows-{version}.safetensors"
 
     def weights(self, version: int) -> Path:
-        """Return where a version's weights lie, or lay."""
+        """Return the path of a version's weights, whether or not the file exists."""
         return self.path / f"weights-{version}.safetensors"
 
     def certificate(self, version: int) -> Path:
-        """Return where a version's certificate lies."""
+        """Return the path of a version's certificate."""
         return self.path / f"certificate-{version}.json"
 
     def recorded_weights(self, version: Version) -> bytes:
-        """Return what the file of a version's weights holds.
+        """Return the content of the file with a version's weights.
 
         Raises:
-            DataError: It cannot be read.
-            LedgerError: It is not what was recorded.
+            DataError: The file cannot be read.
+            LedgerError: Its content differs from what the log records.
         """
         return _recorded(self.weights(version.version), version.weights_sha256, "model")
 
     def recorded_certificate(self, version: Version) -> bytes:
-        """Return what a version's certificate file holds; raises as `recorded_weights`."""
+        """Return the content of a version's certificate file; errors as for `recorded_weights`."""
         return _recorded(self.certificate(version.version), version.certificate_sha256, "certificate")
 
     def secret(self, version: int) -> Path:
-        """Return where a version's secret lies, or lay, if it has one."""
+        """Return the path of a version's secret, whether or not the file exists."""
         return self.path / f"secret-{version}.safetensors"
 
     def digest_key(self, version: int) -> Path:
-        """Return where the key of a version's digests lies, or lay.
+        """Return the path of the key of a version's digests, whether or not the file exists.
 
-        Without a key, somebody with the other records could guess a removed one, and would see from a digest of the
-        data before its removal whether the guess is right. Once the key is destroyed, nobody can.
+        The digest has a key because somebody who has all other records could guess a removed one. A digest without a
+        key, of the data before the removal, would show whether the guess is right. Once the key is destroyed, nobody
+        can check a guess.
         """
         return self.path / f"digest-key-{version}"
 
     def added_features(self, version: int) -> Path:
-        """Return where the rows that a version adds wait until they stand in the training copy."""
+        """Return the path of the rows that a version adds, which wait there until they are in the training copy."""
         return self.path / f"added-features-{version}.float32"
 
     def added_labels(self, version: int) -> Path:
-        """Return where their labels wait, or their targets."""
+        """Return the path of the labels or targets that a version adds, which wait there like its rows."""
         return self.path / f"added-labels-{version}{self.label_file().suffix}"
 
     def added_rows(self, version: int) -> Path:
-        """Return where sparse rows that a version adds wait, with their labels, until they stand in its own copy."""
+        """Return the path of sparse rows and labels that a version adds, until they are in the version's own copy."""
         return self.path / f"added-rows-{version}.safetensors"
 
     def _added(self, version: int) -> tuple[Path, ...]:
-        """Return the files in which a version's added records wait."""
+        """Return the paths of all files in which the records that a version adds may wait."""
         return self.added_features(version), self.added_labels(version), self.added_rows(version)
 
     def leftovers(self, state: State) -> list[Path]:
         """Return files to delete: temporary ones, and those of unfinished and earlier versions except certificates."""
         version, known = state.current.version, {each.version for each in state.versions}
-        # A planned version's key is in use already, and the records that it adds are nowhere else.
+        # A planned version already uses its key, and the records that it adds are in no other file.
         kept = [self.digest_key(version)]
         if state.planned is not None:
             kept.append(self.digest_key(state.planned.version))
             if state.planned.addition is not None:
                 kept += self._added(state.planned.version)
-        # What the current version added stands in the training copy.
+        # The records that the current version added are in the training copy.
         added = self._added(version)
         found = []
         for path in sorted(self.path.iterdir()):
@@ -143,12 +144,12 @@ class ModelDirectory:
         return found
 
     def interruption(self, state: State, leftovers: Sequence[Path], finish: str) -> str | None:
-        """Return a note about an interrupted command; None if there was none.
+        """Return a note about an interrupted command; None if no command was interrupted.
 
         Args:
             state: State of the ledger.
-            leftovers: The files that it left behind.
-            finish: The command that finishes what was begun.
+            leftovers: Files that the interrupted command left behind.
+            finish: The command that finishes interrupted work.
         """
         if state.planned is not None:
             return f"an `{state.planned.command}` was interrupted: {finish} finishes it"
@@ -157,17 +158,17 @@ class ModelDirectory:
         return None
 
     def lost_addition(self, state: State, leftovers: Sequence[Path]) -> str | None:
-        """Return a note about an `add` that was interrupted before its records counted; None if none are left over."""
+        """Return a note about an `add` that was interrupted before its records counted; None if there was none."""
         version = state.next_version
         if {*self._added(version)} & set(leftovers):
             return "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
         return None
 
     def strangers(self) -> list[Path]:
-        """Return the files that are no part of a model directory: somebody put them there."""
+        """Return files that do not belong to a model directory, so that somebody must have put them there."""
         database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
         copied = self.features, self.label_file(), self.places
-        # A key that lies elsewhere, and still in the directory, is worth a note.
+        # A copy of the key in the directory, though the key is kept elsewhere, is worth a note.
         key = self.key_pointer if self.key_pointer.exists() else self.identifier_key
         own = {self.lock, *database, self.model, *copied, key}
         files = (path for path in self.path.rglob("*") if not path.is_dir() and path not in own)
@@ -179,17 +180,17 @@ class ModelDirectory:
 
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
-        """Keep every other `apply` out during the block.
+        """Hold the directory's lock during the block, so that no `apply` can run.
 
-        The lock ends with the process, however that ends.
+        The system releases the lock when the process ends, even if it is killed.
 
         Args:
-            shared: Only make sure that no `apply` is running; others may do so at the same time.
+            shared: Whether other commands may hold a shared lock at the same time. No `apply` can run then, either.
 
         Raises:
-            BusyError: Somebody else holds the lock.
-            DataError: There is no lock, so this is no model directory.
-            StorageError: The lock cannot be opened.
+            BusyError: Another command holds the lock.
+            DataError: There is no lock file, so this is no model directory.
+            StorageError: The lock file cannot be opened.
         """
         try:
             descriptor = os.open(self.lock, os.O_RDONLY if shared else os.O_RDWR)
@@ -214,12 +215,12 @@ class ModelDirectory:
 
 def shell_command(name: str, path: Path) -> str:
     """Return a command on a model directory, quoted for a shell."""
-    # A name that begins with a dash would be taken for an option.
+    # A path that begins with a dash would be read as an option.
     return f"unlearn {name} {shlex.quote(f'./{path}' if str(path).startswith('-') else str(path))}"
 
 
 def _flock(descriptor: int, shared: bool) -> bool:
-    """Return whether the lock was taken; it waits a moment, because `status` holds the lock for an instant."""
+    """Try to take the lock, and return whether it was taken; wait a moment, because `status` holds it only briefly."""
     import fcntl  # Windows has none; the other commands still work there.
 
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -236,29 +237,29 @@ def _flock(descriptor: int, shared: bool) -> bool:
 
 
 def drawn_key() -> bytes:
-    """Draw a key."""
+    """Return a random key of 32 bytes."""
     return secrets.token_bytes(32)
 
 
 def new_key(path: Path) -> bytes:
-    """Draw a key and write it."""
+    """Write a random key to a new file, and return it."""
     key = drawn_key()
     write_key(path, key)
     return key
 
 
 def write_key(path: Path, key: bytes) -> None:
-    """Write a key, durably."""
+    """Write a key to a file, durably."""
     with atomic_path(path) as temporary:
         temporary.touch(mode=0o600)
         temporary.write_bytes(key)
 
 
 def read_key(path: Path) -> bytes:
-    """Read a key.
+    """Read a key from a file.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: The file cannot be read.
     """
     try:
         return path.read_bytes()
@@ -267,10 +268,10 @@ def read_key(path: Path) -> bytes:
 
 
 def file_sha256(path: Path) -> str:
-    """Return a file's digest.
+    """Return the SHA-256 of a file.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: The file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -291,11 +292,11 @@ def _recorded(path: Path, sha256: str, what: str) -> bytes:
 
 @contextmanager
 def finished_by_the_next(path: Path, how: str) -> Iterator[None]:
-    """Add to the error of a file that fails in the block how the work goes on.
+    """If a file fails in the block, raise its error together with a note on how the work goes on.
 
     Args:
         path: The model directory.
-        how: What the operator does, or what happens next.
+        how: A note on what the operator must do, or on what happens next.
     """
     try:
         yield
@@ -308,7 +309,7 @@ def finished_by_the_next(path: Path, how: str) -> Iterator[None]:
 def destroy(path: Path) -> None:
     """Overwrite a file's bytes and delete it.
 
-    What a file system, a disk or a backup keeps of them elsewhere is beyond a program's reach.
+    Copies of the bytes that a file system, a disk or a backup keeps elsewhere are beyond a program's reach.
     """
     with path.open("r+b", buffering=0) as file:
         file.write(bytes(path.stat().st_size))

@@ -1,4 +1,4 @@
-"""`init`: a table becomes a model directory, which appears whole or not at all."""
+"""The command `init`: it makes a model directory from a table. The directory appears whole or not at all."""
 
 import contextlib
 import shutil
@@ -44,28 +44,28 @@ from certified_unlearning.vocabulary import ClassesFrom
 
 @dataclass(frozen=True)
 class Contents:
-    """What a model is made from, for the operator to read before learning begins.
+    """What `init` read from the table and what it plans, which the operator sees before learning begins.
 
-    Counts depend on the records, so they are printed and never stored.
+    The counts depend on the records, so they are printed and never stored.
 
     Attributes:
         table: The declaration, resolved.
-        drowning: The column that carries nearly all of a row's norm, if one does.
+        drowning: The column that dominates a row's norm; None if no column does.
         left_out: The columns of the table that are not used.
-        numbers: How many numbers the features of one record become.
-        classes: Number of records of each class; empty where numbers are predicted.
-        classes_from: Whether they were declared, or taken from the records; None where numbers are predicted.
+        numbers: The number of numbers that the features of one record become.
+        classes: The number of records of each class; empty if numbers are predicted.
+        classes_from: Whether the classes were declared, or taken from the records; None if numbers are predicted.
         targets: Counts of the numbers to predict; None for classes.
-        noise: A bound on the standard deviation of the noise in a prediction, in the unit of the label; None for
+        noise: An upper bound on the standard deviation of the noise in a prediction, in the unit of the label; None for
             classes.
-        records: Number of records: all rows of the table.
-        people: Number of identifiers.
-        spellings: Identifiers that a person would take for one.
-        absent: Identifiers of one row each that mean a missing identifier, such as NULL.
-        wordless: Number of rows without words, for each column of text.
-        plan: The plan.
+        records: The number of records, which is the number of rows of the table.
+        people: The number of different identifiers.
+        spellings: Groups of identifiers that look like spellings of one identifier.
+        absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
+        wordless: The number of rows without words, for each column of text.
+        plan: The plan of the mechanism.
         words: The plan in words.
-        seconds: Estimated seconds that learning takes.
+        seconds: The estimated time that learning takes, in seconds.
     """
 
     table: Table
@@ -100,25 +100,25 @@ def initialise(
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
     Args:
-        path: The model directory, which must not exist yet, or be empty and neither the working directory nor a mount
+        path: The model directory. It must not exist yet, or be empty and neither the working directory nor a mount
             point.
-        table: The records: where they lie, and how they become rows, labels and identifiers. All are training
-            records, so it must have no split.
-        mechanism: One of `MECHANISMS`.
-        device: Where noisy steps are taken, now and later.
-        key_file: A new file for the key of identifiers; by default it lies in the directory.
-        planned: Called before learning begins, with what was taken from the table and what is planned.
-        log: A new file in which the log is kept, too, outside the directory.
-        asked: Settings of the mechanism. One of another mechanism is refused, unless it has its default value.
+        table: The declaration of the table: the path of the records, and how they become rows, labels and identifiers.
+            All records are training records, so the declaration must have no split.
+        mechanism: The name of one of `MECHANISMS`.
+        device: The device that takes noisy steps, now and later.
+        key_file: A new file for the key of identifiers; by default, the key is kept in the directory.
+        planned: A function that is called before learning begins, with what was read and what is planned.
+        log: A new file outside the directory in which the log is kept, too.
+        asked: Settings of the mechanism. A setting of another mechanism is refused, unless it has its default value.
 
     Returns:
-        Where the model stands.
+        The status of the new model.
 
     Raises:
-        ParameterError: A value is invalid, or ``path`` is taken.
-        DataError: The table cannot be read or is not what was declared, or classes that nobody declared have few
+        ParameterError: A value is invalid, or ``path`` is in use.
+        DataError: The table cannot be read or does not fit the declaration, or classes that were not declared have few
             records.
-        InfeasibleError: The target cannot be met.
+        InfeasibleError: No plan meets the target.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
     second_place = None if log is None else checked_place(log, path)
@@ -127,7 +127,7 @@ def initialise(
             f"--log is {log}, which exists already: a new model's log is a new file (what an interrupted `init` left "
             "there can be deleted)"
         )
-    # What a mechanism cannot do at all comes first: no other option would help.
+    # What the mechanism does not support at all is refused first, because no other option would help.
     usual = settings_of(mechanism, {})
     if table.is_regression:
         usual.check_regression(mechanism)
@@ -187,7 +187,7 @@ def initialise(
         if settings.records_are_clients:
             sizes |= {"clients": ledger.count_people()}
         learner = settings.plan(mechanism, weights=weights, **sizes)
-        # With its suffix, the name is not that of a built-in data set.
+        # The suffix in the name distinguishes the table from a built-in data set.
         model = StoredModel(
             format=1,
             dataset=source.name,
@@ -246,7 +246,7 @@ def initialise(
 
 
 class _Copied(NamedTuple):
-    """What was copied.
+    """Counts of the rows that were copied.
 
     Attributes:
         records: Number of rows.
@@ -254,8 +254,8 @@ class _Copied(NamedTuple):
         by_class: Number of rows of each class.
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
         targets: Counts of the numbers to predict; None for classes.
-        spellings: Identifiers that a person would take for one.
-        absent: Identifiers that say that there is none, and how many rows have each.
+        spellings: Groups of identifiers that look like spellings of one identifier.
+        absent: Identifiers that mean a missing identifier, and the number of rows of each.
         wordless: Number of rows without words, for each column of text.
     """
 
@@ -274,7 +274,7 @@ def _copy(
 ) -> _Copied:
     """Write rows and labels to the training copy, and the rows' owners to the ledger.
 
-    ``shares`` adds up how much of a row's norm each column carries. Only the operator sees it.
+    ``shares`` tallies how much of a row's norm each column carries. Only the operator sees it.
     """
     n = features = 0
     labels = label_values(table)
@@ -312,7 +312,7 @@ def _copy(
 
 @contextmanager
 def _explained(table: Table) -> Iterator[None]:
-    """Turn the error on the first thing that a declaration does not cover into one that names them all."""
+    """Replace an error about the first value that a declaration does not cover by one that names all such columns."""
     try:
         yield
     except UnfitError:
@@ -321,7 +321,7 @@ def _explained(table: Table) -> Iterator[None]:
 
 
 def _require_varied(table: Table, targets: TargetCounts) -> None:
-    """Raise `DataError` if all targets count as the same number."""
+    """Raise `DataError` if all targets become the same number."""
     low, high = table.target_range or (0.0, 0.0)
     if targets.least == targets.most:
         raise DataError(
@@ -342,7 +342,7 @@ def _modified(source: Path) -> int:
 
 
 def _kept_apart(key_file: Path | None, path: Path, key: bytes) -> contextlib.AbstractContextManager[None]:
-    """Write the key of identifiers to a file of its own, which stays if the block succeeds."""
+    """Write the key of identifiers to a separate file, which stays if the block succeeds."""
     if key_file is None:
         return contextlib.nullcontext()
     keys.require_apart(key_file, path)
@@ -350,22 +350,22 @@ def _kept_apart(key_file: Path | None, path: Path, key: bytes) -> contextlib.Abs
 
 
 def unfinished(path: Path) -> Path:
-    """Return where a model directory lies while it is made."""
+    """Return the path of a model directory that is not finished yet."""
     path = path.resolve()
     return path.with_name(f".{path.name}.unfinished")
 
 
 @contextmanager
 def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
-    """Yield a directory beside ``path`` that becomes ``path`` if the block succeeds, and is deleted if it fails.
+    """Yield a temporary directory that becomes ``path`` if the block succeeds, and is deleted if it fails.
 
-    The next `init` deletes what a killed one leaves there.
+    If `init` is killed, the next `init` deletes the temporary directory.
     """
     path = path.resolve()
     _require_vacant(path)
     directory = ModelDirectory(unfinished(path))
     try:
-        # For the owner's eyes only: it holds people's records.
+        # Only its owner may read the directory, because it holds people's records.
         directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.lock.touch()
         with directory.locked():
@@ -390,7 +390,7 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
 
 def _require_vacant(path: Path) -> None:
     if path.is_dir() and not any(path.iterdir()):
-        # The finished directory is renamed over this one, which ceases to exist.
+        # The finished directory is renamed over an empty one, which ceases to exist.
         if path.samefile(Path.cwd()):
             raise ParameterError(
                 f"{path} is the working directory, which `init` would replace; run it from another one, such as "

@@ -1,4 +1,4 @@
-"""What the ledger asks of a mechanism: to learn, to plan a removal, to carry it out, to certify the result."""
+"""What a mechanism must provide to a ledger: learning, planning and carrying out removals, certificates."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Secret(NamedTuple):
-    """State that a mechanism keeps from one request to the next. It depends on the records, so nobody else may see it.
+    """State that a mechanism keeps from one request to the next. It depends on the records, so it must stay secret.
 
     Attributes:
         arrays: The arrays by name.
-        header: Everything else, as JSON.
-        restored: Name of the last restore from a backup, with which draws from this secret differ from those of a lost
-            version. None if there was no restore.
+        header: The rest of the state, as JSON.
+        restored: Name of the last restore from a backup; None if there was none. It changes the random draws from this
+            secret, so that they differ from those of a lost version.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -39,19 +39,19 @@ class Secret(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A batch that was carried out, and whether all rows were read for it; None if the plan alone says so."""
+    """A batch that was carried out, and how all rows were read for it; the latter is None if the plan determines it."""
 
     batch: Batch
     reading: Reading | None
 
 
 class Outcome(NamedTuple):
-    """A new version.
+    """A new version of a model.
 
     Attributes:
         weights: The published weights, shape ``(d,)``.
-        reading: As in `Answered`.
-        secret: What the next request needs besides, if anything.
+        reading: How all rows were read for the version; see `Answered`.
+        secret: The state from which the next request is answered, besides the weights; None if there is none.
     """
 
     weights: NDArray[Any]
@@ -60,46 +60,46 @@ class Outcome(NamedTuple):
 
 
 class RemovedRows(NamedTuple):
-    """The rows and labels, or targets, of records that are removed, as they were; sparse rows stay sparse."""
+    """The rows and labels (or targets) of removed records, before they were zeroed; sparse rows stay sparse."""
 
     rows: Any
     labels: NDArray[Any]
 
 
 class LedgerPlan(Planned, Protocol):
-    """Constants that are fixed before a directory's model is learned: a pydantic model, which `model.json` holds."""
+    """Constants that are fixed before a model is learned. They are a Pydantic model, stored in `model.json`."""
 
     @property
     def mechanism(self) -> str:
-        """Its name in the table of mechanisms."""
+        """The mechanism's name in the table of mechanisms."""
 
 
 PlanT = TypeVar("PlanT", bound=LedgerPlan)
 
 
 class Method(ABC, Generic[PlanT]):
-    """How the model of a directory learns, and how records leave it.
+    """How a directory's model learns, and how records are removed from it.
 
     Args:
-        directory: The model's.
-        plan: What was planned.
-        dataset: What certificates call the data.
-        features: What certificates call the features.
-        hashed: How columns of text became numbers.
+        directory: The model directory.
+        plan: The plan of the mechanism.
+        dataset: The name of the data in certificates.
+        features: The name of the features in certificates.
+        hashed: The settings by which columns of text became numbers.
     """
 
     plans: ClassVar[tuple[type, ...]]
-    """The types of its plans."""
+    """The types of plans that this method carries out."""
     advice: ClassVar[type[Advice[Any]] | None] = None
     """Advice to try if a version hardly tells the classes apart; None if the quality of versions is not measured."""
     needs_what_it_removes: bool = False
-    """Whether removals are computed from the records that they remove."""
+    """Whether a removal is computed from the records that it removes."""
     stays_on_the_cpu: bool = False
-    """Whether it always computes on the CPU."""
+    """Whether the method always computes on the CPU."""
     no_additions: ClassVar[str | None] = None
-    """Why records cannot be added to its models; None where they can."""
+    """The reason why records cannot be added to the method's models; None if they can."""
     no_audits: ClassVar[str | None] = None
-    """Why its models cannot be audited with single records as canaries; None where they can."""
+    """The reason why the models cannot be audited with single records as canaries; None if they can."""
 
     def __init__(
         self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str, hashed: tuple[Text, ...] = ()
@@ -108,35 +108,35 @@ class Method(ABC, Generic[PlanT]):
         self._hashed = hashed
 
     def noise(self) -> tuple[float, bool] | None:
-        """Return the noise of published weights as `estimators.objective.PublicObjective` has it.
+        """Return the noise of published weights, as `estimators.objective.PublicObjective` has it.
 
-        By default it is unknown, or the weights are not a minimiser's.
+        By default it is None: the noise is not known, or the weights are not a minimiser's.
         """
         return None
 
     def deal(self) -> None:
-        """Put the training copy into the order in which it is read; by default it stays as it is."""
+        """Put the training copy into the order in which it is read; by default, the order stays."""
 
     @abstractmethod
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
 
     def plan_after(self, answered: Sequence[Answered]) -> PlanT:
-        """Return the plan of the version that batches led to: it knows of the records that they added."""
+        """Return the plan for the version after these batches; it includes the records that they added."""
         return self._plan
 
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return how rows of the table are going to be removed, given what was removed before.
+        """Plan the removal of rows, given the earlier removals.
 
-        By default that takes no noisy steps.
+        By default, a removal takes no noisy steps.
 
         Args:
-            answered: The batches that the current version has behind it.
-            rows: The rows.
-            added: How many are added with the same version.
-            waiting: Where these wait.
+            answered: The batches that led to the current version.
+            rows: The rows of the table to remove.
+            added: The number of records that the same version adds.
+            waiting: The files in which the added records wait.
         """
         return Removal(len(rows), 0)
 
@@ -151,43 +151,43 @@ class Method(ABC, Generic[PlanT]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Carry out a batch: its rows are zero in the training copy by now, and records that it adds stand at its end.
+        """Carry out a batch. Its rows are zero in the training copy already, and added records are at the copy's end.
 
-        After an interruption at any moment, it is called again for the same batch, from the same version.
+        After an interruption at any moment, the method is called again for the same batch, from the same version.
 
         Args:
             weights: Weights of the current version, shape ``(d,)``.
             secret: Secret of the current version.
-            answered: The batches that led to it.
+            answered: The batches that led to the current version.
             batch: The batch.
-            rows: Its rows of the table, ascending.
-            taken: Its records, for a method that `needs_what_it_removes`; None if the batch adds records, or if an
-                interrupted `apply` has zeroed them.
-            device: Where noisy steps are taken.
+            rows: The batch's rows of the table, ascending.
+            taken: The batch's records before they were zeroed, for a method that `needs_what_it_removes`. None if the
+                batch adds records, or if an interrupted `apply` has zeroed them.
+            device: The device that takes noisy steps.
         """
 
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Compare the current version with what follows from the remaining records, if anything does.
+        """Compare the current version with what can be computed from the remaining records, if anything can.
 
-        By default nothing does: without the noise, which nobody keeps, published weights follow from no records.
+        By default nothing can: nobody keeps the noise, and without it, published weights cannot be recomputed.
 
         Args:
             weights: Weights of the current version, shape ``(d,)``.
             secret: Secret of the current version.
-            answered: The batches that led to it.
+            answered: The batches that led to the current version.
             left: Rows of the table that belong to somebody.
 
         Raises:
-            DataError: It is not what follows.
+            DataError: The current version differs from what was computed.
         """
 
     def shards(self, secret: Secret | None) -> "CertifiedShards":
-        """Return what computes the answers of a version that publishes no weights.
+        """Return the ensemble that computes the answers of a version without published weights.
 
         Args:
-            secret: Secret of the version.
+            secret: Secret state of the version.
 
         Raises:
             DataError: The mechanism publishes weights, or the secret is missing.
@@ -196,16 +196,16 @@ class Method(ABC, Generic[PlanT]):
 
     @abstractmethod
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> Certificate:
-        """Return the certificate of the version that these batches led to.
+        """Return the certificate of the version after these batches.
 
         Args:
             answered: The batches.
-            data_digest: Keyed digest of the records that are left.
-            lost: How many versions were published beside those of the batches, and lost by restores from backups.
+            data_digest: Keyed digest of the remaining records.
+            lost: The number of further versions that were published, and lost by restores from backups.
         """
 
     def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it; arguments as above."""
+        """Return whether a certificate, of any release, states what these batches give; arguments of `certificate`."""
         return certificate.is_like(self.certificate(answered, "", lost))
 
 
@@ -215,15 +215,15 @@ def answered_of(state: State) -> list[Answered]:
 
 
 def current_of(answered: Sequence[Answered]) -> int:
-    """Return the number of the version that batches led to."""
+    """Return the number of the version after these batches."""
     return answered[-1].batch.version if answered else 1
 
 
 def added_by(answered: Sequence[Answered]) -> int:
-    """Return how many records batches added."""
+    """Return the number of records that these batches added."""
     return sum(batch.records_added for batch, _ in answered)
 
 
 def noise_key() -> int:
-    """Draw the key of a run's noise: from the operating system, used once, kept nowhere."""
+    """Draw the key of a run's noise from the operating system. It is used once, and kept nowhere."""
     return secrets.randbits(128)

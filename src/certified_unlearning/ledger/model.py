@@ -1,4 +1,4 @@
-"""The model in a directory: its fixed part, and each version's weights, secret and certificate."""
+"""The model in a directory: its part that never changes, and each version's weights, secret and certificate."""
 
 import hmac
 import json
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 REPEATED = ("epsilon", "delta", "extra_delta", "epsilon_all_published")
-"""Numbers of a certificate that the ledger repeats."""
+"""Numbers of a certificate that the ledger records, too."""
 if TYPE_CHECKING:
     Learner = LedgerPlan
 else:
@@ -43,16 +43,16 @@ else:
 
 
 class StoredModel(BaseModel):
-    """`model.json`: everything that is fixed when the directory is made.
+    """The content of `model.json`, which is fixed when the directory is made.
 
     Attributes:
         format: Format of the directory.
-        dataset: What certificates call the data.
-        table: How a table became rows, labels and identifiers, with the names of columns and classes.
-        intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: What was planned.
-        device: Where noisy steps are taken: auto, cpu or cuda.
-        classes_from: Where the table's list of classes comes from; None where an earlier `init` did not record it.
+        dataset: The name of the data in certificates.
+        table: The declaration by which a table became rows, labels and identifiers, with names of columns and classes.
+        intercept: Whether the model has an intercept: rows ``x`` became ``(x, 1) / sqrt(2)``.
+        learner: The plan of the mechanism.
+        device: The device that takes noisy steps: auto, cpu or cuda.
+        classes_from: The origin of the table's list of classes; None if an earlier `init` did not record it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,17 +67,17 @@ class StoredModel(BaseModel):
 
     @property
     def features(self) -> str:
-        """What certificates call the features."""
+        """The name of the features in certificates."""
         return CLASSES_FROM_RECORDS if self.classes_from == "records" else DECLARED
 
     @property
     def hashed(self) -> tuple[Text, ...]:
-        """How each column of text became numbers, in the order in which rows have them."""
+        """The settings by which each column of text became numbers, in the order of the columns in a row."""
         return tuple(self.table.text[column] for column in self.table.features or () if column in self.table.text)
 
 
 def with_intercept(rows: Any) -> Any:
-    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not: their norm is at most 1 where that of ``x`` is."""
+    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not. Their norm is at most 1 if that of ``x`` is."""
     if not isinstance(rows, np.ndarray):
         from certified_unlearning.engine.objectives import sparse  # Not at the top: dense rows do without SciPy.
 
@@ -90,8 +90,8 @@ def read_stored(directory: ModelDirectory, state: State) -> StoredModel:
     """Read `model.json`.
 
     Raises:
-        DataError: It cannot be read.
-        LedgerError: It is not what was recorded.
+        DataError: The file cannot be read.
+        LedgerError: It differs from what the log records about it.
     """
     if file_sha256(directory.model) != state.start.model_sha256:
         raise LedgerError(f"{directory.model} was tampered with: it is not what `unlearn init` recorded")
@@ -101,14 +101,14 @@ def read_stored(directory: ModelDirectory, state: State) -> StoredModel:
 def write_version(
     directory: ModelDirectory, model: StoredModel, version: int, outcome: Outcome, certified: Certificate
 ) -> dict[str, Any]:
-    """Write a version's weights, its secret if it has one, and its certificate; return what the ledger records.
+    """Write a version's weights, its secret if it has one, and its certificate. Return the entries for the ledger.
 
     Args:
         directory: The model directory.
-        model: Its fixed part.
+        model: The part of the model that never changes.
         version: The version's number.
-        outcome: The version.
-        certified: Its certificate.
+        outcome: The version's weights and secret.
+        certified: The version's certificate.
     """
     by_score = outcome.weights.reshape(scores_per_record(model.learner.classes), -1)
     with atomic_path(directory.weights(version)) as temporary:
@@ -122,11 +122,11 @@ def write_version(
     }
     if outcome.secret is not None:
         header = {"secret": json.dumps(outcome.secret.header)}
-        # It takes an array's memory as it lies, whatever its order is.
+        # safetensors writes an array's memory without regard to the order of its axes.
         arrays = {name: np.ascontiguousarray(array) for name, array in outcome.secret.arrays.items()}
         content = safetensors.numpy.save(arrays, header)
         with atomic_path(directory.secret(version)) as temporary:
-            # For the owner's eyes only, even if somebody opens the directory so that others can read the weights.
+            # Only its owner may read the secret, even if the directory is opened for others to read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
         recorded |= {"secret_digest": _digest_of_secret(directory, version, content)}
@@ -136,18 +136,18 @@ def write_version(
 
 
 def stated_by(certified: Certificate) -> dict[str, Any]:
-    """Return what the ledger repeats of a certificate."""
+    """Return the numbers of a certificate that the ledger records, too."""
     numbers = certified.stated()
     repeated = {name: getattr(numbers, name) for name in REPEATED}
     return {"kind": certified.kind} | {name: None if each is None else float(each) for name, each in repeated.items()}
 
 
 def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
-    """Read a version's secret; None if it has none.
+    """Read a version's secret; return None if it has none.
 
     Raises:
-        DataError: It cannot be read.
-        LedgerError: It is not what was recorded.
+        DataError: The file cannot be read.
+        LedgerError: It differs from what the log records about it.
     """
     if version.secret_digest is None:
         return None
@@ -164,11 +164,11 @@ def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
 
 
 def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -> str:
-    """Return a digest that tells nothing once its key is destroyed: a secret can be computed from guessed records."""
+    """Return a digest that reveals nothing once its key is destroyed; one without a key could test guessed records."""
     return hmac.digest(read_key(directory.digest_key(version)), content, "sha256").hex()
 
 
 def method_of(directory: ModelDirectory, model: StoredModel) -> Method[Any]:
-    """Return how a directory's model learns and forgets."""
+    """Return the method by which a directory's model learns and unlearns."""
     method = MECHANISMS[model.learner.mechanism].method()
     return method(directory, model.learner, model.dataset, model.features, model.hashed)

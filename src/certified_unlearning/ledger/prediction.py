@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnswersQuality:
-    """Quality of answers, if some records have none.
+    """Quality of an ensemble's answers. Some records may have no answer.
 
     Attributes:
-        records: Number of records.
-        answered: Number of records with an answer.
-        right: Number of right answers.
-        most: Number of answered records that are of the most frequent class among them.
+        records: The number of records.
+        answered: The number of records with an answer.
+        right: The number of right answers.
+        most: The number of answered records of the class that is most frequent among them.
     """
 
     records: int
@@ -55,11 +55,11 @@ class AnswersQuality:
     most: int
 
     comparable: ClassVar[None] = None
-    """Parameters are secret, so their quality is not shown."""
+    """None, because parameters are secret, so their quality is not shown."""
     finds_all_classes: ClassVar[bool] = False
-    """It takes no weights, so nothing is traded for them."""
+    """Always False, because an ensemble has no class weights that could trade accuracy for recall."""
     lines_by_class: ClassVar[tuple[str, ...]] = ()
-    """Lines about single classes."""
+    """Always empty: there are no numbers for single classes."""
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -68,13 +68,13 @@ class AnswersQuality:
 
     @property
     def line(self) -> str:
-        """The same in words."""
+        """The quality in words."""
         share = "" if self._accuracy is None else f", {self._accuracy:.3f} of them right"
         return f"answered: {self.answered:,}{share}; for the others removals could have changed the label"
 
     @property
     def fact(self) -> str | None:
-        """A warning; None if there is none."""
+        """A warning for the user; None if there is none."""
         if self._accuracy is None or self.right > self.most:
             return None
         return (
@@ -90,13 +90,13 @@ class AnswersQuality:
 class LoadedModel:
     """A version of a model, in memory.
 
-    Load the model again after the next `apply`: a version in memory still holds what was removed.
+    Load the model again after the next `apply`, because a version in memory still has the removed records' influence.
 
     Attributes:
         version: The version of the model.
         table: How a table becomes rows, as `init` recorded.
         classes: The names of the classes; empty if numbers are predicted.
-        weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
+        weights: Weights, shape ``(1, features)`` or ``(classes, features)``, with the intercept last if there is one.
     """
 
     def __init__(self, model: StoredModel | CopiedModel, version: int, weights: NDArray[Any]) -> None:
@@ -112,33 +112,33 @@ class LoadedModel:
         return feature_names(self.table)
 
     def read(self, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False) -> Iterator[Records]:
-        """Read a table with the columns that the model was made from, a few thousand rows at a time.
+        """Read a table with the columns from which the model was made, a few thousand rows at a time.
 
-        Columns may be in any order, and others may stand among them; those of label and identifier may be absent.
+        Columns may be in any order, and others are ignored; the label and the identifier may be absent.
 
         Args:
             source: A CSV or Parquet file, or a table in memory.
-            labelled: Whether the label is needed; else it is not read.
+            labelled: Whether the label is required; otherwise it is not read.
 
         Raises:
-            DataError: The file cannot be read, a column is missing, or a row has a value that was not declared; the
+            DataError: The file cannot be read, a column is missing, or a row has an undeclared value; the
                 message names row and column.
         """
         return read_records(self.table, source, labelled=labelled)
 
     def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> Any:
-        """Return all rows of a table at once, for the methods below; see `read`. With text they are a sparse matrix."""
+        """Return all rows of a table at once, for the methods below; see `read`. Text gives a sparse matrix."""
         blocks = [records.features for records in read_records(self.table, source, identified=False)]
         return vstack(blocks, format="csr") if self.table.text else np.concatenate(blocks)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``.
+        """Return scores, shape ``(n,)`` for two classes (0 or more: the second class), else ``(n, classes)``.
 
         Args:
-            rows: Shape ``(n, len(feature_names))``, as `rows` makes them of a table.
+            rows: Rows, shape ``(n, len(feature_names))``, as `rows` returns them.
 
         Raises:
-            ParameterError: The rows have another number of features.
+            ParameterError: The rows have a wrong number of features.
         """
         return scores_of(self._features(rows), self.weights)
 
@@ -153,7 +153,7 @@ class LoadedModel:
         """Return a decision threshold for `predict`.
 
         Args:
-            probability: From which probability on a class is predicted.
+            probability: The least probability at which the class is predicted.
             positive: The class; by default the second one.
 
         Raises:
@@ -168,19 +168,19 @@ class LoadedModel:
     def choose_threshold(self, criterion: str, blocks: Iterable[Records], positive: object = None) -> Threshold:
         """Choose a decision threshold on labelled records that are not training records of the model.
 
-        Chosen on training records, it would reveal something of them, even after their removal. It also reveals what
-        this version of the model does: choose it anew after every `apply`.
+        A threshold that is chosen on training records would reveal something of them, even after their removal. A
+        threshold also reveals how this version of the model behaves, so choose it anew after every `apply`.
 
         Args:
             criterion: ``balanced`` (the largest balanced accuracy), ``f1`` (the largest F1), ``recall=0.8`` (the
-                highest threshold with so much recall) or ``precision=0.5`` (the lowest with so much precision).
+                highest threshold with at least that recall) or ``precision=0.5`` (the lowest with that precision).
             blocks: The records, as `read` yields them with ``labelled=True``.
-            positive: The class that recall, precision and F1 are of; by default the second one.
+            positive: The class to which recall, precision and F1 refer; by default the second one.
 
         Raises:
-            ParameterError: The criterion is another one, the model has more than two classes, or there is no such
+            ParameterError: There is no such criterion, the model has more than two classes, or there is no such
                 class.
-            DataError: All records are of one class, or no threshold is as precise.
+            DataError: All records are of one class, or no threshold has the requested precision.
         """
         position, chosen_by = self._positive(positive), Criterion.read(criterion)
         probabilities, members = [np.empty(0)], [np.empty(0, np.bool_)]
@@ -206,7 +206,7 @@ class LoadedModel:
 
         Args:
             rows: See `decision_function`.
-            threshold: From which probability of one class on it is predicted; by default one half.
+            threshold: The least probability at which one of two classes is predicted; by default one half.
         """
         return np.asarray(self.classes[self._predicted(self.decision_function(rows), threshold)])
 
@@ -226,11 +226,11 @@ class LoadedModel:
 
         Args:
             rows: See `decision_function`.
-            labels: The names of their classes, shape ``(n,)``; 1 and 1.0 are ``"1"``, as in a table.
+            labels: The name of each row's class, shape ``(n,)``; 1 and 1.0 are read as ``"1"``, as in a table.
 
         Raises:
             DataError: There are no rows.
-            ParameterError: A label is not one of the classes, or there are more or fewer of them than rows.
+            ParameterError: A label is not one of the classes, or the number of labels is not that of rows.
         """
         given = np.array([str(text_of(label)) for label in np.asarray(labels, object).ravel().tolist()], object)
         found = self.predict(rows)
@@ -247,7 +247,7 @@ class LoadedModel:
     def judged(
         self, blocks: Iterable[Records], threshold: Threshold | None = None
     ) -> "Quality | AnswersQuality | TargetQuality":
-        """Return how good predictions of labelled records are, with a threshold or without one."""
+        """Return the quality of predictions on labelled records, with a threshold or without one."""
         tally = Tally(len(self.classes), self.classes.tolist())
         for block in blocks:
             assert block.labels is not None
@@ -256,7 +256,7 @@ class LoadedModel:
         return tally.quality()
 
     def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
-        """Return the columns of a table about rows: the prediction and each class's probability."""
+        """Return columns of a table with one line for each row: the prediction and each class's probability."""
         probabilities = self.predict_proba(rows)
         by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes)}
         return {"prediction": self.predict(rows, threshold), **by_class}
@@ -270,10 +270,10 @@ class LoadedRegression(LoadedModel):
         self._scale = TargetScale.of(model.table.target_range, "target_range", intercept=model.intercept)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Refuse.
+        """Raise an error, because numbers have no scores of classes.
 
         Raises:
-            ParameterError: Always: there are no classes.
+            ParameterError: In all cases.
         """
         raise ParameterError("this model predicts numbers: `predict` has them, and there are no classes")
 
@@ -281,19 +281,19 @@ class LoadedRegression(LoadedModel):
         raise ParameterError("this model predicts numbers: a threshold needs two classes, and there are none")
 
     def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
-        """Return the prediction of each row, shape ``(n,)``, in the unit of the label; there is no threshold."""
+        """Return the prediction of each row, shape ``(n,)``, in the unit of the label; the threshold is not used."""
         return self._scale.in_units(scores_of(self._features(rows), self.weights))
 
     def score(self, rows: ArrayLike, labels: ArrayLike) -> float:
         """Return R^2: the share of the targets' variance that is explained.
 
         Args:
-            rows: As `rows` makes them of a table.
+            rows: Rows, as `rows` returns them.
             labels: The targets, shape ``(n,)``.
 
         Raises:
             DataError: There are no rows, or all targets are the same.
-            ParameterError: A target is no number, or there are more or fewer of them than rows.
+            ParameterError: A target is not a number, or the number of targets is not that of rows.
         """
         try:
             targets = np.asarray(labels, np.float64).ravel()
@@ -305,20 +305,20 @@ class LoadedRegression(LoadedModel):
         return found.r2
 
     def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
-        """Return the prediction of each row."""
+        """Return a table's column with the prediction of each row."""
         return {"prediction": self.predict(rows)}
 
     def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> TargetQuality:
-        """Return how good predictions of records with targets are."""
+        """Return the quality of predictions on records with targets."""
         found = [(self.predict(block.features), block.labels) for block in blocks]
         predictions, targets = (np.concatenate(each) for each in zip(*found, strict=True))
         return target_quality_of(predictions, targets)
 
 
 class LoadedEnsemble(LoadedModel):
-    """A version of an ensemble whose answers are certified: labels, or none.
+    """A version of an ensemble whose answers are certified. An answer is a label, or none.
 
-    It holds parameters that know removed records: it is as secret as the directory.
+    The ensemble holds parameters that depend on removed records, so it must stay as secret as the directory.
     """
 
     def __init__(self, model: StoredModel, version: int, shards: "CertifiedShards") -> None:
@@ -326,10 +326,10 @@ class LoadedEnsemble(LoadedModel):
         self._shards = shards
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Refuse.
+        """Raise an error, because no certificate covers numbers.
 
         Raises:
-            ParameterError: Always: no certificate covers numbers.
+            ParameterError: In all cases.
         """
         raise ParameterError("this model answers labels only: no certificate covers its scores or probabilities")
 
@@ -337,11 +337,11 @@ class LoadedEnsemble(LoadedModel):
         raise ParameterError("this model answers labels only: a threshold needs probabilities, which it does not give")
 
     def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
-        """Return the name of each row's class, shape ``(n,)``; None where removals could have changed it."""
+        """Return the name of each row's class, shape ``(n,)``; None if removals could have changed it."""
         return np.asarray(self.answers(rows)["prediction"])
 
     def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
-        """Return the prediction of each row, or None, and how many shards abstain."""
+        """Return columns of a table: each row's prediction or None, and the number of abstaining shards."""
         import torch  # Not at the top: linear models do without.
 
         found = self._shards.votes(torch.from_numpy(self._features(rows).astype(np.float64)))
@@ -350,7 +350,7 @@ class LoadedEnsemble(LoadedModel):
         return {"prediction": named[labels], "abstaining": found.abstaining.numpy()}
 
     def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> "AnswersQuality":
-        """Return how many labelled records are answered, and how many answers are right."""
+        """Return the number of labelled records with an answer, and of right answers."""
         records = right = 0
         by_class = np.zeros(len(self.classes), np.int64)
         for block in blocks:
@@ -364,15 +364,15 @@ class LoadedEnsemble(LoadedModel):
 def load_model(path: str | Path) -> LoadedModel:
     """Load the current version of a model, or a copy that `unlearn export` or `unlearn track` made of one.
 
-    A copy does not show whether records were removed since; `unlearn status` of the model directory does.
+    A copy does not show whether records were removed since it was made; `unlearn status` of the model directory does.
 
     Args:
         path: The model directory, or the directory of a copy, such as one that was fetched from MLflow.
 
     Raises:
         DataError: There is no model, or a file cannot be read.
-        LedgerError: A file is not what the ledger recorded, or the directory was restored from a backup, and its log in
-            the second place knows a newer version.
+        LedgerError: A file differs from what the log records about it. Or the directory was restored from a backup, and
+            its log in the second place has a newer version.
     """
     directory = ModelDirectory(Path(path))
     if is_copy(directory.path):
@@ -387,14 +387,14 @@ def load_model(path: str | Path) -> LoadedModel:
             try:
                 return _loaded(directory, model, current)
             except (DataError, LedgerError):
-                # An `apply` may have replaced them since, and has then recorded the new ones.
+                # Meanwhile, an `apply` may have replaced the files, and has then recorded the new ones.
                 state = read_state(ledger)
                 if state.current == current:
                     raise
 
 
 def _loaded(directory: ModelDirectory, model: StoredModel, version: Version) -> LoadedModel:
-    """Return a version in memory."""
+    """Return a version, loaded into memory."""
     weights, method = read_weights(directory, version), method_of(directory, model)
     if weights.size:
         return _with_weights(model, version.version, weights)

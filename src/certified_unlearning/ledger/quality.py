@@ -1,8 +1,8 @@
-"""Quality of the current version on the remaining training records, for the operator's eyes only.
+"""Quality of the current version on the remaining training records, for the operator only.
 
-It is computed from the records without noise, so no guarantee covers it. Computed before a removal, it may reveal
-something of the removed records. So each call computes it anew, and it is written nowhere. Rows are read block by
-block. Free of heavy imports: `status` does without torch.
+The quality is computed from the records without noise, so no guarantee covers it. A value from before a removal may
+reveal something of the removed records. So each call computes it anew, and it is not written to any file. Rows are read
+block by block. The module has no heavy imports, because `status` works without PyTorch.
 """
 
 from pathlib import Path
@@ -22,22 +22,22 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.weights import log_probabilities, predicted, read_weights, scores_of
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Features that are held in memory together. Most features of sparse rows are zeros, which take none."""
+"""Number of features that are held in memory together. Most features of sparse rows are zeros and need no memory."""
 _LEAST_AT_ONCE = 256
 
 
 def quality_left(path: Path) -> Quality | TargetQuality:
-    """Return the quality of the current version on the remaining training records; nothing is written.
+    """Return the quality of the current version on the remaining training records; write nothing.
 
-    Besides one block of rows, it takes about twenty bytes of memory a record.
+    Besides one block of rows, the computation needs about twenty bytes of memory for each record.
 
     Args:
         path: The model directory.
 
     Raises:
-        DataError: There is no model, no record is left, or a file cannot be read.
-        LedgerError: A file is not what the ledger recorded.
-        BusyError: An `apply` is at work, or was interrupted: some of the records are gone already, others not yet.
+        DataError: There is no model, no record remains, or a file cannot be read.
+        LedgerError: A file differs from what the log records about it.
+        BusyError: An `apply` is running, or was interrupted, so that some records may be gone while others are not.
     """
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
@@ -53,7 +53,7 @@ def quality_left(path: Path) -> Quality | TargetQuality:
 
 
 def require_whole(path: Path, state: State) -> None:
-    """Raise `BusyError` if an `apply` or an `add` has begun and not finished."""
+    """Raise `BusyError` if an `apply` or an `add` has begun and has not finished."""
     if state.planned is not None:
         raise BusyError(f"an `{state.planned.command}` on {path} has begun and not finished")
 
@@ -89,17 +89,17 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
 
 
 class RecordsLeft:
-    """Rows of the training copy that belong to somebody, each with the number of its class, from 0, or its target.
+    """The remaining rows of the training copy, each with the number of its class, from 0, or with its target.
 
     Attributes:
-        left: Which rows they are.
+        left: Whether each row of the copy remains, shape ``(n,)``.
 
     Args:
         directory: The model directory.
-        ledger: Its ledger.
+        ledger: The ledger of the directory.
         state: State of the ledger.
-        features: Columns of a row.
-        classes: How many classes there are; 1 for targets from -1 to 1.
+        features: The number of columns of a row.
+        classes: The number of classes; 1 for targets from -1 to 1.
 
     Raises:
         DataError: The training copy cannot be read, or is damaged.
@@ -111,15 +111,15 @@ class RecordsLeft:
         self._rows, self._labels = self._copy.stored(self._count), self._copy.labels(self._count)
         self.left = self._labels != 0 if classes == 2 else self._owned(ledger)
         self._classes = classes
-        # Dealt rows of two classes are stored as -label x.
+        # Rows of two classes that were dealt into batches are stored as -label x.
         self._signed = classes == 2 and directory.places.exists()
 
     def block(self, some: slice) -> tuple[Any, NDArray[Any]]:
-        """Return those among some rows, and their classes or targets."""
+        """Return the remaining rows within a slice, and their classes or targets."""
         return self._of(self._rows[some][self.left[some]], self._labels[some][self.left[some]])
 
     def sample(self, most: int) -> tuple[Any, NDArray[Any]]:
-        """Return at most a number of them, drawn at random but always the same, and their classes or targets."""
+        """Return at most ``most`` remaining rows, sampled with a fixed seed, and their classes or targets."""
         places = np.flatnonzero(self.left)
         if len(places) > most:
             places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
@@ -133,14 +133,14 @@ class RecordsLeft:
         return rows, np.asarray(labels > 0 if self._classes == 2 else labels, np.int64)
 
     def _owned(self, ledger: Ledger) -> NDArray[np.bool_]:
-        """Return which rows belong to somebody; with more than two classes, 0 is a label, too."""
+        """Return which rows have an owner. With more than two classes, labels do not show this: 0 is a class, too."""
         left = np.zeros(self._count, np.bool_)
         left[self._copy.positions(np.fromiter(ledger.rows(), np.int64))] = True
         return left
 
 
 def _stored(directory: ModelDirectory, state: State) -> dict[str, Any]:
-    """Return what `model.json` says, read as plain JSON."""
+    """Return the content of `model.json`, read as plain JSON."""
     if file_sha256(directory.model) != state.start.model_sha256:
         raise LedgerError(f"{directory.model} was tampered with: it is not what `unlearn init` recorded")
     return dict(read_json(directory.model, ("table", "intercept")))

@@ -1,4 +1,7 @@
-"""Requests to remove somebody's records, and the status of a model. Free of heavy imports: no data, no weights."""
+"""Requests to remove people's records, and the status of a model. The module reads neither data nor weights.
+
+It has no heavy imports.
+"""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -51,13 +54,13 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of removal requests.
+    """What was recorded about removal requests.
 
     Attributes:
-        people: Number of people whose removal was requested.
-        records: Number of their rows.
-        pending: Number of requests that now wait for `apply`.
-        head: The log's head: with it anybody can prove that the request was recorded.
+        people: The number of people whose removal was requested.
+        records: The number of their rows.
+        pending: The number of requests that now wait for `apply`.
+        head: The head of the log, with which anybody can later prove that the request was recorded.
         requested: The number of rows of each of these people, by their identifiers.
         skipped: The people who were skipped, each with the answer that the log has.
         repeated: Identifiers that were named more than once, and count once.
@@ -81,23 +84,23 @@ def request(
     skip_unknown: bool = False,
     terms: Terms = NO_TERMS,
 ) -> Recorded:
-    """Record requests to remove people's records: all of them, or none if one is wrong.
+    """Record requests to remove people's records. All of them are recorded, or none if one is invalid.
 
     Args:
         path: The model directory.
-        identifiers: The people's identifiers, in any writing that the table's rules take for the same (7.0 is 7).
-        file: More identifiers: a CSV file of one column, or with the data's identifier column by name.
-        one_spelling: Whether identifiers that a person would take for the named ones, but that differ in blanks, case
-            or encoding, are other people's. Otherwise a request that leaves one out is refused.
+        identifiers: The people's identifiers, in any spelling that the table's rules treat as equal (7.0 is 7).
+        file: A CSV file with more identifiers, in its only column or in the column with the data's identifier name.
+        one_spelling: Whether similar identifiers, which differ from the named ones in blanks, case or encoding, belong
+            to other people. By default, a request that leaves out a similar identifier is refused.
         skip_unknown: Whether people without records, people whose removal was requested before, and repeated
             identifiers are skipped and reported. Otherwise they are refused. The log records once for each person
             without records, under a pseudonym, that this was the answer.
-        terms: When the requests were received and are due, and why they have to wait, if they do.
+        terms: When the requests were received and are due, and why they must wait, if they must.
 
     Raises:
-        ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before; or another
-            spelling of an identifier is left out. With ``skip_unknown``: somebody unknown may be another spelling of
-            somebody known, a missing identifier, a header, or several identifiers in one.
+        ParameterError: Nobody is named; a person is named twice, is unknown or was named in an earlier request; or a
+            similar identifier is left out. With ``skip_unknown``: an unknown identifier is similar to one that is, or
+            was, in the data; or it is a missing one, a header, or several identifiers in one.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -108,7 +111,7 @@ def request(
         given = given_people(identifiers, file, column)
         if not skip_unknown:
             require_once(given, file, f" ({_OPTION})")
-        # Another request may come between two looks, not into a transaction.
+        # Within a transaction, no other request can come between two looks at the ledger.
         with recorded_in_utf8(), ledger.transaction():
             state = read_state(ledger)
             records, asked = dict[str, int](), list[Skipped]()
@@ -142,7 +145,7 @@ def request(
 
 
 def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
-    """Return what the event of a request records."""
+    """Return the payload of a request's event."""
     version = state.added_with(ledger.row_of(identifier) or 0)
     added = {"added_with": version} if version > 1 else {}
     return {"records": records} | added | terms.as_payload()
@@ -186,7 +189,7 @@ def _unknown(ledger: Ledger, unknown: Sequence[str]) -> str:
 
 
 def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
-    """Refuse a request that leaves out what a person would take for another spelling of the same identifier."""
+    """Refuse a request that leaves out an identifier which looks like another spelling of a named one."""
     names = ledger.names
     chosen = {names.stored(each) for each in named}
     for identifier in named:
@@ -216,25 +219,25 @@ def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a model stands.
+    """The status of a model.
 
     Attributes:
         state: State of the ledger.
-        head: The head of its log.
+        head: The head of the log.
         open_requests: The requests that wait or are on hold.
         absent: How many people had no records in the data when they asked, and were told so.
         copies: The copies of the model elsewhere.
-        is_busy: Whether an `apply` or an `add` is at work.
+        is_busy: Whether an `apply` or an `add` is running.
         source: A note about the file that the data came from; None if it is unchanged.
-        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
-            numbers are predicted.
+        classes_from: The origin of the list of classes; None if an earlier `init` did not record it, or if numbers are
+            predicted.
         class_weight: Weights of the classes' losses, as declared at `init`; None if all are 1.
-        target_range: The declared range of numbers to predict; None of classes.
-        meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
-            cannot be read or is not repeated; None where nothing is guaranteed.
+        target_range: The declared range of numbers to predict; None if classes are predicted.
+        meaning: What the guarantee of the current version means, as a sentence without technical terms, or why the
+            certificate cannot be read or repeated; None if nothing is guaranteed.
         interruption: A note about an interrupted command; None if there was none.
-        in_clear: Whether identifiers stand in the ledger in clear, as earlier releases wrote them.
-        log: How the log in a second place stands to the ledger; None where there is none.
+        in_clear: Whether the ledger stores plain identifiers, as in earlier releases.
+        log: The state of the log in the second place; None if there is none.
     """
 
     state: State
@@ -254,7 +257,7 @@ class Status:
 
 
 def status(path: Path) -> Status:
-    """Return where a model stands; changes nothing.
+    """Return the status of a model. Nothing is changed.
 
     Raises:
         DataError: There is no model, or its ledger is damaged.
@@ -292,7 +295,7 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left behind, none while one is at work, and whether one is."""
+    """Return the files that an interrupted `apply` left (none while one is running), and whether one is running."""
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False
@@ -301,13 +304,13 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
 
 
 def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
-    """Read the current version's certificate; what it states is not recomputed.
+    """Read the current version's certificate, without recomputing its numbers.
 
-    If later versions were lost, it does not count them, and its statement about all versions is left out.
+    If later versions were lost, the certificate does not count them. Its statement about all versions is then left out.
 
     Raises:
-        DataError: It cannot be read.
-        LedgerError: It is not what the ledger recorded.
+        DataError: The file cannot be read.
+        LedgerError: It differs from what the log records about it.
     """
     from certified_unlearning.certificate import kinds
 
@@ -317,12 +320,12 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
 
 
 class Labels(NamedTuple):
-    """What `model.json` says of the labels.
+    """What `model.json` says about the labels.
 
     Attributes:
-        classes_from: Where the list of classes comes from.
-        class_weight: Weights of the classes' losses.
-        target_range: The declared range of numbers to predict.
+        classes_from: The origin of the list of classes; None if it is not recorded.
+        class_weight: Weights of the classes' losses; None if all are 1.
+        target_range: The declared range of numbers to predict; None if classes are predicted.
     """
 
     classes_from: ClassesFrom | None = None
@@ -331,12 +334,12 @@ class Labels(NamedTuple):
 
 
 def about_labels(directory: ModelDirectory) -> Labels:
-    """Return what `model.json` says of the labels, each None where it says nothing.
+    """Return what `model.json` says about the labels.
 
-    It is read as plain JSON, because its model imports the learners.
+    The file is read as plain JSON, because its Pydantic model imports the learners.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: The file cannot be read.
     """
     stored = read_json(directory.model)
     if not isinstance(stored, dict):
@@ -352,10 +355,10 @@ def about_labels(directory: ModelDirectory) -> Labels:
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:
-    """Return the key of the digest of the file that the data came from; the first removal deletes it.
+    """Return the key of the digest of the file that the data came from; None after a removal, which deletes the key.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: The key cannot be read.
     """
     return read_key(directory.digest_key(1)) if len(state.versions) == 1 else None
 
@@ -363,13 +366,13 @@ def source_key(directory: ModelDirectory, state: State) -> bytes | None:
 def source_changed(directory: ModelDirectory, state: State, key: bytes | None = None) -> str | None:
     """Return a note about the file that the data came from; None if it is unchanged.
 
-    After the first removal there is no note: that deletes the key of the digest, so that nobody can guess what was
-    removed.
+    After the first removal there is no note. The removal deletes the key of the digest, so that nobody can use it to
+    test guesses of what was removed.
 
     Args:
-        directory: The model's.
+        directory: The model directory.
         state: State of the ledger.
-        key: Key of its digest. With it, the file is read even if it claims not to have been changed since.
+        key: The key of the file's digest. With it, the file is read even if its time of change is unchanged.
     """
     start = state.start
     if len(state.versions) > 1:

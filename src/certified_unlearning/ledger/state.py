@@ -1,4 +1,4 @@
-"""State that a ledger's events add up to: versions of the model, the batch being applied, requests that wait."""
+"""The state of a ledger, computed from its events: versions of the model, the planned batch, waiting requests."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ from certified_unlearning.ledger.store import Event, Ledger, LedgerError
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
-if TYPE_CHECKING:  # All commands import this, and few of them read a ledger.
+if TYPE_CHECKING:  # All commands import this module, and few of them read a ledger.
     from certified_unlearning.certificate.base import Certificate, Scope, Stated
 
 
 @dataclass(frozen=True)
 class Addition:
-    """Records that are added to a model. The table of the rows' owners says whose they are.
+    """Records that are added to a model. Their owners are in the ledger's table of rows.
 
     Attributes:
-        people: Number of people.
-        records: Number of rows.
-        source: The file that they came from.
-        source_digest: Its keyed digest.
+        people: The number of people.
+        records: The number of rows.
+        source: Path of the file that the records came from.
+        source_digest: Keyed digest of that file.
     """
 
     people: int
@@ -32,17 +32,17 @@ class Addition:
 
 @dataclass(frozen=True)
 class Batch:
-    """Requests that are answered together: all with sequence numbers in ``(after, up_to]``; and records that are added.
+    """Requests that are answered together, with sequence numbers in ``(after, up_to]``, and records that are added.
 
     Attributes:
-        version: The version of the model that answers them.
-        after: The last request that an earlier batch answered, or 0.
-        up_to: The last request of this batch.
-        requests: How many people are removed; 0 where records are added while no request waits.
-        records: How many rows are removed.
-        steps: ``K``, the noisy steps that remove them; 0 where a Newton step or a refit does.
-        training_digest: Keyed digest of the training copy without these rows, and with those that are added.
-        places: In which mini-batches or slices the rows lie, and how many in each; None where there are none.
+        version: The number of the version that answers the requests.
+        after: The sequence number of the last request in an earlier batch, or 0.
+        up_to: The sequence number of the last request of this batch.
+        requests: The number of people who are removed; 0 if records are added while no request waits.
+        records: The number of rows that are removed.
+        steps: The number of noisy steps that remove them, ``K``; 0 for a Newton step or a refit.
+        training_digest: Keyed digest of the training copy without the removed rows and with the added ones.
+        places: The mini-batches or slices of the removed rows, with the number of rows in each; None if there are none.
         addition: The records that are added at the end of the training copy; None if there are none.
     """
 
@@ -63,18 +63,18 @@ class Batch:
         return cls(**{**payload, "addition": None if addition is None else Addition(**addition)})
 
     def as_payload(self) -> dict[str, Any]:
-        """Return the payload of its event."""
+        """Return the payload of the batch's event."""
         optional = ("places", "addition")
         return {name: value for name, value in asdict(self).items() if value is not None or name not in optional}
 
     @property
     def command(self) -> str:
-        """The command that makes the version."""
+        """The command that makes the version: `apply` or `add`."""
         return "apply" if self.addition is None else "add"
 
     @property
     def records_added(self) -> int:
-        """How many rows are added."""
+        """The number of rows that are added."""
         return 0 if self.addition is None else self.addition.records
 
 
@@ -83,25 +83,24 @@ class Version:
     """A version of the model.
 
     Attributes:
-        version: 1, 2, 3, ...; after a restore, numbers continue after the largest one that was ever used.
-        time: When it became the current one.
-        batch: The batch that it answered; None for the model of `init`.
-        weights_sha256: Digest of its weights file.
+        version: The version's number: 1, 2, 3, ...; after a restore, numbers continue after the largest one ever used.
+        time: The time when it became the current version.
+        batch: The batch that it answered; None for version 1.
+        weights_sha256: Digest of the file with its weights.
         certificate_sha256: Digest of its certificate file.
-        epsilon: Epsilon of its certificate; the next three are of its certificate, too. All are None if its answers are
-            certified, not its weights.
-        delta: The target's delta.
-        extra_delta: Addition to delta for learning that stopped before stationarity.
-        epsilon_all_published: The guarantee against somebody who kept every version.
-        reading: Whether all records were read for it; None where noisy steps alone made it.
-        secret_digest: Keyed digest of its secret, if it has one.
-        kind: Kind of its certificate; None where an earlier release did not record it.
-        removed_before: Whether records were removed from a version before it.
+        epsilon: Epsilon of its certificate. This and the next three numbers are None if the certificate covers answers,
+            not weights.
+        delta: The delta of the target.
+        extra_delta: The addition to delta for learning that stopped before stationarity.
+        epsilon_all_published: The epsilon of the certificate against somebody who kept every version.
+        reading: How all records were read for the version; None if noisy steps alone made it.
+        secret_digest: Keyed digest of its secret; None if it has none.
+        kind: Kind of its certificate; None if an earlier release did not record it.
+        removed_before: Whether records were removed from an earlier version.
         event: The number of its event.
-        lost_before: Number of versions that were published before it and that a restore had lost: it does not follow
-            from them.
-        lost_since: Number of versions that were published after it and lost: its certificate's statement about all
-            versions does not count them.
+        lost_before: The number of lost versions that were published before it. It does not follow from them.
+        lost_since: The number of versions that were published after it and lost. The statement of its certificate about
+            all versions does not count them.
     """
 
     version: int
@@ -129,12 +128,12 @@ class Version:
 
     @property
     def has_removed(self) -> bool:
-        """Whether records were removed from it, or from a version before it."""
+        """Whether records were removed from this version or an earlier one."""
         return self.removed_before or (self.batch is not None and self.batch.records > 0)
 
     @property
     def stated(self) -> "Stated":
-        """Numbers of its certificate that the ledger repeats; those for all versions only if they count lost ones."""
+        """The certificate's numbers, from the ledger. That for all versions is left out unless it counts lost ones."""
         from certified_unlearning.certificate.base import Stated
 
         every = None if self.lost_since else self.epsilon_all_published
@@ -142,7 +141,7 @@ class Version:
 
     @property
     def certificate(self) -> "type[Certificate]":
-        """The kind of its certificate; it also follows from what earlier releases recorded."""
+        """The kind of certificate; for events of earlier releases, it follows from what they recorded."""
         from certified_unlearning.certificate import KINDS
 
         if self.kind is not None:
@@ -151,12 +150,12 @@ class Version:
             return KINDS["ensemble"]
         if self.delta == 0:
             return KINDS["exact"]
-        # Noisy steps keep no secret; the first version against exact refits keeps one, and answers no request.
+        # Noisy steps keep no secret. The first version of a refit mechanism keeps one, though it answers no request.
         return KINDS["steps" if self.secret_digest is None else "residual"]
 
     @property
     def scope(self) -> "Scope":
-        """The scope of its certificate's statement: for whom it holds."""
+        """The scope of the certificate's statement: the people against whom it holds."""
         scope = self.certificate.scope(self.stated, f"version {self.version}")
         lost = self.lost_before + self.lost_since
         if not lost:
@@ -164,7 +163,7 @@ class Version:
         counts = "which the number for all versions counts"
         if self.stated.epsilon_all_published is None:
             counts = "so nothing is stated of all versions together"
-        # Answers that are equal suppose nothing of the restore.
+        # A guarantee of equal answers needs no assumption on the restore.
         supposed = "; no model may have been a reason for that" if self.certificate.publishes_weights else ""
         return scope._replace(
             sentence=f"{scope.sentence}. {counted(lost, 'published version')} "
@@ -177,15 +176,15 @@ class Start:
     """Record of the creation of the model directory.
 
     Attributes:
-        id_column: The column of the user's table that says whose a row is.
-        records: Number of rows.
-        people: Number of identifiers.
+        id_column: The column of the user's table that identifies the person of each row.
+        records: The number of rows.
+        people: The number of different identifiers.
         model_sha256: Digest of `model.json`.
         training_digest: Keyed digest of the training copy.
-        source: The file that the data came from.
-        source_digest: Its keyed digest.
-        source_modified: When it was last changed, in nanoseconds. (Not its size: with the other records known,
-            that would tell how long a removed one was.)
+        source: Path of the file that the data came from.
+        source_digest: Keyed digest of that file.
+        source_modified: The time of the file's last change, in nanoseconds. (The size is not recorded: to somebody who
+            knows all other records, it would tell the length of a removed one.)
     """
 
     id_column: str
@@ -198,16 +197,16 @@ class Start:
     source_modified: int
 
     def as_payload(self) -> dict[str, Any]:
-        """Return its part of the payload of the first event."""
+        """Return the fields for the payload of the first event."""
         return asdict(self)
 
 
 class Restored(NamedTuple):
-    """The last restore from a backup that lost events which files belonged to.
+    """The last restore from a backup that lost files of later events.
 
     Attributes:
-        time: When `replay` recorded it, in UTC.
-        name: What was drawn to name it: another for every restore, and the same before and after a migration.
+        time: The time when `replay` recorded the restore, in UTC.
+        name: A random name: every restore has another one, and a migration keeps it.
         to: The number of the event from which the model went on.
     """
 
@@ -218,17 +217,17 @@ class Restored(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """Everything that the events say.
+    """The state of a ledger, computed from all its events.
 
     Attributes:
         start: The first event.
-        versions: The versions that the current one, the last of them, follows from.
-        planned: The batch that an `apply` or an `add` has begun and not finished.
-        waiting: Requests that no batch contains yet, except those about records that a restore lost.
-        last_request: The sequence number of the last request that waits, or that a batch contains.
+        versions: The current version, which is the last one, and all earlier versions that it follows from.
+        planned: The batch that an `apply` or an `add` has begun and not finished; None if there is none.
+        waiting: The number of requests that are in no batch yet, except those about records that a restore lost.
+        last_request: The sequence number of the last request that waits or is in a batch.
         largest_version: The largest number of a version that was ever planned.
-        lost: Versions that were published, and that the current one does not follow from: restores lost them.
-        restored: The last restore; None where there was none.
+        lost: Published versions that restores lost, so that the current version does not follow from them.
+        restored: The last restore; None if there was none.
     """
 
     start: Start
@@ -256,56 +255,56 @@ class State:
         return next(answers, None)
 
     def time_of(self, number: int) -> str | None:
-        """Return when a version became the current one; None before, and where it was lost."""
+        """Return the time when a version became current; None if it has not yet, or was lost."""
         return next((version.time for version in self.versions if version.version == number), None)
 
     @property
     def next_version(self) -> int:
-        """The number of the version that is planned next: no two plans ever have the same."""
+        """The number of the next version to be planned. No number is used in two plans."""
         return self.largest_version + 1
 
     def is_gone(self, request: Event) -> bool:
-        """Return whether a restore lost the records that a request or a hold is about: they had come with `add`."""
+        """Return whether a restore lost the records of a request or hold: `add` had added them after the backup."""
         came_with = int(request.payload.get("added_with", 1))
         planned = None if self.planned is None else self.planned.version
         return came_with not in (1, planned) and self.time_of(came_with) is None
 
     def answers_lost(self, request: Event) -> list[Version]:
-        """Return the lost versions that had been made without the records of a request."""
+        """Return the lost versions that were made without the records of a request."""
         return [each for each in self.lost if each.batch is not None and request.sequence <= each.batch.up_to]
 
     @property
     def answered_up_to(self) -> int:
-        """The last request that the current version answered."""
+        """The sequence number of the last request that the current version answered."""
         return self.batches[-1].up_to if self.batches else 0
 
     @property
     def pending(self) -> int:
-        """Requests that the current version does not answer."""
+        """The number of requests that the current version does not answer."""
         return self.waiting + (self.planned.requests if self.planned else 0)
 
     @property
     def records_removed(self) -> int:
-        """Rows that the current version does not know."""
+        """The number of rows that were removed from the model, up to the current version."""
         return sum(batch.records for batch in self.batches)
 
     @property
     def rows(self) -> int:
-        """Rows of the current version's training copy, those of removed records included."""
+        """The number of rows of the current training copy, including those of removed records."""
         return self.start.records + self.records_added
 
     @property
     def records_added(self) -> int:
-        """Rows that were added since the start, those of removed records included."""
+        """The number of rows that were added since the start, including those of removed records."""
         return sum(batch.records_added for batch in self.batches)
 
     @property
     def people_added(self) -> int:
-        """How many people's records were added since the start."""
+        """The number of people whose records were added since the start."""
         return sum(batch.addition.people for batch in self.batches if batch.addition is not None)
 
     def added_with(self, row: int) -> int:
-        """Return the version that a row of the training copy came with: 1, or one that added records."""
+        """Return the number of the version to which a row of the training copy was added; 1 for the original rows."""
         most = self.start.records
         for batch in [*self.batches, *([self.planned] if self.planned else [])]:
             if row < most:
@@ -317,15 +316,15 @@ class State:
 
     @property
     def training_digest(self) -> str:
-        """The digest of the training copy, as the current version's key gives it."""
+        """The keyed digest of the training copy, with the current version's key."""
         return self.batches[-1].training_digest if self.batches else self.start.training_digest
 
 
 def read_state(ledger: Ledger) -> State:
-    """Return what the events add up to.
+    """Return the state that follows from a ledger's events.
 
     Raises:
-        LedgerError: They do not add up.
+        LedgerError: The events contradict each other.
     """
     events = ledger.events("initialised", "planned", "applied", "restored")
     try:
@@ -356,9 +355,9 @@ def read_state(ledger: Ledger) -> State:
 
 
 class _Course:
-    """State of a model after each event in turn.
+    """The state of a model after each event, in the order of the events.
 
-    Between two restores the list of versions only grows, so a point of the course is that list and a length.
+    Between two restores, the list of versions only grows, so a point in time is stored as this list and a length.
     """
 
     def __init__(self, first: Event) -> None:
@@ -373,7 +372,7 @@ class _Course:
         self._note(first)
 
     def takes(self, event: Event) -> bool:
-        """Take the next event, and return whether it follows from those before."""
+        """Process the next event, and return whether it follows from those before."""
         if event.kind == "planned" and self.planned is None:
             follows = self._plan(Batch.read(event.payload))
         elif event.kind == "applied" and self.planned is not None:
@@ -409,7 +408,7 @@ class _Course:
         return version.version == batch.version
 
     def _restore(self, event: Event, to: int, name: str) -> bool:
-        """Go back to where the model stood after an event: what was published since stays published, and is lost."""
+        """Go back to the state after an event. Versions published since then stay published, and count as lost."""
         place = bisect_right(self._points, to, key=lambda point: point[0]) - 1
         if place < 0 or to >= event.sequence:
             return False

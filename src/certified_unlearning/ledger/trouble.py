@@ -1,8 +1,8 @@
-"""Why a version hardly predicts classes or numbers, and what helps: for the operator's eyes only.
+"""Why a version hardly predicts classes or numbers, and what helps. It is for the operator only.
 
-Each piece of advice is tried before it is given, on some of the remaining training records (`data.advice.trial`); the
-mechanism decides what is tried (`methods.advice`). What is computed here comes from the records without noise, so it is
-written nowhere. It takes seconds, and loads scikit-learn and PyTorch, so it is called only if a warning is due.
+Each piece of advice is tried on some of the remaining training records (`data.advice.trial`) before it is given. The
+mechanism decides what is tried (`methods.advice`). The results come from records without noise, so they are not written
+to any file. The trial takes seconds and loads scikit-learn and PyTorch, so it is only made if a warning is due.
 """
 
 from pathlib import Path
@@ -26,21 +26,21 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.weights import read_weights, scores_of
 
 _LEAST = 20
-"""Fewest records with numbers to predict on which advice is tried."""
+"""Fewest records with targets on which advice is tried."""
 
 
 def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:
-    """Return what is wrong with the current version, judged by the remaining training records, and what helps.
+    """Return what is wrong with the current version, according to the remaining training records, and what helps.
 
     Args:
         path: The model directory.
-        quality: What was found, on these records or on others.
-        names_columns: Whether to say which column drowns the others.
+        quality: The measured quality, on these records or on others.
+        names_columns: Whether to name a column that dominates the others.
 
     Raises:
         DataError: A file cannot be read.
-        LedgerError: A file is not what the ledger recorded.
-        BusyError: An `apply` is at work, or was interrupted.
+        LedgerError: A file differs from what the log records about it.
+        BusyError: An `apply` is running, or was interrupted.
     """
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
@@ -50,7 +50,7 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
         method = method_of(directory, model)
         learner, advice = method.plan_after(answered_of(state)), method.advice
         if advice is None or model.table.text:
-            return []  # Rows of text are too wide to be tried on.
+            return []  # Rows of text are too wide for a trial.
         records = RecordsLeft(directory, ledger, state, learner.features, learner.classes)
         rows, positions = records.sample(most_records(learner.features, learner.classes))
         require_same(path, state, read_state(ledger))
@@ -62,7 +62,7 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
     shares.add(rows[:, :-1] if model.intercept else rows)
     largest = shares.largest()
     if largest is not None:
-        # This first: as long as the other columns' numbers are tiny, trials of noise and regulariser show nothing.
+        # This comes first: while the other columns' numbers are tiny, trials of noise and regulariser show nothing.
         return [f"{warning_about(model.table, largest)}, in a new `unlearn init`"] if names_columns else []
     if model.table.is_regression:
         said = _of_numbers(model, weights, rows, positions, left)

@@ -1,4 +1,4 @@
-"""Whether a model directory is what its ledger says."""
+"""The check that a model directory is as its ledger recorded it."""
 
 import hmac
 import re
@@ -35,26 +35,27 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.vocabulary import ClassesFrom
 
 UNCHECKED = "the owners of rows, and what proofs hide of events before a migration, were not checked"
-"""What is not checked without the key of identifiers."""
+"""A sentence on what is not checked without the key of identifiers."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A model directory that holds what its ledger says.
+    """A model directory that was checked against its ledger.
 
     Attributes:
         state: State of the ledger.
-        events: How many events it has.
-        head: The head of its log.
+        events: The number of events in the log.
+        head: The head of the log.
         current: The current version's certificate.
         source: A note about the file that the data came from; None if it is unchanged.
-        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
-            numbers are predicted.
-        target_range: The declared range of numbers to predict; None of classes.
-        text: Into how many columns each column of text was hashed.
-        strangers: Files in the directory that are no part of it, which nobody has checked.
-        unchecked: What was not checked because the key of identifiers cannot be read; None if all was.
-        log: How the log in a second place stands to the ledger; None where there is none.
+        classes_from: The origin of the list of classes; None if an earlier `init` did not record it, or if numbers are
+            predicted.
+        target_range: The declared range of numbers to predict; None if classes are predicted.
+        text: The number of columns into which each column of text was hashed.
+        strangers: Files that do not belong to a model directory. They were not checked.
+        unchecked: A note about what was not checked because the key of identifiers cannot be read; None if everything
+            was checked.
+        log: The state of the log in the second place; None if there is none.
     """
 
     state: State
@@ -75,16 +76,16 @@ def verify(path: Path, head: str | None = None) -> Verified:
 
     Args:
         path: The model directory.
-        head: A head that a command printed earlier: the log must begin with the events of then.
+        head: A head that a command printed earlier. The log must begin with the events of this head.
 
     Raises:
-        LedgerError: Something was tampered with, or an `apply` or an `add` was interrupted.
+        LedgerError: A file was tampered with, or an `apply` or an `add` was interrupted.
         ParameterError: ``head`` is not a head.
-        CertificateError: A certificate states something else than its constants give.
+        CertificateError: A certificate states other numbers or words than its constants give.
         DataError: A file cannot be read.
-        StorageError: An `apply` or an `add` is at work.
+        StorageError: An `apply` or an `add` is running.
     """
-    # Earlier versions printed the hash that chains the last event to all before.
+    # Earlier releases printed the hash of the last event, which chains it to all events before.
     of_chain = head is not None and re.fullmatch(r"[0-9a-f]{64}", head) is not None
     earlier = None if head is None or of_chain else Head.parse(head)
     directory = ModelDirectory(path)
@@ -142,26 +143,26 @@ def verify(path: Path, head: str | None = None) -> Verified:
 def check_data(
     directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, beside: Sequence[Asked] = ()
 ) -> list[str]:
-    """Check the training copy, and the owners of the rows that will be removed; of the others, only their number.
+    """Check the training copy, and the owners of the rows that will be removed. Other owners are only counted.
 
     Args:
-        directory: The model's.
-        ledger: Its ledger.
-        model: Its fixed part.
+        directory: The model directory.
+        ledger: The ledger of the directory.
+        model: The part of the model that never changes.
         state: State of the ledger.
-        beside: Digests to compute of the same bytes.
+        beside: Further digests to compute while the copy is read.
 
     Returns:
-        These digests.
+        The further digests.
 
     Raises:
-        LedgerError: They are not what was recorded.
+        LedgerError: The copy or an owner differs from what the log records.
     """
     batch = state.planned
     version, due = state.current.version, state.training_digest
     removed: list[int] = []
     if batch is not None:
-        # Some of its rows may be zeroed already.
+        # Some rows of the planned batch may be zeroed already.
         version, due = batch.version, batch.training_digest
         removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
@@ -185,10 +186,10 @@ def check_data(
 def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
     """Check that `init` or `add` wrote the owners of these rows, and return the rows.
 
-    Without the key of identifiers that cannot be checked where people stand under pseudonyms.
+    If the ledger names people by pseudonyms and the key of identifiers cannot be read, nothing is checked.
     """
     rows, names = [], ledger.names
-    # Pseudonyms need no key: a directory whose key lies elsewhere is checked as far as it goes.
+    # A directory with pseudonyms whose key is missing is checked as far as possible without the key.
     unchecked = names.hides_people and ledger.missing_key() is not None
     for name, row, written in records:
         if not unchecked and not hmac.compare_digest(written, names.tag(name, row)):
@@ -198,19 +199,19 @@ def check_tags(ledger: Ledger, records: Iterable[Record]) -> list[int]:
 
 
 def _has_chained(ledger: Ledger, sealed_hashes: Collection[str], chained: str) -> bool:
-    """Return whether a hash is that of an event, now or before a migration."""
+    """Return whether an event has this hash, now or before a migration."""
     if ledger.sequence_of(chained) is not None:
         return True
     return bool(sealed_hashes) and ledger.names.sealed(chained) in sealed_hashes
 
 
 def _sealed_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
-    """Return keyed digests of the hashes of before a migration, after a check that the migration wrote them.
+    """Return the keyed digests of the old hashes, after a check that a migration wrote them.
 
-    Without the key of identifiers that cannot be checked, so there are none.
+    Without the key of identifiers they cannot be checked, so the result is then empty.
 
     Raises:
-        LedgerError: They are not what was recorded.
+        LedgerError: The digests differ from those that the migration wrote.
     """
     earlier, names = ledger.earlier(), ledger.names
     if not earlier or ledger.missing_key() is not None:
@@ -226,7 +227,7 @@ def _sealed_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
 
 
 def _check_batches(ledger: Ledger, state: State) -> None:
-    """Check that every batch answered the requests that it says."""
+    """Check that every batch answered the requests that its event names."""
     for batch in state.batches:
         answered = ledger.requests(batch.after, batch.up_to, state.is_gone)
         if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
@@ -253,7 +254,7 @@ def _check_version(
     secret: Secret | None,
     owned: list[int],
 ) -> None:
-    """Check that the current version follows from the remaining records, if its mechanism can tell."""
+    """Check that the current version follows from the remaining records, as far as its mechanism can recompute it."""
     try:
         method_of(directory, model).check(weights, secret, answered_of(state), owned)
     except DataError as error:
@@ -263,7 +264,7 @@ def _check_version(
 def _check_certificate(
     directory: ModelDirectory, model: StoredModel, answered: Sequence[Answered], version: Version
 ) -> Certificate:
-    """Check a version's certificate: the file, what it states, and that it speaks of this ledger's removals."""
+    """Check a version's certificate: its file, its numbers, and that it covers the removals of this ledger."""
     path = directory.certificate(version.version)
     directory.recorded_certificate(version)
     certified = certificate.read_any(path)
@@ -279,7 +280,7 @@ def _check_certificate(
 def spoilt_certificate(directory: ModelDirectory, state: State) -> str | None:
     """Return a note about the first certificate that is missing or was changed; None if there is none.
 
-    Nothing is recomputed, so a thousand certificates take a hundredth of a second.
+    Nothing is recomputed, so the check of a thousand certificates takes a hundredth of a second.
     """
     for version in state.versions:
         try:

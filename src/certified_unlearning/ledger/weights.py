@@ -1,4 +1,4 @@
-"""The published weights of a version, and the scores that they give rows. Free of heavy imports."""
+"""The published weights of a version, and the scores that rows get from them. It has no heavy imports."""
 
 from typing import Any
 
@@ -14,20 +14,20 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
     """Read a version's weights, shape ``(scores of a record, features)``.
 
     Raises:
-        DataError: They cannot be read.
-        LedgerError: They are not what was recorded.
+        DataError: The file cannot be read.
+        LedgerError: It differs from what the log records about it.
     """
     return safetensors.numpy.load(directory.recorded_weights(version))["weights"]
 
 
 def scores_of(rows: NDArray[np.float32], weights: NDArray[Any]) -> NDArray[Any]:
-    """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``."""
+    """Return scores, shape ``(n,)`` for two classes (0 or more: the second class), else ``(n, classes)``."""
     scores = rows @ weights.T
     return np.asarray(scores[:, 0] if len(weights) == 1 else scores)
 
 
 def predicted(scores: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of the class that scores stand for, shape ``(n,)``."""
+    """Return the number of the class that each row's scores predict, shape ``(n,)``."""
     return np.asarray(scores >= 0 if scores.ndim == 1 else scores.argmax(axis=1), np.int64)
 
 

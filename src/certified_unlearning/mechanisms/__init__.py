@@ -1,5 +1,5 @@
-"""Mechanisms: how each learns and unlearns, written as phases of descent.
+"""Mechanisms: each learns and unlearns by phases of descent.
 
-A mechanism turns runs that pass through the same data sets into phases. The trials of all runs form one batch, run by
-run. The randomness of a trial has the address (seed, data set, mechanism, sweep point, trial, phase).
+A mechanism turns runs that use the same data sets into phases. The trials of all runs form one batch, run by run. The
+randomness of a trial has the address (seed, data set, mechanism, sweep point, trial, phase).
 """

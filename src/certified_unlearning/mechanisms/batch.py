@@ -1,4 +1,4 @@
-"""Runs side by side: the trials of all runs as one batch, run by run, each trial with its own address."""
+"""Batches of runs: the trials of all runs form one batch, run by run, and each trial has its own address."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class TrialBatch(ABC):
-    """Runs of one mechanism, and their number of trials.
+    """The runs of one mechanism, with their number of trials.
 
     Attributes:
         runs: The runs, which all go through the same data sets.
@@ -25,34 +25,37 @@ class TrialBatch(ABC):
     trials: int
 
     def spread(self, values: Sequence[Number]) -> list[Number]:
-        """Return one value per run as one value per trial."""
+        """Return the value of each run once for each of its trials."""
         return [value for value in values for _ in range(self.trials)]
 
     def with_trials(self, trials: int) -> Self:
-        """Return the same runs with another number of trials."""
+        """Return the same runs with the given number of trials."""
         return replace(self, trials=trials)
 
     @abstractmethod
     def keys(self, phase: str) -> list[int]:
-        """Return the address of every trial's noise in a phase that belongs to its run."""
+        """Return, for every trial, the address of its noise in a phase of its own run."""
 
     @abstractmethod
     def learning_keys(self, phase: str) -> list[int]:
-        """Return the address of every trial's noise in learning, which runs of one sigma share."""
+        """Return, for every trial, the address of its noise in learning.
+
+        Runs with the same sigma share addresses.
+        """
 
 
 @dataclass(frozen=True)
 class PlannedBatch(TrialBatch):
-    """Runs of a plan: an address follows from the seed and the run, so that a trial can be run again.
+    """Runs of a plan. Addresses follow from the seed and the run, so a trial can be repeated.
 
     Attributes:
-        settings: The plan's seed and data set name.
+        settings: The plan's settings, which contain the seed and the name of the data set.
     """
 
     settings: Settings
 
     def keys(self, phase: str) -> list[int]:
-        """Return the address of every trial's noise in a phase that belongs to its run."""
+        """Return, for every trial, the address of its noise in a phase of its own run."""
         return [
             address(
                 self.settings.seed,
@@ -62,7 +65,7 @@ class PlannedBatch(TrialBatch):
                 run.variant,
                 run.epsilon_target,
                 run.sigma,
-                cast(int, run.records_per_request),  # in a plan all requests have one size
+                cast(int, run.records_per_request),  # In a plan, all requests have the same size.
                 run.requests[-1].records_removed,
                 run.requests[0].unlearning_steps,
                 trial,
@@ -73,7 +76,10 @@ class PlannedBatch(TrialBatch):
         ]
 
     def learning_keys(self, phase: str) -> list[int]:
-        """Return the address of every trial's noise in learning: it depends on sigma, not on the experiment."""
+        """Return, for every trial, the address of its noise in learning.
+
+        The address depends on sigma, not on the experiment.
+        """
         return [
             address(self.settings.seed, self.settings.dataset, "langevin", run.sigma, trial, phase)
             for run in self.runs
@@ -83,16 +89,16 @@ class PlannedBatch(TrialBatch):
 
 @dataclass(frozen=True)
 class OwnBatch(TrialBatch):
-    """One run on a user's own data: addresses follow from keys that are drawn for each call and not kept.
+    """One run on a user's own data. Addresses follow from keys that are drawn for each call and not stored.
 
     Attributes:
-        secrets: A key for each trial, with which its noise can be subtracted. Empty where no noise is drawn.
+        secrets: A key for each trial, with which the trial's noise could be subtracted. Empty if no noise is drawn.
     """
 
     secrets: Sequence[int] = ()
 
     def keys(self, phase: str) -> list[int]:
-        """Return the address of every trial's noise in a phase; zeros where no noise is drawn."""
+        """Return, for every trial, the address of its noise in a phase; zeros if no noise is drawn."""
         if not self.secrets:
             return [0] * self.trials
         return [own_key(key, phase) for key in self.secrets]
@@ -103,8 +109,8 @@ class OwnBatch(TrialBatch):
 
 
 def own_key(secret: int, phase: str) -> int:
-    """Return the address of the noise in a phase of one trial on a user's own data, from the trial's key."""
-    # These names are unchanged since the first version, so every version makes the same model from a seed.
+    """Return the address of one trial's noise in a phase, from the trial's key; for a user's own data."""
+    # These names must not change: every version makes the same model from a seed.
     return address(str(secret), _own_name(phase))
 
 

@@ -1,13 +1,13 @@
-"""Certified refit: any solver, until the evaluated gradient plus its rounding is within a public budget.
+"""Certified refit: a solver runs until the evaluated gradient plus its rounding is within a public budget.
 
-A model is planned from counts alone. The published model is ``w + N(0, sigma^2 I)``, compared with
+A model is planned from counts alone. The published model is ``w + N(0, sigma^2 I)``. It is compared with
 ``w*_R + N(0, sigma^2 I)``, the exact minimiser on the remaining records with the same noise
-(`accounting.residual.release`). Every request reads the data ten to twenty times. For rows of more than
-`refit_plan.LARGEST_FACTOR` columns, and for sparse ones, this is the only way here. Two classes also have
-`newton_removal`, and more classes have passes (`refits.softmax`).
+(`accounting.residual.release`). Every request reads the data ten to twenty times. For sparse rows, and for rows with
+more than `refit_plan.LARGEST_FACTOR` columns, this is the only mechanism here. For other rows, two classes can also use
+`newton_removal`, and more classes can use passes (`refits.softmax`).
 
-A refit starts from scratch. A start from the old weights reads less, but these may already be within the budget: then
-the secret weights would stay those learned with the removed records.
+A refit starts from scratch. A start from the old weights would need fewer readings. But the old weights may already be
+within the budget. Then the secret weights would stay those that were learned with the removed records.
 """
 
 import math
@@ -33,31 +33,39 @@ Objective = LogisticRegression64 | SoftmaxRegression64 | RidgeRegression64
 SOLVER_SHARE = 0.5
 """Share of the budget at which iterative solvers stop."""
 LOOSEST = 0.3
-"""Share of a gradient that a Newton step may leave."""
+"""Largest share of a gradient that may remain after a Newton step."""
 LAST_SHARE = 0.3
-"""Share of the sufficient gradient that the last Newton step may leave."""
+"""Largest share of the target gradient that may remain after the last Newton step."""
 SAMPLE_SHARE = 1e-3
-"""Share of the first gradient at which solutions on a sample stop, because other records make a larger difference."""
+"""Share of the first gradient at which solutions on a sample stop.
+
+The missing records make a larger difference.
+"""
 SAMPLED = 16
-"""Fits start from the solution on a sample, of which this is the reciprocal share."""
+"""A fit starts from the solution on a sample. The sample contains at least one in this many records."""
 LEAST_SAMPLE = 2000
-"""With fewer records, a separate solution is not worthwhile."""
+"""Smallest number of records in a sample.
+
+A smaller sample is not worthwhile.
+"""
 FINEST = 1e-4
 """Share of the budget at which a minimiser is exact enough to distinguish distributions."""
 LOSS_ROUNDING = 1e-13
-"""Apparent relative increase of a loss that float64 cannot distinguish from none."""
+"""Largest relative increase of a loss that may be rounding alone in float64."""
 _ROUNDS = 60
 _QUICK = 15
-"""Number of steps accepted because the gradient falls; after them the loss, which costs a pass, must not rise."""
+"""Number of first steps that need only a smaller gradient. Later, the loss must not rise, which costs a pass."""
 
 
 class Fitted(NamedTuple):
-    """A model without a Newton step; all of it is secret, because it depends on the records.
+    """A model that was fitted without a Newton factor.
+
+    All fields are secret, because they depend on the records.
 
     Attributes:
-        weights: ``w``, without noise.
-        residual: A bound on the gradient's norm there.
-        guide: Starting information of the next request; None if every request learns anew.
+        weights: ``w``, without noise, shape ``(d,)``.
+        residual: Upper bound on the norm of the gradient at these weights.
+        guide: Information from which the next request starts; None if every request learns anew.
     """
 
     weights: Array
@@ -68,12 +76,12 @@ class Fitted(NamedTuple):
 def refit(plan: RefitPlan, objective: Objective) -> Fitted:
     """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget, without any matrix.
 
-    Newton's method with conjugate gradients, first on a sample of many records. L-BFGS would read the data four times
-    as often.
+    The solver is Newton's method with conjugate gradients. If there are many records, it first runs on a sample. L-BFGS
+    would read the data four times as often.
 
     Args:
         plan: The plan.
-        objective: `objective_of` the rows.
+        objective: The objective on the rows, from `objective_of`.
 
     Raises:
         InfeasibleError: The solver did not converge.
@@ -101,12 +109,12 @@ def refit(plan: RefitPlan, objective: Objective) -> Fitted:
 
 
 def minimiser(plan: RefitPlan, objective: Objective, weights: Array) -> Array:
-    """Return the exact minimiser, to `FINEST` of the budget or as near as float64 gets.
+    """Return the exact minimiser, to within `FINEST` of the budget or as near as float64 allows.
 
     Args:
         plan: The plan.
-        objective: `objective_of` the rows.
-        weights: Starting weights of a fitted model.
+        objective: The objective on the rows, from `objective_of`.
+        weights: Weights of a fitted model, at which the solver starts.
     """
     gradient = objective.gradient(weights)
     for number in range(_ROUNDS):
@@ -121,7 +129,7 @@ def minimiser(plan: RefitPlan, objective: Objective, weights: Array) -> Array:
 
 
 def _stepped(objective: Objective, weights: Array, gradient: Array, target: float, number: int) -> tuple[Array, Array]:
-    """Return weights and gradient after the ``number``-th Newton step, solved as accurately as is worthwhile."""
+    """Return weights and gradient after the ``number``-th Newton step, which is solved only as accurately as useful."""
     size = float(np.linalg.norm(gradient))
     tolerance = max(min(LOOSEST, math.sqrt(size)), LAST_SHARE * target / size)
     step = conjugate_gradients(objective.hessian_at(weights), gradient, tolerance=min(tolerance, LOOSEST))
@@ -131,13 +139,15 @@ def _stepped(objective: Objective, weights: Array, gradient: Array, target: floa
 def objective_of(
     plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64], positive: int | None = None
 ) -> Objective:
-    """Return the loss over these rows; those of removed records are zero.
+    """Return the loss on these rows.
+
+    The rows of removed records must be zero.
 
     Args:
         plan: The plan.
-        rows: Rows.
-        labels: Labels.
-        positive: The class against the rest, for a plan `RefitPlan.of_one_class`; None for other plans.
+        rows: The rows of all records.
+        labels: The labels of all records.
+        positive: The class that is compared with the rest, for a plan `RefitPlan.of_one_class`; None for other plans.
     """
     if positive is not None:
         return LogisticRegression64(
@@ -149,18 +159,18 @@ def objective_of(
 
 
 def sampled(records: int, features: int) -> int:
-    """Return the spacing of the records for a first solution; 1 if a sample is not worthwhile."""
+    """Return ``k`` if a first solution should use every ``k``-th record; 1 if a sample is not worthwhile."""
     every = records // max(LEAST_SAMPLE, 2 * features, records // SAMPLED)
     return every if every >= 3 else 1
 
 
 def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None = None) -> float:
-    """Return the largest distance of an evaluated gradient over all rows from the exact one.
+    """Return an upper bound on the distance between an evaluated gradient over all rows and the exact gradient.
 
     Args:
         plan: The plan.
-        weights: Weights where it was evaluated.
-        terms: Number of terms of its sums; None: as for dense rows, or more.
+        weights: Weights at which the gradient was evaluated.
+        terms: Number of terms in the gradient's sums. None: the number for dense rows, which is never too small.
     """
     return rounding.gradient_error(
         records=plan.n,
@@ -176,15 +186,17 @@ def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None
 def damped(
     objective: Objective, weights: Array, gradient: Array, step: Array, *, by_loss: bool = False
 ) -> tuple[Array, Array]:
-    """Return weights and gradient after a step, halved until the gradient or the loss falls.
+    """Return weights and gradient after a step.
+
+    The step is halved until the gradient or the loss decreases.
 
     Args:
         objective: The loss.
-        weights: Where the step begins.
-        gradient: The gradient there.
-        step: The step.
-        by_loss: Whether a smaller gradient is accepted only if the loss does not rise. Otherwise steps by the two
-            criteria may alternate forever.
+        weights: Weights at which the step begins.
+        gradient: The gradient at these weights.
+        step: The whole step.
+        by_loss: Whether a smaller gradient is accepted only if the loss does not rise. Otherwise, steps by the two
+            criteria could alternate forever.
     """
     size, slope, before = float(np.linalg.norm(gradient)), float(gradient @ step), None
     for halvings in range(40):
@@ -202,12 +214,14 @@ def damped(
 
 
 def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tolerance: float) -> Array:
-    """Return an approximation of ``H^-1 right`` whose remainder is at most a share ``tolerance`` of ``right``.
+    """Return an approximation of ``H^-1 right``.
+
+    Its remainder's norm is at most ``tolerance`` times that of ``right``.
 
     Args:
-        product: ``H`` times a vector; positive definite.
-        right: The right-hand side.
-        tolerance: Above 0.
+        product: Function that multiplies a vector by ``H``, which must be positive definite.
+        right: The right-hand side, shape ``(d,)``.
+        tolerance: Largest relative norm of the remainder, above 0.
     """
     solution, remainder = np.zeros_like(right), right.copy()
     direction, size = right.copy(), float(right @ right)
@@ -225,6 +239,6 @@ def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tole
 
 
 def norm_above(vector: Array) -> float:
-    """Return a bound on a vector's norm."""
-    # NumPy's norm takes several times as long for few numbers, and requests are short.
+    """Return an upper bound on a vector's norm."""
+    # NumPy's norm is several times slower for short vectors, and requests take little time.
     return rounding.norm_above(math.sqrt(float(vector @ vector)), vector.size)

@@ -1,4 +1,7 @@
-"""The constants of a preset's problem, from its settings and its data."""
+"""The constants of a preset's problem.
+
+The constants follow from the preset's settings and data.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +23,7 @@ def constants_and_problem(
     Args:
         settings: Settings that the preset's experiments share.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
-        records: Largest number of removed records (``spectral-with-margin`` smoothness allows for them).
+        records: Largest number of removed records; ``spectral-with-margin`` smoothness must stay valid for them.
     """
     n = int(data["n"])
     classes = len(data["classes"]["train"])
@@ -52,5 +55,5 @@ def constants_and_problem(
 
 
 def _features_of_own(data: Mapping[str, Any]) -> str:
-    """Return the name in certificates of the features of a user's own data set."""
+    """Return the name that certificates give to the features of a user's own data set."""
     return CLASSES_FROM_RECORDS if data.get("classes_from") == "records" else DECLARED

@@ -1,7 +1,7 @@
-"""Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021): plain gradient descent, Gaussian noise on publication.
+"""Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021): plain gradient descent with Gaussian noise on publication.
 
-``secret-state`` (their Theorem 9) keeps the noiseless weights and continues from them; ``published-state`` (their
-Theorem 28) keeps only the published weights.
+The variant ``secret-state`` (their Theorem 9) keeps the noiseless weights and continues from them. The variant
+``published-state`` (their Theorem 28) keeps only the published weights.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase of learning (``number`` 0) or of a request (counted from 1), and what it publishes.
+    """Return the phase that learns (``number`` 0) or answers a request (counted from 1), with its publications.
 
     Args:
-        batch: Runs of one variant with the same ``records_removed`` request by request.
+        batch: Runs of one variant; their requests remove the same numbers of records.
         number: Number of the phase.
-        publications: The same runs, with as many trials as independent publications.
-        measure_at: Steps at which the (noiseless) weights are measured.
+        publications: The same runs, with one trial for each independent publication.
+        measure_at: Steps at which the noiseless weights are measured.
     """
     runs = batch.runs
     name = f"request-{number}" if number else "learning"
@@ -40,14 +40,15 @@ def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: 
 
 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
-    """Return learning and one phase for each request; the runs share variant and removed records.
+    """Return the phase of learning and one phase for each request.
 
-    Learning is deterministic, so it takes one trial per run. So do requests with secret state, where the trials are
-    independent publications; without it, each trial continues from its own publication.
+    All runs have the same variant and removed records. Learning is deterministic, so it needs only one trial for each
+    run. With a secret state, requests need only one trial, too, and the trials are independent publications. Without a
+    secret state, each trial continues from its own publication.
 
     Args:
-        batch: Runs of one variant with the same ``records_removed`` request by request.
-        measure_at: A list of the steps of learning at which the (noiseless) weights are measured.
+        batch: Runs of one variant; their requests remove the same numbers of records.
+        measure_at: A list whose first entry contains the steps of learning at which the noiseless weights are measured.
     """
     alone = batch.with_trials(1)
     unlearner = batch if batch.runs[0].variant == "published-state" else alone

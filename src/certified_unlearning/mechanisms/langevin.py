@@ -1,6 +1,6 @@
-"""Langevin unlearning: learn with projected noisy gradient descent, unlearn by continuing it on the new data.
+"""Langevin unlearning: learn with projected noisy gradient descent, and unlearn by continuing it on the new data.
 
-Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), eq. 1 and 2. Only the noisy weights are kept:
+Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), eq. 1 and 2. Only the noisy weights are kept, so
 there is no secret state.
 """
 
@@ -22,14 +22,14 @@ def starting_weights(
     """Draw ``w_0 ~ N(mean * ones, C_LSI I)`` for each trial (paper, section 5).
 
     Args:
-        keys: Each trial's address.
-        sigma: Each trial's noise scale.
+        keys: The address of each trial.
+        sigma: The noise scale of each trial.
         mean: The mean of every coordinate.
-        strong_convexity: ``m``.
-        like: A tensor ``(anything, d)`` whose dtype and device the weights take.
+        strong_convexity: Strong convexity ``m``.
+        like: A tensor of shape ``(anything, d)`` with the dtype and device for the weights.
 
     Returns:
-        Shape ``(trials, d)``.
+        The weights, shape ``(trials, d)``.
     """
     from certified_unlearning.engine import randomness  # Not at the top: plans need no torch.
 
@@ -39,7 +39,7 @@ def starting_weights(
 
 
 def starting_weights_of(batch: TrialBatch, keys: Sequence[int], like: "Tensor") -> "Tensor":
-    """Draw the start of every trial of a batch, whose addresses are ``keys``; see `starting_weights`."""
+    """Draw the starting weights of every trial of a batch with the addresses ``keys``; see `starting_weights`."""
     return starting_weights(
         keys,
         batch.spread([run.sigma for run in batch.runs]),
@@ -50,12 +50,15 @@ def starting_weights_of(batch: TrialBatch, keys: Sequence[int], like: "Tensor") 
 
 
 def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
-    """Draw the start of every trial."""
+    """Draw the starting weights of every trial."""
     return starting_weights_of(batch, batch.learning_keys("start"), like)
 
 
 def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that learns one model for each run (give runs with distinct sigma) and trial."""
+    """Return the phase that learns one model for each trial of each run.
+
+    The runs must have distinct noise scales.
+    """
     return DescentPhase(
         removed=0,
         steps=batch.spread([run.learning_steps for run in batch.runs]),
@@ -68,13 +71,15 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Descent
 def request_phase(
     batch: TrialBatch, number: int, measure_at: Sequence[int] = (), *, place: int | None = None
 ) -> DescentPhase:
-    """Return the phase that answers a request, counted from 0, of runs that all remove the same records.
+    """Return the phase that answers a request, counted from 0.
+
+    All runs must remove the same records.
 
     Args:
         batch: The runs.
         number: Number of the request.
-        measure_at: Steps at which trials are measured on the way.
-        place: Where in a cycle of mini-batches it begins.
+        measure_at: Steps of the phase at which trials are measured.
+        place: Position in a cycle of mini-batches at which the phase begins; None without mini-batches.
     """
     requests = [run.requests[number] for run in batch.runs]
     return DescentPhase(
@@ -88,7 +93,7 @@ def request_phase(
 
 
 def unlearning_phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
-    """Return one phase for each request, with the steps at which trials are measured on the way."""
+    """Return one phase for each request, given the steps at which trials are measured during each request."""
     return [request_phase(batch, number, measured) for number, measured in enumerate(measure_at)]
 
 

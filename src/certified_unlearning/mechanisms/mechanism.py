@@ -1,4 +1,4 @@
-"""The declaration of a mechanism: how its runs become phases of descent, or another library's fits."""
+"""Declarations of mechanisms: how their runs become phases of descent, or fits by another library."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism for many trials of many runs at once: all runs that pass through the same data sets are one batch.
+    """A mechanism that runs many trials of many runs at once.
+
+    Runs that use the same data sets form one batch.
 
     Attributes:
         name: Name in rows and paths.
         title: Name in labels.
-        states: Its variants that keep a state, each with a description for labels.
-        starting_weights: Returns the start of a batch of runs that has not learned before, from the batch and a tensor
-            ``(anything, d)`` with the type and device of the weights.
-        phases: Returns the phases of a batch of runs, from the batch and the steps at which trials are measured (a list
-            for each request; for phases without requests the first).
-        learning: The phase that learns once for all runs of one noise scale, in a separate job; None if `phases` begins
-            with learning.
-        parts: Names for the parts of a learning curve: before and after the learning steps.
-        answers: Number of phases before the first that answers a request.
+        states: The variants that keep a state, each with a description for labels.
+        starting_weights: Function that returns the start of a batch of runs that has not learned before, given the
+            batch and a tensor ``(anything, d)`` with the type and device of the weights.
+        phases: Function that returns the phases of a batch of runs. Its second argument lists, for each request, the
+            steps at which trials are measured; phases without requests use the first list.
+        learning: Function that returns the phase that learns once for all runs of one noise scale, in a separate job;
+            None if `phases` begins with learning.
+        parts: Names for the two parts of a learning curve: before and after the learning steps.
+        answers: Number of phases before the first phase that answers a request.
     """
 
     name: str
@@ -44,24 +46,24 @@ class Mechanism:
     states: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, accountant_form: str) -> str:
-        """Return its name in labels with an accountant, such as ``Langevin (lsi)``."""
+        """Return the mechanism's name in labels with an accountant, such as ``Langevin (lsi)``."""
         return f"{self.title} ({accountant_form})"
 
     def line(self, method: str, member: str, variant: str) -> str:
-        """Return the name of a line: the method, what distinguishes its lines, and what is kept."""
+        """Return the name of a line: the method, what distinguishes the line, and the state that is kept."""
         return ", ".join(part for part in (method, member, self.states.get(variant, "")) if part)
 
     def carried_out(self, descend: "Callable[[Mechanism], None]", fit_again: "Callable[[Refit], None]") -> None:
-        """Run the job for mechanisms that descend."""
+        """Run a job of a mechanism that descends: call ``descend``."""
         descend(self)
 
 
 class Refitted(NamedTuple):
-    """Answers to successive requests.
+    """The results of answers to successive requests.
 
     Attributes:
-        judged: `engine.quality.MEASURES` on the test part, after each request: an array of one row.
-        seconds: Time of the requests, without that of learning before them.
+        judged: `engine.quality.MEASURES` on the test part after each request; each is an array with one row.
+        seconds: Duration of the requests in seconds, without the time of learning before them.
     """
 
     judged: "list[NDArray[np.float64]]"
@@ -70,21 +72,21 @@ class Refitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Refit:
-    """A mechanism that fits again with another library's solver, without noise or own steps.
+    """A mechanism that fits again with another library's solver, without noise and without steps of its own.
 
     Attributes:
         name: Name in rows and paths.
         title: Name in labels.
-        answer: Answers requests, given the data set, the removed records and their replacements, the numbers of removed
-            records after each request, scikit-learn's ``C``, and a run's variant.
+        answer: Function that answers requests, given the data set, the removed records and their replacements, the
+            number of removed records after each request, scikit-learn's ``C``, and a run's variant.
     """
 
     name: str
     title: str
     answer: Callable[["PreparedData", "Removals", Sequence[int], float, str], Refitted]
     learning: ClassVar[None] = None
-    """There is no job that learns for all runs."""
+    """None: no separate job learns for all runs."""
 
     def carried_out(self, descend: Callable[[Mechanism], None], fit_again: "Callable[[Refit], None]") -> None:
-        """Run the job for mechanisms that fit again."""
+        """Run a job of a mechanism that fits again: call ``fit_again``."""
         fit_again(self)

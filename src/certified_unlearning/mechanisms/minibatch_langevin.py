@@ -1,10 +1,10 @@
 """Mini-batch Langevin unlearning: noisy gradient descent on one mini-batch after another, in learning and unlearning.
 
-Records are dealt into batches once (`engine.minibatch`); a removed record's loss becomes 0, or that of another record
-in its place, and unlearning continues the cycle. Only the noisy weights are kept: there is no secret state.
+Records are dealt into batches once (`engine.minibatch`). A removed record's loss becomes 0, or another record takes its
+place. Unlearning continues the cycle of batches. Only the noisy weights are kept, so there is no secret state.
 
 Source: the dynamics are those of Chien, Wang, Chen, Li, *Certified machine unlearning via noisy stochastic gradient
-descent* (NeurIPS 2024); the accounting is `accounting.cyclic`.
+descent* (NeurIPS 2024). The accounting is that of `accounting.cyclic`.
 """
 
 from collections.abc import Sequence
@@ -33,12 +33,15 @@ def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
 
 
 def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that learns one model for each run and trial, from the first batch of the cycle on."""
+    """Return the phase that learns one model for each trial of each run, from the cycle's first batch on."""
     return replace(langevin.learning_phase(batch, measure_at), keys=batch.keys("learning"), place=0)
 
 
 def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that answers a request, counted from 0, for runs at the same place of the cycle."""
+    """Return the phase that answers a request, counted from 0.
+
+    All runs must be at the same position of the cycle.
+    """
     (place,) = {
         run.learning_steps + sum(request.unlearning_steps for request in run.requests[:number]) for run in batch.runs
     }
@@ -46,11 +49,11 @@ def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()
 
 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
-    """Return learning and one phase for each request.
+    """Return the phase of learning and one phase for each request.
 
     Args:
-        batch: Runs with the same removals, and the same steps up to the last request.
-        measure_at: A list of the steps of learning at which trials are measured.
+        batch: Runs with the same removals, and with the same number of steps before the last request.
+        measure_at: A list whose first entry contains the steps of learning at which trials are measured.
     """
     requests = range(len(batch.runs[0].requests))
     return [learning_phase(batch, measure_at[0]), *(request_phase(batch, number) for number in requests)]
@@ -67,21 +70,21 @@ def planned_run(
     records: int,
     epochs: int,
 ) -> Run:
-    """Return a run that removes records at once, at any places, by the least steps that meet the target.
+    """Return a run that removes records in one request, at any places, with the fewest steps that meet the target.
 
     Args:
         constants: Constants of the problem.
-        experiment: The experiment's name.
-        batch_size: ``b``, at most ``n``.
-        step_size: ``eta``.
+        experiment: Name of the experiment.
+        batch_size: Size ``b`` of a mini-batch, at most ``n``.
+        step_size: Step size ``eta``.
         sigma: Noise scale.
         epsilon: Target epsilon.
         records: Number of removed records.
-        epochs: Number of passes over the data in learning.
+        epochs: Number of passes over the data during learning.
 
     Raises:
-        AssumptionError: The step size is too large, the rule for ``L`` does not cover batches, or the noise would drown
-            in rounding.
+        AssumptionError: The step size is too large, the rule for ``L`` does not cover batches, or the noise is too
+            small compared with rounding.
         InfeasibleError: The target cannot be met.
     """
     if batch_size > constants.n:
@@ -89,7 +92,7 @@ def planned_run(
     if constants.smoothness != "bound":
         raise AssumptionError(
             f"mini-batches need smoothness: bound, which holds for every batch, got {constants.smoothness}: the "
-            "largest eigenvalue of all data says nothing of a batch"
+            "largest eigenvalue of all data does not bound that of a batch"
         )
     cycle = Cycle.of(constants.n, batch_size=batch_size)
     run = Run(
@@ -106,7 +109,7 @@ def planned_run(
         radius=None,
         start=0.0,
         records_per_request=records,
-        # One type for all runs: rounding matters more if the noise is smaller.
+        # All runs have the same type. Rounding matters more if the noise is smaller.
         dtype="float64",
         cycle=cycle,
         requests=(),

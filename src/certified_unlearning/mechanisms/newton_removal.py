@@ -1,22 +1,24 @@
-"""Newton removal: requests answered in time ``O(S d + d^2)``, whatever the number of remaining records.
+"""Newton removal: requests are answered in time ``O(S d + d^2)``, whatever the number of remaining records.
 
-This is for logistic regression of two classes, and for ridge regression, where a step is exact up to rounding. A
-request takes a step against the removed records' contribution, by a factor made when data were last read, and bounds
-the remaining gradient (`accounting.residual.newton`). If the bound stays within the budget, no row is read. Otherwise,
-and when more records were removed than the plan allows, data are read and the model is fitted anew.
+The mechanism is for logistic regression of two classes and for ridge regression, for which a step is exact up to
+rounding. A request takes one step against the removed records' contribution to the gradient, with a factor that was
+made when the data were last read. Then it bounds the remaining gradient (`accounting.residual.newton`). If the bound
+stays within the budget, no row is read. Otherwise, the data are read and the model is fitted anew. The same happens
+after more removals than the plan allows.
 
-All of a model is secret: until data are read again it is a function of removed records. With downdates the matrix
-depends, up to rounding, on the remaining rows only, but its weights ``w_B`` depend on removed ones; the factor only
-guides the solution, whose remainder is evaluated with the matrix. A reading starts from scratch, so nothing of removed
-records stays.
+All parts of a model are secret. Until the data are read again, they are a function of removed records. With downdates,
+the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed records. The
+factor only guides the solution, whose remainder is evaluated with the matrix. A reading starts from scratch, so nothing
+of the removed records stays.
 
-If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first: the
-gradient over the remaining rows is evaluated, and one more step is taken against all of it, with the existing matrix.
-The earlier bound on the gradient is then obsolete. The pass also finds how far any remaining row's score moved since
-``w_B``: often many times less than ``|w - w_B|``, which would be used otherwise. A pass keeps ``w_B``, matrix and
-factor, so it washes nothing out of the secret state. Readings do, by counts of records as before, and when a pass no
-longer helps. Such plans certify the distance to the minimiser, by the least of three bounds
-(`accounting.residual.distance`), not by the gradient's norm alone.
+If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first. A pass
+evaluates the gradient over the remaining rows and takes one more step against all of it, with the existing matrix. The
+earlier bound on the gradient is then obsolete. The pass also measures the largest change of any remaining row's score
+since ``w_B``. Without a pass, ``|w - w_B|`` is used instead, which is often many times larger. A pass keeps ``w_B``,
+the matrix and the factor, so the secret state still depends on the removed records. Only readings end that. They happen
+after the same numbers of removed records as without passes, and when a pass no longer helps. Such plans certify the
+distance to the minimiser, by the smallest of three bounds (`accounting.residual.distance`), not by the gradient's norm
+alone.
 """
 
 import functools
@@ -58,27 +60,29 @@ Objective = LogisticRegression64 | RidgeRegression64
 Labels = NDArray[np.float64] | NDArray[np.int64]
 _ROUNDS = 60
 SAMPLE_SHARE = 0.01
-"""Share of the first gradient that is sufficient over a sample, whose own error is larger."""
+"""Share of the first gradient that is small enough on a sample, because a sample's own error is larger."""
 LEAST_NARROW = 256
-"""Number of columns from which on products dominate the time of a Hessian."""
+"""Smallest number of columns for which products take most of the time of a Hessian."""
 NARROW_SHARE = 0.01
-"""With passes, the share of the budget that float32 products of the Hessian may cost the step for one record."""
+"""With passes: the share of the budget that float32 products of the Hessian may cost in the step for one record."""
 NEAR = 0.1
-"""Up to this ``|w - w_B|``, bounds gain little from evaluating how far scores moved, which makes a pass a fifth
-slower."""
+"""The ``|w - w_B|`` up to which a pass does not evaluate the change of scores.
+
+The evaluation makes a pass a fifth slower, and bounds gain little from it.
+"""
 SHARE_OF_A_STEP = 0.02
-"""With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
+"""With passes: the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may use."""
 
 
 @dataclass(frozen=True)
 class NewtonRemoval:
-    """How models of one plan are fitted and how records leave them.
+    """A mechanism that fits the models of one plan and removes records from them.
 
     Attributes:
-        plan: The plan, of two classes, of ridge regression, or of one class against the rest.
-        largest_eigenvalue: Certified bound ``rho`` on the largest eigenvalue of ``X'X / n``; None: the bound for rows
-            of norm 1.
-        positive: The class against the rest, if labels are numbers of classes; None if they are not.
+        plan: The plan. It is for two classes, for ridge regression, or for one class against the rest.
+        largest_eigenvalue: Certified upper bound ``rho`` on the largest eigenvalue of ``X'X / n``; None: the bound for
+            rows of norm 1.
+        positive: The class that is compared with the rest, if labels are numbers of classes; otherwise None.
     """
 
     plan: RefitPlan
@@ -86,12 +90,12 @@ class NewtonRemoval:
     positive: int | None = field(default=None)
 
     def fit(self, rows: Array, labels: Labels) -> Model:
-        """Fit from scratch: read the data until the gradient is small, make the Hessian there, and take a last step.
+        """Fit from scratch: read the data until the gradient is small, compute the Hessian there, and take a last step.
 
         Args:
-            rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
-            labels: -1.0 or 1.0, or targets from -1 to 1, or classes' numbers for one class against the rest; shape
-                ``(n,)``.
+            rows: Rows of norm at most 1 (to within 1e-6), shape ``(n, d)``.
+            labels: Labels -1.0 or 1.0, or targets from -1 to 1, or numbers of classes for one class against the rest;
+                shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -100,7 +104,7 @@ class NewtonRemoval:
         plan, objective = self.plan, self._objective(rows, labels)
         start, every = np.zeros(plan.features), 1 if self._is_quadratic else sampled(*rows.shape)
         if every > 1:
-            # A sample's Hessian only guides.
+            # A sample's Hessian only guides the start.
             some = objective.sample(every)
             start, _, hessian = self._newton(some, start, share=SAMPLE_SHARE, narrow=self._narrow_guides)
             start = self._by_secants(objective, start, factor_of(hessian))
@@ -125,15 +129,15 @@ class NewtonRemoval:
         *,
         since_read: int,
     ) -> Answer:
-        """Return the model without some records; time ``O(S d + d^2)`` unless data are read.
+        """Return the model without some records, in time ``O(S d + d^2)`` unless the data are read.
 
         Args:
-            model: The model. It is not changed, except that its curvature becomes the new model's unless data are read.
-            gone: Rows of the removed records, shape ``(S, d)``; float32 is not converted.
-            gone_labels: Their labels.
-            rows: All rows, with those of all removed records already zero; used only if data are read.
+            model: The model. Unless the data are read, the new model takes over its curvature, which changes in place.
+            gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted.
+            gone_labels: Labels of the removed records, shape ``(S,)``.
+            rows: All rows; those of all removed records are already zero. They are used only if the data are read.
             labels: All labels.
-            since_read: Number of records removed since data were read, without these.
+            since_read: Number of records that were removed since the last reading, without those of this request.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -153,9 +157,9 @@ class NewtonRemoval:
         return Answer(self.fit(rows, labels), "unscheduled")
 
     def certified(self, model: Model) -> float:
-        """Return a bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less by a bound that uses curvature.
+        """Return an upper bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less if curvature allows.
 
-        The budget bounds this. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
+        The budget limits this bound. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
         if not self.plan.by_passes:
             return model.residual
@@ -165,14 +169,14 @@ class NewtonRemoval:
         return min(model.residual, self.plan.least_curvature * away * rounding.OUTWARD)
 
     def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
-        """Return the model after passes, as long as each halves the certified bound; None if none suffices.
+        """Return the model after passes, as long as each pass halves the certified bound; None if no pass suffices.
 
         Args:
             model: The model after the step of a request.
-            rows: All rows, zero where removed.
+            rows: All rows; those of removed records are zero.
             labels: All labels.
-            of_request: The addition of that step to the certified bound. If one request uses all of the budget, the
-                next one reads the rows in any case, and being within the budget is sufficient.
+            of_request: The increase of the certified bound by that step. If one request uses all of the budget, the
+                next one reads the rows anyway, and then it is enough to be within the budget.
         """
         plan, objective = self.plan, self._objective(rows, labels)
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
@@ -189,11 +193,11 @@ class NewtonRemoval:
         """Return the gradient, and the largest change of a row's score since ``at``; infinite if not evaluated."""
         if norm_above(weights - at) <= NEAR:
             return objective.gradient(weights), math.inf
-        # Ridge regression takes no passes.
+        # A plan of ridge regression uses no passes.
         return cast(LogisticRegression64, objective).gradient_and_farthest(weights, at)
 
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
-        """Return the model after one step, whatever its residual is."""
+        """Return the model after one step, however large its residual is."""
         plan, squared = self.plan, self._is_quadratic
         gone = gone.astype(np.float64, copy=False)
         ghat = removed_gradient(gone, gone_labels, model.weights, plan.n, plan.class_weights, squared=squared)
@@ -201,7 +205,10 @@ class NewtonRemoval:
         return self.after(model, Removed(ghat, curved))
 
     def after(self, model: Model, removed: Removed) -> Model:
-        """Return the model after the step for some records' removal; its curvature is changed in place."""
+        """Return the model after the step for the removal of some records.
+
+        The given curvature is changed in place.
+        """
         plan, (weights, left, curvature), (ghat, curved) = self.plan, model, removed
         records = len(curved)
         ghat_error = rounding.gradient_error(
@@ -221,20 +228,20 @@ class NewtonRemoval:
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
-        # With passes it is unknown how many records leave before the remaining gradient is evaluated again.
+        # With passes, it is unknown how many records leave before the remaining gradient is evaluated again.
         share = SHARE_OF_A_STEP if plan.by_passes else records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
         before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
         return self._step(weights, before, ghat, changed, enough)
 
     def corrected(self, weights: Array, gradient: Array, curvature: Curvature, *, farthest: float = math.inf) -> Model:
-        """Return the model after a step against all of the gradient, evaluated at these weights.
+        """Return the model after a step against the whole gradient, which was evaluated at these weights.
 
         Args:
-            weights: ``w``.
-            gradient: The gradient over all rows.
-            curvature: ``B``.
-            farthest: The largest evaluated ``|a.(w - w_B)|`` over all rows; infinite if not evaluated.
+            weights: ``w``, shape ``(d,)``.
+            gradient: The gradient over all rows, shape ``(d,)``.
+            curvature: ``B``, with its factor and error.
+            farthest: The largest evaluated ``|a.(w - w_B)|`` over all rows ``a``; infinite if none is evaluated.
         """
         plan = self.plan
         rounded = Left.of_residual(gradient_error(plan, weights), strong_convexity=plan.strong_convexity)
@@ -244,7 +251,10 @@ class NewtonRemoval:
         return self._step(weights, rounded, gradient, curvature, enough)
 
     def _changed(self, left: Left, curved: Array, curvature: Curvature) -> Left:
-        """Return the bounds before some records are taken out of the Hessian, whose metric still includes them."""
+        """Return the bounds before some records leave the Hessian.
+
+        The bounds' metric still includes these records.
+        """
         plan, records = self.plan, len(curved)
         change = change_of(
             curved / math.sqrt(plan.n),
@@ -259,14 +269,15 @@ class NewtonRemoval:
         return replace(left, change=min((left.change + change) * rounding.OUTWARD, by_counts), records=removed)
 
     def _step(self, weights: Array, before: Left, gradient: Array, curvature: Curvature, enough: float) -> Model:
-        """Return the model after the step ``v`` with ``B v = -gradient``, with a bound on the remaining gradient.
+        """Return the model after the step ``v`` with ``B v = -gradient``, and bound the remaining gradient.
 
         Args:
-            weights: ``w``.
-            before: Bounds on the gradient there without ``gradient``, including the rounding of the latter.
-            gradient: ``ghat``, or the whole gradient when data were read.
-            curvature: ``B``.
-            enough: Sufficient bound on ``|gradient + B v|``.
+            weights: ``w``, shape ``(d,)``.
+            before: Bounds on the gradient at these weights without ``gradient``, including the rounding of
+                ``gradient``.
+            gradient: ``ghat``, or the whole gradient if the data were read; shape ``(d,)``.
+            curvature: ``B``, with its factor and error.
+            enough: Norm of ``gradient + B v`` that is small enough.
         """
         plan = self.plan
         step, image, left = solved(curvature, gradient, enough)
@@ -307,7 +318,7 @@ class NewtonRemoval:
         return Model(there, after, curvature)
 
     def _seminorm(self, vector: Array, image: Array, length: float, error: float) -> float:
-        """Return a bound on ``|x|_H``, from ``x`` and the evaluated ``B x``, whose error is at most ``error |x|``."""
+        """Return an upper bound on ``|x|_H``, from ``x`` and the computed ``B x`` with error at most ``error |x|``."""
         data_part = float(vector @ image) - self.plan.strong_convexity * float(vector @ vector)
         rounded = rounding.gamma(len(vector) + 4) * rounding.hessian_norm(
             features=self.plan.features, strong_convexity=self.plan.strong_convexity, classes=self.plan.classes
@@ -315,7 +326,10 @@ class NewtonRemoval:
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
     def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
-        """Return weights after L-BFGS steps whose first matrix is a sample's Hessian, as long as they help."""
+        """Return weights after L-BFGS steps, as long as they help.
+
+        A sample's Hessian is the first matrix.
+        """
         secants, before, enough = Secants(functools.partial(solve, factor)), math.inf, self._start_gradient
         gradient = objective.gradient(weights)
         for _ in range(_ROUNDS):
@@ -324,7 +338,7 @@ class NewtonRemoval:
                 break
             there = weights - secants.solved(gradient)
             if before < math.inf and size * size / before <= enough / 10:
-                return there  # `_newton` will find it small enough, and makes the Hessian in doing so.
+                return there  # `_newton` will find the gradient small enough, and computes the Hessian anyway.
             found = objective.gradient(there)
             if not float(np.linalg.norm(found)) <= 2 * size:
                 break
@@ -335,13 +349,14 @@ class NewtonRemoval:
     def _newton(
         self, objective: Objective, weights: Array, share: float = 0.0, *, narrow: bool
     ) -> tuple[Array, Array, Array]:
-        """Return weights with a small gradient, the gradient and the Hessian there.
+        """Return weights with a small gradient, and the gradient and the Hessian at these weights.
 
         Args:
             objective: The loss.
-            weights: Where to start.
-            share: Share of the first gradient that suffices; what the last step of a reading needs always suffices.
-            narrow: Whether Hessians are made from float32 products.
+            weights: Weights at which to start.
+            share: Share of the first gradient that is small enough. A gradient that suffices for the last step of a
+                reading is always small enough.
+            narrow: Whether Hessians are computed from float32 products.
         """
         enough = self._start_gradient
         for attempt in range(_ROUNDS):
@@ -352,7 +367,7 @@ class NewtonRemoval:
                 return weights, gradient, hessian
             step, before = -solve(factor_of(hessian), gradient), objective.value(weights)
             length, slope = 1.0, float(gradient @ step)
-            # Near the minimum the loss cannot distinguish weights, and whole steps are correct.
+            # Near the minimum, the loss cannot distinguish weights, and whole steps are correct.
             while length > 1e-9 and objective.value(weights + length * step) > before + 1e-4 * length * slope + 1e-14:
                 length /= 2
             weights = weights + length * step
@@ -360,7 +375,7 @@ class NewtonRemoval:
 
     @property
     def _product_error(self) -> float:
-        """Rounding error of the matrix times a vector of norm 1."""
+        """Upper bound on the rounding error of the matrix times a vector of norm 1."""
         plan = self.plan
         return rounding.product_error(
             features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0, classes=plan.classes
@@ -372,13 +387,13 @@ class NewtonRemoval:
 
     @property
     def _narrow_guides(self) -> bool:
-        """Whether a Hessian from float32 products suffices as a guide: positive definite, and twice as fast."""
+        """Whether a Hessian from float32 products can guide: it is positive definite, and takes half of the time."""
         plan = self.plan
         return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
 
     @property
     def _narrow(self) -> bool:
-        """Whether such a Hessian is accurate enough for requests, whose bounds count its error times the step."""
+        """Whether a float32 Hessian is accurate enough for requests, whose bounds include its error times the step."""
         plan = self.plan
         longest = rounding.ROW_NORM / (plan.n * plan.strong_convexity)
         return self._narrow_guides and self._narrow_error * longest <= NARROW_SHARE * plan.budget
@@ -400,10 +415,10 @@ class NewtonRemoval:
         )
 
     def _objective(self, rows: Array, labels: Labels) -> Objective:
-        # Plans for more classes take no Newton steps.
+        # Plans for more classes use no Newton steps.
         return cast(Objective, objective_of(self.plan, rows, labels, self.positive))
 
     @property
     def _is_quadratic(self) -> bool:
-        """Whether a Newton step is exact: one pass suffices for a fit, and curvature does not change along the way."""
+        """Whether a Newton step is exact. Then one pass suffices for a fit, and curvature is constant."""
         return self.plan.classes == 1

@@ -1,8 +1,8 @@
 """Noisy gradient descent that learns and deletes (`noisy-gradient-deletion`), for batches of trials.
 
-Source: Definition 5.1 of Chourasia and Shah, Forget Unlearning (ICML 2023): learning is `learning_steps` steps from a
-Gaussian start, a request is answered by `deletion_steps` steps on the new data, from the published model. Only the
-model is carried on; noise is fresh in every call. The steps are those of `engine.descent`.
+Source: Definition 5.1 of Chourasia and Shah, Forget Unlearning (ICML 2023). Learning takes `learning_steps` steps from
+a Gaussian start. A request is answered by `deletion_steps` steps on the new data, from the published model. Only the
+model is kept, and every call draws fresh noise. The steps are those of `engine.descent`.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,14 @@ from certified_unlearning.engine.descent import DescentPhase, Objective
 
 @dataclass(frozen=True)
 class NoisyGradientDeletion:
-    """Learns and deletes as planned; the clipped variant needs an objective that clips, and a plan that says so.
+    """A learner that deletes by a plan.
 
-    Weights are float64: noise shrinks like ``1 / n``.
+    The clipped variant needs an objective that clips, and a plan for clipping. Weights are float64, because noise
+    decreases like ``1 / n``.
 
     Attributes:
-        plan: Noise, steps, step size and start. Its guarantee holds for the losses that it was made for; rounding is
-            counted if the plan was made with ``dtype="float64"``.
+        plan: Noise, numbers of steps, step size and start. The plan's guarantee holds for the losses for which it was
+            made. It includes rounding only if the plan was made with ``dtype="float64"``.
     """
 
     plan: DeletionPlan
@@ -34,8 +35,8 @@ class NoisyGradientDeletion:
 
         Args:
             objective: The loss on the data.
-            keys: Each trial's address; never to be used again.
-            device: Where the objective's tensors are.
+            keys: The address of each trial; it must not be used again.
+            device: Device of the objective's tensors.
 
         Returns:
             Weights, shape ``(trials, d)``.
@@ -50,12 +51,12 @@ class NoisyGradientDeletion:
 
         Args:
             objective: The loss on the data *after* the request, once its first ``removed`` removals are carried out.
-            weights: The published models, shape ``(trials, d)``; not changed.
-            keys: Each trial's address; never used before, never to be used again.
+            weights: The published models, shape ``(trials, d)``; they are not changed.
+            keys: The address of each trial; it must not have been used before, and must not be used again.
             removed: Argument of `Objective.remove`.
 
         Returns:
-            The models to publish; the given ones, bit by bit, where no step is planned.
+            The models to publish, shape ``(trials, d)``; the given models, bit for bit, if no step is planned.
         """
         return self._descend(objective, weights, keys, self.plan.deletion_steps, removed)
 
@@ -83,7 +84,10 @@ def noisy_descent(
     step_size: float,
     removed: int = 0,
 ) -> Tensor:
-    """Return all trials' weights after the steps of one phase; ``sigma = 0`` for plain gradient descent."""
+    """Return all trials' weights after the steps of one phase.
+
+    ``sigma = 0`` gives plain gradient descent.
+    """
     phase = DescentPhase(removed=removed, steps=[steps] * len(weights), sigma=[sigma] * len(weights), keys=keys)
     run = descent.run(objective, weights, [phase], step_size=step_size)
     return run.weights

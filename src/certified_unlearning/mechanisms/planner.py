@@ -1,4 +1,4 @@
-"""Plans of Langevin unlearning, Descent-to-Delete and retraining: everything that is known before the first step."""
+"""Plans of Langevin unlearning, Descent-to-Delete and retraining: everything that is fixed before the first step."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,21 +34,22 @@ from certified_unlearning.vocabulary import DType
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans the runs of one experiment.
+    """A planner for the runs of one experiment.
 
-    A job's runs are one batch in one type: the settings' type, or float64 if rounding would cost too much of epsilon in
-    any run. Learning is common to all runs, so it is as long as the largest epsilon requires.
+    The runs of a job form one batch in one floating-point type. This is the settings' type, or float64 if rounding
+    would increase epsilon too much in any run. All runs share their learning, which is as long as the largest epsilon
+    requires.
 
     Attributes:
         settings: Settings that the preset's experiments share.
-        experiment: The experiment's name.
+        experiment: Name of the experiment.
         constants: Constants of the problem.
         exact: The problem in exact arithmetic.
         epsilons: All requested epsilons.
         langevin_noise: Pairs of a noise scale of Langevin unlearning and an epsilon, in exact arithmetic.
-        descent_variant: The variant of Descent-to-Delete that the experiment runs; empty for none.
-        descent_noise: Such pairs of its published noise.
-        exact_arithmetic: Whether rounding is ignored, as in the papers, for plans that are not carried out.
+        descent_variant: The variant of Descent-to-Delete that the experiment runs; empty if it runs none.
+        descent_noise: Pairs of a published noise scale of Descent-to-Delete and an epsilon, in exact arithmetic.
+        exact_arithmetic: Whether rounding is ignored, as in the papers; only for plans that are not run.
     """
 
     settings: Settings
@@ -68,7 +69,7 @@ class Planner:
 
     @cached_property
     def told(self) -> ProblemConstants:
-        """The constants as stated in certificates."""
+        """The constants in the form that certificates state."""
         if built_in(self.constants.dataset) is not None:
             return self.constants
         # For a user's own table, a digest or an eigenvalue would allow guessing a removed record from the others.
@@ -77,12 +78,12 @@ class Planner:
 
     @cached_property
     def langevin_problem(self) -> accounting.Problem:
-        """The problem as computed by Langevin unlearning."""
+        """The problem with the rounding of Langevin unlearning's floating-point type."""
         return self._computed(self.exact, "least-sigma", self.langevin_dtype)
 
     @cached_property
     def langevin_dtype(self) -> DType:
-        """The type in which rounding costs little of every target."""
+        """The floating-point type in which rounding increases epsilon only a little, for every target."""
         known = [langevin_accountants.ACCOUNTANTS[name] for name in self.accountants]
         if any(each.stationary for each in known):
             for sigma, _ in self.langevin_noise:
@@ -93,7 +94,7 @@ class Planner:
 
     @cached_property
     def descent(self) -> tuple[accounting.Problem, DType]:
-        """The problem as computed by the experiment's variant of Descent-to-Delete, and the type."""
+        """The problem as computed by the experiment's variant of Descent-to-Delete, and its floating-point type."""
         exact, variant = accounting.descent_problem(self.exact), self.descent_variant
         floor_of = triangle_floor(descent_floor) if variant == "published-state" else descent_floor
         dtype = self._finest(exact, floor_of, variant, self.descent_noise)
@@ -106,7 +107,7 @@ class Planner:
         variant: str,
         noise: Sequence[tuple[float, float]],
     ) -> DType:
-        """Return the common type for all pairs of sigma and epsilon."""
+        """Return the floating-point type that suffices for all pairs of sigma and epsilon."""
         candidates = {
             dtype: self._computed(exact, variant, dtype)
             for dtype in get_args(DType)
@@ -135,14 +136,14 @@ class Planner:
         )
 
     def least_sigma(self, accountant: str, epsilon: float, steps: int) -> Run:
-        """Plan the removal of one record by a number of steps, with the least noise that meets the target."""
+        """Plan the removal of one record by a number of steps, with the smallest noise that meets the target."""
         sigma = least_sigma(self.langevin_problem, self.constants.delta, accountant, epsilon, steps)
         return self._langevin(accountant, "least-sigma", sigma, epsilon, 1, [steps], member=f"K = {steps}")
 
     def least_steps(
         self, accountant: str, sigma: float, epsilon: float, records: int, *, member: str | None = None
     ) -> Run:
-        """Plan the removal of a group at once, by the least steps that meet the target."""
+        """Plan the removal of several records in one request, with the fewest steps that meet the target."""
         steps = accounting.least_steps(
             self.langevin_problem,
             sigma=sigma,
@@ -156,7 +157,7 @@ class Planner:
         return self._langevin(accountant, "least-steps", sigma, epsilon, records, [steps], member=member)
 
     def stream(self, accountant: str, sigma: float, epsilon: float, size: int, requests: int) -> Run:
-        """Plan successive requests of one size, each with the least steps that meet the target."""
+        """Plan successive requests of one size, each with the fewest steps that meet the target."""
         planned = accounting.least_stream_steps(
             self.langevin_problem,
             sigma=sigma,
@@ -225,7 +226,7 @@ class Planner:
         return self._named(self._guaranteed(run, self.langevin_problem), LANGEVIN, member)
 
     def _guaranteed(self, run: Run, problem: accounting.Problem) -> Run:
-        """Return a run with its certificate's addition to delta; in exact arithmetic if plans are not carried out."""
+        """Return a run with its addition to delta and its rounding error, as its certificate states them."""
         guaranteed = guarantee_of(
             problem,
             run.schedule,
@@ -258,14 +259,14 @@ class Planner:
         )
 
     def secret_state(self, epsilon: float, steps: int) -> Run:
-        """Plan Descent-to-Delete as published: one record removed, with the noise of Theorem N.1."""
+        """Plan Descent-to-Delete as published: one record is removed, with the noise of Theorem N.1."""
         problem, _ = self.descent
         sigma = accounting.secret_state_sigma(problem, epsilon=epsilon, delta=self.constants.delta, steps=steps)
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon, mu=None)
         return self._descent("descent-to-delete N.1", sigma, epsilon, [request], member=f"I = {steps}")
 
     def tightened_secret_state(self, epsilon: float, steps: int) -> Run:
-        """Plan the same mechanism with the least noise that its distance after one request needs."""
+        """Plan Descent-to-Delete with a secret state, with the least noise for its distance after one request."""
         mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
         problem, _ = self.descent
         sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)
@@ -274,7 +275,7 @@ class Planner:
         return self._descent("descent-to-delete shifted", sigma, epsilon, [request], member=f"I = {steps}")
 
     def published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
-        """Plan Descent-to-Delete without secret state, one record per request, with the steps of Theorem N.2."""
+        """Plan Descent-to-Delete without a secret state: one record per request, with the steps of Theorem N.2."""
         certified = accounting.published_state_epsilon(
             self.descent[0],
             sigma=printed.sigma,
@@ -289,7 +290,7 @@ class Planner:
         return self._descent("descent-to-delete N.2", printed.sigma, epsilon, requests, member="S = 1")
 
     def tightened_published_state(self, printed: accounting.PublishedStatePlan, epsilon: float, requested: int) -> Run:
-        """Plan the same mechanism with the published theorem's noise and the least steps per request that suffice."""
+        """Plan Descent-to-Delete without a secret state, with Theorem N.2's noise and the fewest sufficient steps."""
         delta = self.constants.delta
         target = accounting.mu_from_epsilon(epsilon, delta)
         problem, _ = self.descent
@@ -315,7 +316,7 @@ class Planner:
         return self._descent("descent-to-delete shifted", printed.sigma, epsilon, requests, member="S = 1")
 
     def _descent(self, accountant: str, sigma: float, epsilon: float, requests: list[Request], *, member: str) -> Run:
-        # Every optimum lies within M/m of the origin, where learning starts.
+        # Every optimum is within M/m of the origin, where learning starts.
         radius = self.settings.radius or self.constants.lipschitz / self.constants.strong_convexity
         steps = min(request.unlearning_steps for request in requests)
         problem, dtype = self.descent
@@ -346,13 +347,13 @@ class Planner:
         yield self.noiseless_retraining(langevin)
 
     def retraining_of_each(self, langevin: Sequence[Run]) -> Iterable[Run]:
-        """Plan retraining with the noise of each run, in which accountants differ, and once without noise."""
+        """Plan retraining with each run's noise, which differs between accountants, and once without noise."""
         for run in langevin:
             yield self._retrained(run, "noisy", run.accountant, run.sigma, run.learning_steps)
         yield self.noiseless_retraining(langevin)
 
     def noiseless_retraining(self, langevin: Sequence[Run]) -> Run:
-        """Plan retraining without noise, for as long as the longest run."""
+        """Plan retraining without noise, with as many steps as the longest run."""
         longest = max(run.learning_steps for run in langevin)
         largest = max(run.epsilon_target for run in langevin)
         retrained = self._retrained(langevin[0], "noiseless", NO_ACCOUNTANT, 0.0, longest)
@@ -406,19 +407,19 @@ class Planner:
 
 
 def at(run: Run, swept: str) -> Run:
-    """Return a run whose point is named after its line and the value of the experiment's sweep."""
+    """Return a run whose point has the name of its line and the value of the experiment's sweep."""
     return run.model_copy(update={"point": f"{run.line}, {swept}"})
 
 
 def least_sigma(problem: accounting.Problem, delta: float, accountant: str, epsilon: float, steps: int) -> float:
-    """Return the least noise with which a number of steps removes one record."""
+    """Return the smallest noise with which the given number of steps removes one record."""
     return accounting.least_sigma(problem, steps=steps, epsilon=epsilon, delta=delta, records=1, accountant=accountant)
 
 
 def published_state_plan(
     problem: accounting.Problem, constants: ProblemConstants, epsilon: float, requests: int
 ) -> accounting.PublishedStatePlan:
-    """Return Theorem N.2's plan."""
+    """Return the plan of Theorem N.2."""
     return accounting.published_state_plan(
         problem, epsilon=epsilon, delta=constants.delta, dimension=constants.d, request_count=requests
     )

@@ -1,4 +1,4 @@
-"""The plan of certified refits and Newton removal, made before anything is learned, and the counts of events."""
+"""Plans of certified refits and Newton removal, made before anything is learned, and counts of events."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -22,64 +22,75 @@ from certified_unlearning.vocabulary import Delta, Reading
 USUAL_SIGMA = 1e-3
 """Default standard deviation of the noise on published weights in the ledger."""
 LARGEST_FACTOR = 5000
-"""Largest number of columns for which a Hessian is made and factored; for sparse rows `NARROW`."""
+"""Largest number of columns for which a Hessian is computed and factored.
+
+For sparse rows, the limit is `NARROW`.
+"""
 LARGEST_FACTORS = 10**8
-"""Largest number of entries of the factors of all classes' models; with the matrices they then take 1.6 GB."""
+"""Largest number of entries of the factors of all classes' models.
+
+With the matrices, this many entries need 1.6 GB.
+"""
 STRONGEST = 1e50
-"""Largest strong convexity; its inverse is the least. Beyond these nothing is learned, and numbers may overflow."""
+"""Largest strong convexity.
+
+Its inverse is the smallest. Beyond these limits, nothing is learned and numbers may overflow.
+"""
 SHARE_LEFT = 10
-"""If the budget does not require a reading, data are read again when one in this many records has left."""
+"""If the budget does not require a reading, the data are read again after one in this many records has left."""
 DEAR = 1e7
-"""Models are corrected by passes if learning anew reads at least this many entries, which takes ten milliseconds."""
+"""Models are corrected by passes if learning anew reads at least this many entries, which needs ten milliseconds."""
 SELDOM = 10
-"""A Hessian of sparse rows is made if this many records leave before the next one, because it costs many passes."""
+"""Smallest number of removals between two Hessians of sparse rows, because a Hessian costs many passes."""
 LARGEST_DOWNDATE = 1000
-"""Largest number of columns for which taking records out of the Hessian costs less than it saves."""
+"""Largest number of columns for which a downdate of the Hessian costs less than it saves."""
 _NEWTON_STEPS = 8
 _CORRECTED_STEPS = 30
-"""Number of passes of the solver with a guide, including those of the guide."""
+"""Number of passes of a solver with a guide, including the passes for the guide."""
 _REFIT_STEPS = 500
-"""Approximate number for such solvers, in passes of single precision."""
+"""Approximate number of single-precision passes of a solver without a guide."""
 _SPARSE_REFIT_STEPS = 60
-"""The same for sparse rows."""
+"""Approximate number of passes of a solver for sparse rows."""
 
 
 class RefitPlan(BaseModel):
-    """What is fixed before anything is learned; it depends on the records only through their number.
+    """The constants fixed before anything is learned.
+
+    The constants depend on the records only through the number of records.
 
     Attributes:
-        n: Number of records at the start, including public rows; the loss is always divided by it (adjacency
+        n: Number of records at the start, including public rows. The loss is always divided by this number (adjacency
             ``zero-out``).
         features: Number of columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
-        strong_convexity: ``m``.
+        strong_convexity: Strong convexity ``m``.
         epsilon: Target epsilon for the last published model.
         delta: Target delta.
         sigma: Standard deviation of the noise on published weights.
-        budget: Upper bound ``tau`` on the certified gradient's norm, or on ``m`` times the certified distance to the
-            minimiser, whenever a model is published.
-        downdate: Whether Newton removal takes each record's part out of its matrix.
-        strict: Whether a bound that holds for all data determines when data are read again.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading; 0 where every request reads them, whatever number was given.
+        budget: Upper bound ``tau`` that holds whenever a model is published. It bounds the certified gradient's norm,
+            or ``m`` times the certified distance to the minimiser.
+        downdate: Whether Newton removal subtracts the part of each removed record from its matrix.
+        strict: Whether a bound that holds for all data determines when the data are read again.
+        records_between_reads: Largest number of removals without a reading. The request that exceeds it reads the data
+            again. 0 if every request reads the data, whatever number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, if that
-            suffices, instead of learning anew. With three classes or more every request does. Plans of earlier releases
-            have no passes.
-        public_records: Number of public rows: they are in the objective, and never leave.
-        public_curvature: Addition ``k`` of these to ``m`` between the exact minimiser and the weights, whatever the
-            other records are (`accounting.residual.public`); 0 if not worthwhile.
-        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
-        sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
-            would be made for fewer than `SELDOM` records. Rounding is then counted by their entries. Other sparse rows
-            are planned for like dense ones.
-        one_vs_rest: Whether each of three classes or more has its own model, against the rest; all of them are released
-            as one, and the budget is for all together.
+            suffices, instead of learning anew. With three classes or more, every request does so. Plans of earlier
+            releases have no passes.
+        public_records: Number of public rows, which are in the objective and never leave.
+        public_curvature: Addition ``k`` of the public rows to ``m`` between the exact minimiser and the weights,
+            whatever the other records are (`accounting.residual.public`); 0 if it is not worthwhile.
+        class_weights: Factors, at most 1, on the losses of the records of each class; None if all are 1.
+        sparse: Whether rows are sparse and every request refits, because rows have more than `NARROW` columns, or
+            because a Hessian would serve fewer than `SELDOM` records. Rounding then depends on the number of entries of
+            a row. Plans for other sparse rows are like those for dense rows.
+        one_vs_rest: Whether each of three or more classes has its own model against the rest. All models are one
+            release, and the budget is for all of them together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     mechanism: ClassVar[str] = "newton-removal"
-    """Its name in the ledger, for any number of classes."""
+    """The mechanism's name in the ledger, for any number of classes."""
     n: int
     features: int
     classes: int
@@ -101,8 +112,11 @@ class RefitPlan(BaseModel):
     @field_validator("records_between_reads")
     @classmethod
     def _without_newton_and_passes_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
-        """Return 0 if there is no Newton step and no pass; stored plans may have the requested number."""
-        # Missing values were refused.
+        """Return 0 if the plan has no Newton steps and no passes.
+
+        Stored plans may contain the requested number.
+        """
+        # Missing values were refused before.
         known = info.data
         newton = takes_newton_steps(
             known.get("classes", 1),
@@ -139,26 +153,28 @@ class RefitPlan(BaseModel):
             n: Number of records, including public rows.
             features: Number of columns of a row.
             classes: Number of classes; 1 for ridge regression.
-            strong_convexity: ``m``.
-            epsilon: The target.
-            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
-            sigma: Standard deviation of the published noise.
-            strict: Whether the time of reading must depend on counts alone.
-            records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`, and
-                with passes at least one in `SHARE_LEFT`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes. It has no
-                effect without a Newton step.
-            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
-            sparse: Whether rows are sparse. Their number of entries is known later (`require_representable`).
-            by_passes: None: if learning anew is expensive (`DEAR`), rows are dense, and the plan is not ``strict``; for
-                three classes or more in one softmax regression, if there are at least as many records as columns.
-            one_vs_rest: Whether each class gets a model against the rest. For two classes one model suffices, and the
-                plan is the same as without.
+            strong_convexity: Strong convexity ``m``.
+            epsilon: Target epsilon.
+            delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
+            sigma: Standard deviation of the noise on published weights.
+            strict: Whether the time of a reading must depend on counts alone.
+            records_between_reads: Largest number of removals without a reading. None: `schedule.strict_records` if
+                ``strict``, otherwise `schedule.usual_records`; with passes, at least one in `SHARE_LEFT` records.
+            downdate: Whether removals change the Hessian. None: they do for at most `LARGEST_DOWNDATE` columns, for
+                ridge regression and with passes. It has no effect without Newton steps.
+            class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
+                weights are 1.
+            sparse: Whether rows are sparse. Their number of entries is known only later (`require_representable`).
+            by_passes: Whether passes correct weights. None: they do if learning anew is expensive (`DEAR`), rows are
+                dense, and the plan is not ``strict``. For three classes or more in one softmax regression, there must
+                also be at least as many records as columns.
+            one_vs_rest: Whether each class gets a model against the rest. Two classes need only one model, so their
+                plan does not depend on this argument.
             public_records: Number of public rows.
-            public_curvature: The curvature of these, by `mechanisms.newton.public`.
+            public_curvature: Curvature of the public rows, from `mechanisms.newton.public`.
 
         Raises:
-            AssumptionError: float64 cannot keep to the budget.
+            AssumptionError: float64 is not precise enough for the budget.
         """
         require_count(least=1, n=n, features=features)
         require_count(least=1, classes=classes)
@@ -194,7 +210,7 @@ class RefitPlan(BaseModel):
             one_vs_rest=one_vs_rest,
             public_curvature=public_curvature,
         )
-        # Learning anew from sparse rows takes a few more passes than a correction, and washes out removed records.
+        # For sparse rows, learning anew needs only a few more passes than a correction, and it forgets removed records.
         can_pass = (
             may_pass(classes, features, sparse=sparse or narrow, one_vs_rest=one_vs_rest)
             and not strict
@@ -213,7 +229,7 @@ class RefitPlan(BaseModel):
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
         newton = takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=one_vs_rest)
         private = n - public_records
-        # A share that every model keeps to guarantees the budget for all together.
+        # If every model keeps to its share, all models together keep to the budget.
         of_each = release.share_of_each(budget, models)
         sizes = {"n": n, "strong_convexity": strong_convexity, "budget": of_each, "public_curvature": public_curvature}
         most = cls._most_records(features, classes, downdate, strict, **sizes) if newton else 0
@@ -224,8 +240,8 @@ class RefitPlan(BaseModel):
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and newton and records_between_reads > most:
                 raise ParameterError(
-                    f"records_between_reads must be at most {most} where strict, for these constants bound the "
-                    f"gradient after so many removed records only; got {records_between_reads}"
+                    f"records_between_reads must be at most {most} if strict, because these constants bound the "
+                    f"gradient only after that many removed records; got {records_between_reads}"
                 )
         most = most if records_between_reads is None else records_between_reads
         if narrow and newton and most < SELDOM:
@@ -259,22 +275,22 @@ class RefitPlan(BaseModel):
         return schedule.usual_records(features=features, downdate=downdate, **sizes)
 
     def with_more(self, records: int) -> Self:
-        """Return the plan of the same model with more records: ``n`` grows, ``C`` and the target stay.
+        """Return the plan of the same model with more records: ``n`` grows, while ``C`` and the target stay.
 
-        The strong convexity falls as ``n`` grows, and the budget with it: ``mu`` is unchanged, and so is the number of
-        records after which data must be read again, if counts alone determine this.
+        As ``n`` grows, the strong convexity decreases, and so does the budget. ``mu`` does not change. Neither does the
+        number of records after which the data must be read again, if counts alone determine it.
 
         Args:
             records: Number of added records.
 
         Raises:
-            AssumptionError: float64 cannot keep to the budget for this number of records.
+            AssumptionError: float64 is not precise enough for the budget with this number of records.
             ParameterError: Some rows are public.
         """
         if not records:
             return self
         if self.public_records:
-            raise ParameterError("records cannot be added to a model with public rows: what these guarantee rests on n")
+            raise ParameterError("records cannot be added to a model with public rows: their guarantee depends on n")
         n = self.n + records
         return self.make(
             n=n,
@@ -294,7 +310,10 @@ class RefitPlan(BaseModel):
         )
 
     def of_one_class(self) -> Self:
-        """Return the plan of one class' model against the rest, with an equal share of the budget."""
+        """Return the plan of one class' model against the rest.
+
+        Its budget is an equal share of this plan's budget.
+        """
         budget = release.share_of_each(self.budget, self.classes)
         return self.model_copy(update={"classes": 2, "one_vs_rest": False, "budget": budget})
 
@@ -305,7 +324,7 @@ class RefitPlan(BaseModel):
             of_one = self.of_one_class().work
             return Work(self.classes * of_one.seconds, self.classes * of_one.passes)
         if self.removes_by_newton:
-            # With many records, matrices are made from a sample, by products that use a processor well.
+            # With many records, the matrices come from a sample; their products use a processor well.
             return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
         steps = _SPARSE_REFIT_STEPS if self.sparse else _CORRECTED_STEPS if self.by_passes else _REFIT_STEPS
         return Work(steps * SECONDS_OF_A_STEP, steps)
@@ -317,7 +336,10 @@ class RefitPlan(BaseModel):
 
     @property
     def least_curvature(self) -> float:
-        """``m + k``: ``budget`` over it is the largest distance of the weights from the minimiser."""
+        """The curvature ``m + k``.
+
+        ``budget`` divided by this curvature is the largest distance of the weights from the minimiser.
+        """
         return public.least_curvature(self.strong_convexity, self.public_curvature)
 
     @property
@@ -327,16 +349,22 @@ class RefitPlan(BaseModel):
 
     @property
     def removes_by_newton(self) -> bool:
-        """Whether requests may be answered without reading data."""
+        """Whether the plan has Newton steps, so that requests can be answered without reading the data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse, one_vs_rest=self.one_vs_rest)
 
     @property
     def passes_always(self) -> bool:
-        """Whether every request that does not learn anew is answered by passes: there is no Newton step."""
+        """Whether the plan has passes but no Newton steps.
+
+        Then a request is answered by passes, or learns anew.
+        """
         return self.by_passes and not self.removes_by_newton
 
     def require_representable(self, terms: Terms | None) -> None:
-        """Raise `AssumptionError` if float64 cannot keep to the budget; None: as for dense rows."""
+        """Raise `AssumptionError` if float64 is not precise enough for the budget.
+
+        ``terms`` is None for dense rows.
+        """
         release.require_representable(
             n=self.n,
             features=self.features,
@@ -352,26 +380,26 @@ class RefitPlan(BaseModel):
 
 
 def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether Hessians are made and factored: for models with one score per record, and not too many columns.
+    """Return whether Hessians are computed and factored: if each model has one score and few enough columns.
 
     Args:
         classes: Number of classes, at least 2; 1 for ridge regression.
         features: Number of columns of a row.
-        sparse: `RefitPlan.sparse`.
-        one_vs_rest: `RefitPlan.one_vs_rest`.
+        sparse: Value of `RefitPlan.sparse`.
+        one_vs_rest: Value of `RefitPlan.one_vs_rest`.
     """
     fits = features <= LARGEST_FACTOR and (not one_vs_rest or classes * features**2 <= LARGEST_FACTORS)
     return (classes <= 2 or one_vs_rest) and fits and not sparse
 
 
 def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether passes can correct weights: for classes, with a matrix of dense rows' columns as a guide.
+    """Return whether passes can correct weights: for classes and dense rows, with a matrix of the columns as a guide.
 
     Args:
         classes: Number of classes, at least 2; 1 for ridge regression.
         features: Number of columns of a row.
         sparse: Whether rows are sparse.
-        one_vs_rest: `RefitPlan.one_vs_rest`. Then every class must have a matrix.
+        one_vs_rest: Value of `RefitPlan.one_vs_rest`. If True, every class must have a matrix.
     """
     if one_vs_rest:
         return takes_newton_steps(classes, features, sparse=sparse, one_vs_rest=True)
@@ -380,17 +408,17 @@ def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = F
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of events so far, for certificates.
+    """Counts of past events, which certificates state.
 
     Attributes:
         removed: Number of removed records.
-        requests: Number of answered requests and additions of records; releases are one more.
-        since_read: Number of records removed since data were read, except by passes.
-        scheduled: Number of requests for which data were read as planned.
-        unscheduled: Number of requests for which data were read because the budget would have been exceeded.
-        additions: Number of additions of records; data were read each time.
+        requests: Number of answered requests and additions of records. The number of releases is larger by one.
+        since_read: Number of records that were removed since the last reading of the data; passes are not readings.
+        scheduled: Number of requests that read the data as planned.
+        unscheduled: Number of requests that read the data because they would have exceeded the budget.
+        additions: Number of additions of records; each addition reads the data.
         added: Number of added records.
-        passes: Number of requests for which rows were read to correct the weights, without learning anew.
+        passes: Number of requests that read the rows to correct the weights, without learning anew.
     """
 
     removed: int = 0
@@ -403,7 +431,7 @@ class Counts:
     passes: int = 0
 
     def after(self, records: int, reading: Reading, *, added: int = 0) -> "Counts":
-        """Return the counts after one more release with removed and added records."""
+        """Return the counts after one more release, which removes and adds some records."""
         return Counts(
             self.removed + records,
             self.requests + 1,

@@ -1,4 +1,7 @@
-"""Retraining from scratch on the data without the removed records, which unlearning is compared with."""
+"""Retraining from scratch on the data without the removed records.
+
+Unlearning is compared with this retraining.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
-    """Return the one phase, which retrains every run: by the learner's dynamics (noisy), or by plain gradient descent.
+    """Return the single phase, which retrains every run: with noise as in learning, or by plain gradient descent.
 
     Args:
         batch: Runs of one variant that remove the same records.
-        measure_at: A list of the steps at which trials are measured on the way.
+        measure_at: A list whose only entry contains the steps at which trials are measured.
     """
     batch, runs = _distinct(batch), batch.runs
     phase = DescentPhase(
@@ -36,7 +39,7 @@ def _start(batch: TrialBatch, like: "Tensor") -> "Tensor":
 
 
 def _distinct(batch: TrialBatch) -> TrialBatch:
-    # Without noise all trials are equal, so one suffices.
+    # Without noise, all trials are equal, so one suffices.
     return batch if batch.runs[0].variant == "noisy" else batch.with_trials(1)
 
 

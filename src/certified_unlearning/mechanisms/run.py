@@ -1,4 +1,4 @@
-"""Runs, which are one mechanism with all its constants and requests, and plans, which are all runs of an experiment."""
+"""Runs and plans: a run is a mechanism with its constants and requests, and a plan is all runs of an experiment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,21 +25,21 @@ class ProblemConstants(_Model):
 
     Attributes:
         n: Number of training records.
-        d: Number of parameters: the number of features, times that of classes if there are more than two.
+        d: Number of weights: the number of features, multiplied by the number of classes if there are more than two.
         classes: Number of classes: 2 for the logistic loss, more for softmax, 1 for the squared loss of targets.
-        largest_eigenvalue: Largest eigenvalue of ``X'X / n``, which the spectral rules for ``L`` use; None if not
+        largest_eigenvalue: Largest eigenvalue of ``X'X / n``, which the spectral rules for ``L`` use; None if it is not
             stated.
         strong_convexity: Strong convexity ``m``, the l2 coefficient lambda.
-        smoothness_constant: ``L`` of each record's loss, regulariser included.
-        lipschitz: ``M``, a bound on the norm of each record's data-loss gradient.
-        delta: The target delta.
-        adjacency: The data after a removal.
-        smoothness: The rule that gave ``L``.
-        dataset: The data set's name.
-        features: Name of its features in certificates; None for the only or usual ones.
-        data_sha256: Digest of the prepared data set; None if not stated.
-        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
-        target_range: The public range that the targets of ridge regression were clipped to; None for classes.
+        smoothness_constant: Smoothness ``L`` of each record's loss, including the regulariser.
+        lipschitz: Upper bound ``M`` on the norm of the gradient of each record's data loss.
+        delta: Target delta.
+        adjacency: The relation between the data before and after a removal.
+        smoothness: Name of the rule that gave ``L``.
+        dataset: Name of the data set.
+        features: Name that certificates give to the features; None for the only or usual ones.
+        data_sha256: SHA-256 digest of the prepared data set; None if it is not stated.
+        class_weights: Factors, at most 1, on the losses of the records of each class; None if all are 1.
+        target_range: The public range to which the targets of ridge regression were clipped; None for classes.
     """
 
     n: int
@@ -71,14 +71,15 @@ class ProblemConstants(_Model):
 
 
 class Request(_Model):
-    """One removal request of a run, and the work of answering it.
+    """One removal request of a run, with the steps that answer it.
 
     Attributes:
-        records_removed: Number of records removed so far, including this request.
+        records_removed: Number of records that were removed so far, including this request.
         unlearning_steps: Number of steps for this request (``K``, or Descent-to-Delete's iterations).
-        epsilon: Epsilon certified after this request at the plan's delta; None if not requested.
-        mu: The same guarantee as Gaussian differential privacy, at every delta; None where the accountant gives none.
-        places: Places of its records in a cycle of mini-batches; None if not stated.
+        epsilon: Epsilon that is certified after this request at the plan's delta; None if it was not requested.
+        mu: The ``mu`` of Gaussian differential privacy after this request, which holds at every delta; None if the
+            accountant does not compute it.
+        places: Positions of the request's records in a cycle of mini-batches; None if they are not stated.
     """
 
     records_removed: int
@@ -92,33 +93,34 @@ class Run(_Model):
     """One sweep point: a mechanism with all its constants. Certificates, rows and MLflow entries are made from it.
 
     Attributes:
-        experiment: The experiment that it belongs to; empty for a user's own model.
-        mechanism: The mechanism's name.
+        experiment: Name of the run's experiment; empty for a user's own model.
+        mechanism: Name of the mechanism.
         variant: Variant of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``, ``published-state``,
             ``noisy``, ``noiseless``).
-        accountant: The accountant that gave ``epsilon`` (for a noisy retraining: the noise, if accountants differ in
-            it).
+        accountant: Name of the accountant that computed ``epsilon``. For a noisy retraining, it is the accountant that
+            determined the noise, if accountants differ in it.
         guarantee: The kind of ``epsilon``: an upper bound, exact, as published (the theorem is applied outside its
             statement), or a heuristic.
         method: Name of mechanism and accountant for people, such as ``Langevin (lsi)``.
-        member: What distinguishes the lines of one method, such as ``K = 1``; empty if there is one line.
-        line: The line that the run belongs to: method, member and what is kept.
-        point: Its name: the line, and the value of the experiment's sweep.
+        member: What distinguishes the lines of one method, such as ``K = 1``; empty if there is only one line.
+        line: Name of the run's line: the method, the member and the state that is kept.
+        point: Name of the run: the line and the value of the experiment's sweep.
         constants: Constants of the problem.
         epsilon_target: The requested epsilon.
-        initial_epsilon: Epsilon before any unlearning step, at the plan's delta; None where it has no meaning.
-        sigma: The noise scale. Langevin and noisy retraining: per-step standard deviation ``sqrt(2 step_size) sigma``.
-            Descent-to-Delete: the standard deviation of the noise added on publication.
+        initial_epsilon: Epsilon before any unlearning step, at the plan's delta; None if it has no meaning.
+        sigma: The noise scale. For Langevin unlearning and noisy retraining, the standard deviation of a step's noise
+            is ``sqrt(2 step_size) sigma``. For Descent-to-Delete, ``sigma`` is the standard deviation of the noise on
+            publication.
         step_size: Step size ``eta``.
         learning_steps: Number of learning steps ``T``.
-        radius: Radius of the ball that every step projects onto; None for no projection.
+        radius: Radius of the ball onto which every step projects; None if there is no projection.
         start: Mean of every coordinate of the start.
-        extra_delta: Added to delta: for finite learning (`accounting.langevin.stationarity`), rounding and noise.
-        rounding_error: Largest distance of the end of a computed step from that of the exact one; None if nothing is
-            guaranteed.
-        records_per_request: Size of each request; if sizes differ, a list of them.
-        dtype: The type of its weights: the plan's, or float64 if the noise on publication needs it.
-        cycle: The mini-batches of a step; None where every step uses all records.
+        extra_delta: Addition to delta, for finite learning (`accounting.langevin.stationarity`), rounding and noise.
+        rounding_error: Largest distance between the end of a computed step and that of the exact step; None if no bound
+            is guaranteed.
+        records_per_request: Number of records of each request; a list of numbers if they differ.
+        dtype: Floating-point type of the weights: the plan's type, or float64 if the noise on publication needs it.
+        cycle: The mini-batches of the steps; None if every step uses all records.
         requests: The requests in order.
     """
 
@@ -148,7 +150,7 @@ class Run(_Model):
 
     @property
     def schedule(self) -> accounting.Schedule:
-        """Noise, learning steps, and the steps of every request."""
+        """The noise, the number of learning steps, and the number of steps of every request."""
         known = [request.places for request in self.requests if request.places is not None]
         return accounting.Schedule(
             sigma=self.sigma,
@@ -173,10 +175,12 @@ class Run(_Model):
         )
 
     def guaranteed(self, stream: Stream | None = None) -> Guaranteed:
-        """Return the guarantee after all requests; errors as for `accounting.guarantees.guarantee_of`.
+        """Return the guarantee after all requests.
+
+        The errors are those of `accounting.guarantees.guarantee_of`.
 
         Args:
-            stream: The requests and their stored effect, if it was kept.
+            stream: The requests and their stored effect, if they were stored.
         """
         return guarantee_of(
             self.computed_problem if stream is None else stream.problem,
@@ -194,13 +198,13 @@ class ExperimentPlan(_Model):
     """All runs of one experiment.
 
     Attributes:
-        preset: The preset's name, for the rows.
+        preset: Name of the preset, for the rows.
         settings: Settings that the preset's experiments share.
         sweep: The experiment's sweep, as in `params.yaml`.
         features: Description of the features.
         constants: Constants of the problem that all runs share.
         runs: The runs, in the order of tables and legends.
-        left_out: Why there are no runs, in a sentence; None if there are runs.
+        left_out: A sentence that says why there are no runs; None if there are runs.
     """
 
     preset: str
@@ -212,7 +216,7 @@ class ExperimentPlan(_Model):
     left_out: str | None = Field(default=None, exclude_if=lambda reason: reason is None)
 
     def key(self, run: Run) -> str:
-        """Return the content key of a run: equal inputs give equal keys, whatever else the plan holds."""
+        """Return the content key of a run: equal inputs give equal keys, whatever other runs are in the plan."""
         settings = self.settings.model_dump(mode="json", exclude={"device", "accountants"})
         return content_key({"settings": settings, "features": self.features, "run": run.model_dump(mode="json")})
 

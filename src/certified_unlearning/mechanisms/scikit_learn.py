@@ -1,8 +1,8 @@
-"""scikit-learn fitted again: the usual alternative, and so a line in every comparison.
+"""Fitting again with scikit-learn: the usual alternative to unlearning, and so a line in every comparison.
 
-From zero it is retraining, exactly. A warm start begins at weights that depend on the removed records and stops at a
-tolerance: it has no guarantee. Both minimise the common objective, ``C sum_i loss_i + |w|^2 / 2`` with
-``C = 1 / (n strong_convexity)`` fixed when learning began, at scikit-learn's own tolerance.
+A fit from zero is exact retraining. A warm start begins at weights that depend on the removed records and stops at a
+tolerance, so it has no guarantee. Both minimise the common objective ``C sum_i loss_i + |w|^2 / 2`` at scikit-learn's
+own tolerance. ``C = 1 / (n strong_convexity)`` is fixed when learning begins.
 """
 
 import time
@@ -60,7 +60,7 @@ SCIKIT_LEARN = Refit("scikit-learn", "scikit-learn", answer)
 
 
 def _left(data: "PreparedData", removals: "Removals", removed: int) -> "tuple[np.ndarray, np.ndarray]":
-    """Return the training part after removals: with replacements, or without the records."""
+    """Return the training part after removals: with replacements, or without the removed records."""
     import numpy as np
 
     if removals.adjacency == "replace":

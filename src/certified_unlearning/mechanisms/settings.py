@@ -1,4 +1,4 @@
-"""Settings that all runs of a preset share: data, trials, the problem's constants, device and precision."""
+"""Settings that all runs of a preset share: data, trials, constants of the problem, device and precision."""
 
 from collections.abc import Collection
 from typing import Annotated, Literal, TypeVar
@@ -16,9 +16,9 @@ Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
 MOST_TRIAL_RECORDS = 50_000
-"""Largest product of trials, records and scores per record in fitted settings. A first run then takes minutes."""
+"""Largest product of trials, records and scores per record in fitted settings. A first run then needs minutes."""
 LEAST_TRIALS = 2
-"""With one trial there is no spread."""
+"""Smallest number of trials in fitted settings. A single trial has no spread."""
 AccountantName = Annotated[
     str, AfterValidator(lambda name: accountant_called(name).name), Field(json_schema_extra={"enum": [*ACCOUNTANTS]})
 ]
@@ -30,7 +30,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     dataset: str = Field(description="the name of a data set, or of one in `own_data`")
-    features: str | None = Field(description="of images: hog or resnet18; null: the usual ones (hog), or the only ones")
+    features: str | None = Field(
+        description="hog or resnet18 for images; or null for the usual features (hog), or the only ones"
+    )
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     regularisation: PositiveFloat = Field(
@@ -53,29 +55,29 @@ class Settings(BaseModel):
         description='"learned" (the least T after which stopping adds little to delta) or a whole number, at least 1'
     )
     minimum_steps: Annotated[int, Field(ge=0)] = Field(
-        description="the least K that a plan may have, a whole number: 1 as in the paper, or 0 (nothing to do where "
+        description="the least K that a plan may have, a whole number: 1 as in the paper, or 0 (no step is taken if "
         "learning alone meets the target)"
     )
-    dtype: DType = Field(description="float32 (float64 is taken where rounding would dominate epsilon) or float64")
+    dtype: DType = Field(description="float32 (float64 is used if rounding would dominate epsilon) or float64")
     device: Literal["auto", "cpu", "cuda"] = Field(description="auto, cpu or cuda")
     row_shards: bool = Field(
         default=False,
         exclude_if=lambda shards: not shards,
-        description="false, or true: gradients are summed over fixed blocks of rows, so that a run may be shared by "
-        "any number of processes and has the same bits with each; other bits than with false",
+        description="false, or true: gradients are summed over fixed blocks of rows, so that any number "
+        "of processes can share a run and get the same bits; these bits differ from those with false",
     )
     accountants: Distinct[AccountantName] = Field(
         description=f"a list of distinct accountants of Langevin unlearning, some of {', '.join(ACCOUNTANTS)}"
     )
 
     def fitted(self, defaults: Collection[str], *, n: int, classes: int) -> "Settings":
-        """Return the settings with default ones adapted to the data's size.
+        """Return the settings, with the default values adapted to the size of the data.
 
-        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; with many records there are fewer
-        trials.
+        The regulariser becomes that of a model with ``C n`` equal to `QUICK_CONDITION`. With many records, the number
+        of trials decreases.
 
         Args:
-            defaults: The keys with default values; others are unchanged.
+            defaults: The keys that have default values; the values of other keys do not change.
             n: Number of training records.
             classes: Number of classes.
         """

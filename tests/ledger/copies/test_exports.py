@@ -180,7 +180,7 @@ def test_the_command_and_status_say_what_is_due(model: Path, tmp_path: Path, unl
     assert f"--to {tmp_path / 'served'} --name served` replaces it with version 2; say --withdraw" in printed
     found = json.loads(unlearn("status", model, "--no-quality", "--json").stdout)
     assert [(each["name"], each["outdated"]) for each in found["copies"]] == [("served", True)]
-    with pytest.raises(ParameterError, match="--withdraw stands alone"):
+    with pytest.raises(ParameterError, match="--withdraw names a copy that is gone: leave out --to and --name"):
         unlearn("export", model, "--withdraw", "served", "--name", "served")
     assert "of version 1, is recorded as gone" in unlearn("export", model, "--withdraw", "served").stdout
     assert "copy 'served'" not in unlearn("status", model, "--no-quality").stdout

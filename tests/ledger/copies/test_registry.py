@@ -163,7 +163,7 @@ def test_a_version_holds_what_export_writes_and_says_what_its_certificate_states
 def test_tracking_twice_changes_nothing(churn: Path, store: Store, track: Track) -> None:
     track(churn)
     before, recorded = store.rows(), events(churn)
-    assert "nothing was to be done for it" in track(churn)
+    assert "no change was needed" in track(churn)
     assert store.rows() == before
     assert events(churn) == recorded
     remove(churn, "p3")
@@ -183,7 +183,7 @@ def test_after_a_removal_the_alias_moves_and_old_versions_are_marked_then_delete
     assert outdated(churn) == {1: True}
     printed = unlearn("status", churn, "--no-quality").stdout
     assert f"copy 'mlflow: churn at {store.address}, version 1': version 1, which still knows records" in printed
-    assert f"`unlearn track {churn} --name churn --delete-old` puts version 2 beside it and deletes it" in printed
+    assert f"`unlearn track {churn} --name churn --delete-old` adds version 2 and deletes this copy" in printed
     assert "marked as outdated: version 1; --delete-old deletes older versions" in track(churn)
     assert store.current() == "2"
     assert store.versions()["1"]["outdated"] == "records were removed since"
@@ -290,7 +290,7 @@ def test_files_that_somebody_spoilt_are_sent_again(churn: Path, store: Store, tr
     due = store.contents("1")
     (spoilt,) = store.files.rglob("weights.safetensors")
     spoilt.write_bytes(b"others")
-    assert "nothing was to be done" not in track(churn)
+    assert "no change was needed" not in track(churn)
     assert store.contents("1") == due
     spoilt.unlink()
     track(churn)

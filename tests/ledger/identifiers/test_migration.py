@@ -230,10 +230,10 @@ def test_a_directory_and_its_backup_migrate_alike(old: Path, tmp_path: Path) -> 
 
 def test_migrating_again_changes_nothing_and_is_said(old: Path, unlearn: Unlearn) -> None:
     said = unlearn("migrate", old)
-    assert "people stand under pseudonyms; heads and receipts are as they were" in said.stdout
+    assert "people have pseudonyms; heads and receipts are as they were" in said.stdout
     before = ModelDirectory(old).ledger.read_bytes()
     said = unlearn("migrate", old)
-    assert (said.exit_code, "already; nothing to migrate" in said.stdout) == (0, True)
+    assert (said.exit_code, "already have pseudonyms; nothing to migrate" in said.stdout) == (0, True)
     assert ModelDirectory(old).ledger.read_bytes() == before
 
 
@@ -438,7 +438,10 @@ def test_a_log_in_a_second_place_that_is_missing_is_not_forgotten(old: Path, tmp
 def test_places_where_the_log_was_kept_before_are_named(old: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     set_log(old, tmp_path / "first.jsonl")
     set_log(old, tmp_path / "second.jsonl")
-    assert f"the log was kept in {tmp_path / 'first.jsonl'} before: what is left" in unlearn("migrate", old).stdout
+    assert (
+        f"the log was kept in {tmp_path / 'first.jsonl'} before: the file there still has plain identifiers"
+        in unlearn("migrate", old).stdout
+    )
     assert files_with(tmp_path, NEEDLE) == {"first.jsonl"}
     assert "first.jsonl" not in unlearn("migrate", old).stdout
 

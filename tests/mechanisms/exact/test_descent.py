@@ -81,7 +81,7 @@ def test_a_request_that_does_not_fit_is_refused_and_changes_nothing(
 @each
 def test_a_batch_always_leaves_a_record_out(name: str) -> None:
     own = LEARNERS[name]()
-    with pytest.raises(AssumptionError, match=r"batch_size must be at most the number of records less one.*got 3 of 3"):
+    with pytest.raises(AssumptionError, match=r"must be at most the number of records minus one.*got 3 of 3"):
         own.learn(torch.arange(3), Draws(1))
     state = own.learn(torch.arange(4), Draws(1))
     with pytest.raises(AssumptionError, match="got 3 of 3"):

@@ -125,7 +125,7 @@ def test_every_iterate_but_the_first_may_be_published():
 
 def test_weights_without_bound_are_not_rounded_away(monkeypatch):
     monkeypatch.setattr(rounding_share, "gradient_error", lambda **given: 1.0)
-    with pytest.raises(AssumptionError, match="of which the plan allows"):
+    with pytest.raises(AssumptionError, match="but the plan allows"):
         list(iterates(quiet(), RECORDS, [0]))
 
 

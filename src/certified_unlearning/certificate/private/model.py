@@ -25,12 +25,12 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
 NUMERICAL_TOLERANCE = 1e-6
-"""Relative tolerance for epsilons of Poisson batches, because versions of dp-accounting sum differently."""
+"""Relative tolerance for epsilons of Poisson batches, because versions of dp-accounting sum in different orders."""
 if TYPE_CHECKING:
     MechanismName = str
     SelectionName = str
     Run = RunConstants
-else:  # The possible contents of a file follow from the tables of plans.
+else:  # The values that a file may contain are the names in the tables of plans.
     MechanismName = Literal[tuple(PLANS)]
     SelectionName = Literal[("none", *SELECTIONS)]
     Run = reduce(or_, (kind.run_constants for kind in PLANS.values()))
@@ -42,7 +42,7 @@ class Deletions(BaseModel):
     Attributes:
         records: Number of deleted records.
         epsilon: Epsilon by group privacy, at ``delta + extra_delta``.
-        extra_delta: As for the certificate, for this epsilon.
+        extra_delta: Addition to delta for this epsilon, as in `PrivateCertificate`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,47 +53,50 @@ class Deletions(BaseModel):
 
 
 class PrivateCertificate(Certificate):
-    """An (epsilon, delta + extra_delta) statement of differential privacy, and what recomputes it.
+    """An (epsilon, delta + extra_delta) statement of differential privacy, with the constants to recompute it.
 
     Attributes:
         kind: ``private``.
-        mechanism: How the model was learned.
-        selection: How one of several models was selected, on records that none of them learned from.
-        hidden: What is hidden, by the relation.
-        observers: From whom it is hidden.
+        mechanism: Name of the mechanism that learned the model.
+        selection: How one of several models was selected; the selection reads records that no model learned from.
+        hidden: The facts that the relation hides, in words.
+        observers: The people from whom these facts are hidden, in words.
         comparator: What deletions are compared with.
         not_promised: What the certificate does not promise.
         relation: Neighbouring relation of data sets; an epsilon is meaningless without it.
         epsilon: Epsilon of one record, at ``delta + extra_delta``.
         mu: ``mu`` of all noisy releases together, as Gaussian differential privacy; None for Poisson batches, which
-            have none.
-        selection_epsilon: Pure epsilon of the selection; 0 without one.
-        delta: Strictly between 0 and 1.
-        extra_delta: Addition for random norms larger than assumed, and for selections by finitely many random bits.
-        deletions: The epsilon of the unchanged model after some numbers of deletions.
-        sampling: ``full batch``: every step reads all records, and nothing is claimed from chance. Otherwise which
-            parts read which records, or the probability by which batches were drawn, which are then secret.
+            have no ``mu``.
+        selection_epsilon: Pure epsilon of the selection; 0 without a selection.
+        delta: Target delta, strictly between 0 and 1.
+        extra_delta: Addition to delta for random norms larger than assumed, and for selections by finitely many random
+            bits.
+        deletions: Epsilon of the unchanged model, for some numbers of deleted records.
+        sampling: ``full batch`` if every step reads all records; then no amplification is claimed. Otherwise it states
+            which parts read which records, or the probability by which batches were drawn. Those batches are secret.
         loss: Loss ``phi`` of a score and a target.
-        width: Width of its parabola, for absolute and huber.
-        target: Targets were clipped to this size; 1 for classes.
-        row_norm: Each row was scaled down to this norm. For DP-SGD epsilon does not depend on it, nor on the loss.
+        width: Width of the parabola of the losses ``absolute`` and ``huber``.
+        target: Largest absolute value of a target; larger targets were clipped. 1 for classes.
+        row_norm: Largest norm of a row; longer rows were scaled down. The epsilon of DP-SGD depends neither on this
+            norm nor on the loss.
         n: Number of records.
         d: Number of columns of a row.
         learned_n: Number of records that each run of a selection learned from; for other mechanisms, the number of
-            records read.
-        unused: Number of records left over.
-        learned_d: Number of columns of a row in learning: fewer than ``d`` after a random projection, whose rows were
-            scaled down to ``sqrt(2)`` times the norm.
-        embedded: Whether there was a random projection.
-        runs: Constants of each run, stage or phase; for boosting, whose runs are equal, of one.
-        chunks: Number of runs that boosting selected from.
-        beta: Parameter of a search's selection; it affects its probabilities, not privacy.
+            records that were read.
+        unused: Number of records that no run, stage or phase read.
+        learned_d: Number of columns of a row during learning. It is below ``d`` after a random projection. Projected
+            rows were scaled down to ``sqrt(2)`` times the norm.
+        embedded: Whether rows were projected at random.
+        runs: Constants of each run, stage or phase; constants of a single run for boosting, because its runs are equal.
+        chunks: Number of runs that boosting selected from; otherwise None.
+        beta: Parameter of a search's selection. It affects the probabilities of the selection, but not privacy.
         assumptions: The assumptions of the guarantee.
-        noise_resolution: Largest distance, in norm, of learned weights from those with exact noise, over all stages or
-            phases together. If noise cannot be bounded by weights, that of the noisiest release, a gradient.
+        noise_resolution: Largest distance, in norm, between the learned weights and those with exact noise, over all
+            stages or phases together. If the noise cannot be bounded by weights, this is the resolution of the
+            noisiest release, a gradient.
         noise_source: Source of the noise.
         dataset: Name of the data set.
-        features: How features were made; ``given`` by an estimator's user.
+        features: How the features were made; ``given`` if they come from the user of an estimator.
         code_version: Version of the code that ran.
     """
 
@@ -153,15 +156,16 @@ class PrivateCertificate(Certificate):
 
         Args:
             plan: The plan that was run.
-            delta: Strictly between 0 and 1.
-            features: Number of columns of a row before a random projection; None if there was none.
-            row_norm: Bound of such rows; None if there was none.
-            noise_source: Where the noise came from.
+            delta: Target delta, strictly between 0 and 1.
+            features: Number of columns of a row before a random projection; None without a projection.
+            row_norm: Largest norm of the rows before a random projection; None without a projection.
+            noise_source: Source of the noise.
             dataset: Name of the data set.
-            made: How features were made.
+            made: How the features were made.
 
         Raises:
-            ParameterError: No epsilon is found, or Poisson batches were used and dp-accounting is not installed.
+            ParameterError: No finite epsilon is found at this delta, or Poisson batches were used and dp-accounting is
+                not installed.
         """
         constants = plan.constants(features=features, row_norm=row_norm)
         numbers = _numbers(plan, constants.n, delta)
@@ -173,28 +177,31 @@ class PrivateCertificate(Certificate):
 
     @property
     def constants(self) -> PlanConstants:
-        """The constants of its plan."""
+        """The constants of the certificate's plan."""
         return PlanConstants(**{field.name: getattr(self, field.name) for field in fields(PlanConstants)})
 
     @property
     def plan(self) -> PrivatePlan:
-        """The plan with its constants; values that do not affect privacy may differ from those that were run.
+        """The plan with the certificate's constants.
+
+        Values that do not affect privacy may differ from the run's.
 
         Raises:
-            ParameterError: There is no such plan.
-            AssumptionError: A condition of its privacy does not hold.
+            ParameterError: No plan has these constants.
+            AssumptionError: A condition for the plan's privacy does not hold.
         """
         return plan_of(self.constants)
 
     @property
     def bet(self) -> str:
-        """What a guesser guesses."""
+        """The statement that the guesser tries to decide."""
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
-        """Return its numbers; nothing is stated about several models together.
+        """Return the certificate's numbers.
 
-        ``mu`` covers the releases; a selection, which is not a Gaussian release, has its own epsilon.
+        The certificate states no number for several models together. ``mu`` covers only the Gaussian releases. A
+        selection is not a Gaussian release and has its own epsilon, so ``mu`` is None with a selection.
         """
         mu = None if self.selection_epsilon else self.mu
         return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=mu)
@@ -211,7 +218,7 @@ class PrivateCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible and fits the others."""
+        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
         kind, selection = PLANS[self.mechanism], SELECTIONS.get(self.selection)
         several = kind.several_runs or (selection is not None and selection.several_runs)
         stated = None if selection is None else selection.stated
@@ -245,8 +252,8 @@ class PrivateCertificate(Certificate):
     def recomputed(self) -> dict[str, Any]:
         """Return the numbers that follow from the constants, by field.
 
-        The number of records and the enforcement of their bounds are taken as stated, because a certificate holds no
-        record.
+        The number of records and the enforcement of their bounds are taken as stated, because a certificate contains no
+        records.
 
         Raises:
             CertificateError: The constants are impossible.
@@ -261,7 +268,7 @@ class PrivateCertificate(Certificate):
         return numbers | whole
 
     def words(self) -> Mapping[str, Any]:
-        """Return what must be stated in words, by field."""
+        """Return the fields whose text follows from the constants."""
         return words(
             self.plan,
             embedded=self.embedded,
@@ -271,7 +278,7 @@ class PrivateCertificate(Certificate):
         )
 
     def check(self) -> None:
-        """Compare the statement with what the constants give; see `Certificate.check`.
+        """Compare the statement with the result of the constants; see `Certificate.check`.
 
         Raises:
             ParameterError: The certificate is for Poisson batches, and dp-accounting is not installed.
@@ -301,7 +308,10 @@ class PrivateCertificate(Certificate):
 
 
 def _numbers(plan: PrivatePlan, records: int, delta: float) -> dict[str, Any]:
-    """Return the numbers that follow from the constants, for these numbers of records."""
+    """Return the numbers that follow from the plan.
+
+    ``records`` is the number of records of the plan.
+    """
     guarantee = plan.guarantee
     epsilon = guarantee.epsilon(delta)
     groups = [
@@ -314,7 +324,8 @@ def _numbers(plan: PrivatePlan, records: int, delta: float) -> dict[str, Any]:
         "epsilon": epsilon,
         "mu": guarantee.mu,
         "extra_delta": extra_delta(plan.failure, epsilon),
-        # Beyond this, an epsilon is meaningless: what selections leave out would use up all of delta.
+        # With a larger addition, an epsilon is meaningless: the part that selections leave out would use up all of
+        # delta.
         "deletions": tuple(each for each in groups if each.extra_delta <= delta),
         "noise_resolution": plan.noise_resolution,
     }

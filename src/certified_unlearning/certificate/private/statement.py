@@ -1,7 +1,7 @@
 """The wording of certificates of private learning: what is hidden from whom, and the assumptions.
 
-Words follow from the plan and a few names, so they are recomputed like numbers. The wording specific to one way to
-learn is in its plan: `accounting.private.plan.Words`.
+The words follow from the plan and a few names, so they are recomputed like numbers. Each plan contains the wording that
+is specific to its way to learn: `accounting.private.plan.Words`.
 """
 
 from typing import Any
@@ -33,11 +33,11 @@ def words(
     """Return the words of a certificate, by field.
 
     Args:
-        plan: The plan.
+        plan: The plan that learned the model.
         embedded: Whether rows were projected at random.
         noise_source: Source of the noise.
         dataset: Name of the data set.
-        features: How features were made.
+        features: How the features were made.
     """
     own = plan.words
     seen = f", {own.seen}," if own.seen else ","
@@ -74,7 +74,7 @@ def words(
 
 
 def _of_records(own: Words, plan: PrivatePlan, embedded: bool) -> tuple[Assumption, ...]:
-    """Return the assumptions on the records, and on what is computed from them."""
+    """Return the assumptions about the records and about values that are computed from them."""
     bounded = "a row that is too long was scaled down, a target clipped, each by itself"
     if embedded:
         bounded += "; rows after a random projection once more"
@@ -98,7 +98,7 @@ def _of_order(by: str | None) -> tuple[Assumption, ...]:
 
 
 def _of_numbers(own: Words) -> tuple[Assumption, ...]:
-    """Return the assumptions on float64."""
+    """Return the assumptions about computation in float64."""
     uncounted = Assumption(
         statement="every step goes on from a sum with exactly Gaussian noise",
         status="assumed",

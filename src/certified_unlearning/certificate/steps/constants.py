@@ -29,33 +29,38 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: ValidationInfo) -> Any:
-    """Return checked places; those of the schedule that `of` is making a statement about are returned unchanged."""
+    """Return checked places.
+
+    The places of the schedule that `of` certifies were checked before and are not changed.
+    """
     return places if given.context is not None and places is given.context.places else check(places)
 
 
 class StepsConstants(Certificate):
-    """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
+    """An (epsilon, delta + extra_delta) unlearning statement with everything that is needed to recompute it.
 
-    Attributes are named as in `mechanisms.run.Run` and `ProblemConstants`; ``epsilon`` is the largest over all
-    requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one. Both cover the last
-    published model. ``epsilon_all_published``, if stated, covers all published models together, including the learned
-    one (at delta alone, by shifted interpolation). Without any request nothing was removed, and both are 0.
+    Attributes have the names of `mechanisms.run.Run` and `ProblemConstants`. ``epsilon`` is the largest epsilon over
+    all requests. ``mu`` states this guarantee as Gaussian differential privacy, if the accountant computes it. Both
+    numbers cover the last published model. ``epsilon_all_published``, if it is stated, covers all published models
+    together, including the first one (at delta alone, by shifted interpolation). Before the first request nothing was
+    removed, and ``epsilon`` and ``mu`` are 0.
 
-    Computation rounds: ``epsilon`` counts that a step may end ``rounding_error`` away from the exact one, and
+    Computers round: ``epsilon`` assumes that a step may end ``rounding_error`` away from the exact result, and
     ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers
     random norms larger than assumed. Differences of the published weights below ``noise_resolution`` are outside the
-    statement (`accounting.core.rounding`). All four are None in certificates made before this was counted.
+    statement (`accounting.core.rounding`). These four are None in certificates that were made before rounding was
+    counted.
 
-    For mini-batches, ``cycle`` states their number and size, including the rows of zeros that fill the last one.
-    ``places`` states the batches of the removed records; without it they may have been in any. ``lost_releases``,
-    omitted if 0, are releases that were published and lost, because the directory was restored from a backup without
-    them; then ``epsilon_all_published`` is None.
+    For mini-batches, ``cycle`` states the number of batches and their size, including the rows of zeros that fill the
+    last batch. ``places`` states the batches of the removed records; without it, they may have been in any batch.
+    ``lost_releases``, left out if 0, is the number of releases that were published and then lost when the directory was
+    restored from a backup without them. If it is above 0, ``epsilon_all_published`` is None.
 
     ``class_weights``, at most 1 each, are factors on the losses of each class' records.
 
-    For ridge regression, ``loss`` is squared, ``classes`` is 1, and ``target_range`` is the range that targets were
-    clipped to before it was mapped into [-1, 1]. The gradients' bound depends on ``radius``: ``lipschitz`` is
-    ``radius + 1``. For classes, whose number determines the loss, ``loss`` and ``target_range`` are omitted.
+    For ridge regression, ``loss`` is squared, ``classes`` is 1, and ``target_range`` is the range to which targets were
+    clipped before the range was mapped to [-1, 1]. The gradients' bound depends on ``radius``: ``lipschitz`` is
+    ``radius + 1``. For classes, their number determines the loss, so ``loss`` and ``target_range`` are left out.
     """
 
     kind: ClassVar[str] = "steps"
@@ -109,7 +114,7 @@ class StepsConstants(Certificate):
 
     @property
     def schedule(self) -> Schedule:
-        """The steps that the certificate covers, and their noise; for Descent-to-Delete, the noise of publication."""
+        """The steps that the certificate covers, and their noise; for Descent-to-Delete, the noise on publication."""
         return Schedule(
             sigma=self.sigma,
             records_per_request=self.records_per_request if self.unlearning_steps else (),
@@ -121,24 +126,27 @@ class StepsConstants(Certificate):
 
     @property
     def arithmetic(self) -> Arithmetic | None:
-        """Precision of the run; None if the certificate does not state it."""
+        """The precision of the run's arithmetic; None if the certificate does not state it."""
         if self.rounding_error is None or self.noise_delta is None or self.noise_resolution is None:
             return None
         return Arithmetic(self.rounding_error, self.noise_delta, self.noise_resolution)
 
     @property
     def is_cyclic(self) -> bool:
-        """Whether its steps go through mini-batches."""
+        """Whether the steps go through mini-batches in cycles."""
         return self.accountant in CYCLIC_ACCOUNTANTS
 
     @property
     def has_noise_in_every_step(self) -> bool:
-        """Whether every step is noisy, including those of learning; Descent-to-Delete adds noise on publication."""
+        """Whether every step is noisy, also when learning.
+
+        Descent-to-Delete adds noise only on publication.
+        """
         return self.is_cyclic or ACCOUNTANTS[self.accountant].noise_in_every_step
 
     @property
     def caveat(self) -> str | None:
-        """What its comparator is not, where a misunderstanding is likely."""
+        """A sentence that prevents a likely misunderstanding of the comparator; None if none is likely."""
         if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
             return None
         return (
@@ -160,7 +168,7 @@ class StepsConstants(Certificate):
 
     @property
     def computed_problem(self) -> Problem:
-        """The problem with the rounding of its type of numbers."""
+        """The problem with the rounding of the run's floating-point type."""
         return as_computed(
             self.exact_problem,
             dimension=self.d,
@@ -173,12 +181,12 @@ class StepsConstants(Certificate):
 
     @property
     def problem(self) -> Problem:
-        """The problem that its numbers refer to; before rounding was counted, one in exact arithmetic."""
+        """The problem that the certificate's numbers refer to: in exact arithmetic, if rounding was not counted yet."""
         return self.exact_problem if self.arithmetic is None else self.computed_problem
 
     @property
     def least_constants(self) -> LossConstants:
-        """The least constants that the loss and the rule for L allow for its removals."""
+        """The smallest constants that the loss and the rule for L allow for the certificate's removals."""
         return loss_constants(
             classes=self.classes,
             n=self.n,

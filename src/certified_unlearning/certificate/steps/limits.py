@@ -12,20 +12,20 @@ from certified_unlearning.certificate.steps.constants import StepsConstants
 from certified_unlearning.data.sets import built_in
 
 LANGEVIN = "langevin"
-"""The only mechanism of noisy steps that learns targets."""
+"""The only mechanism of noisy steps that learns from numeric targets."""
 
 
 def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
-    """Return whether the accountant covers this mechanism and these requests, and whether the data set is possible."""
+    """Return, for each field, whether the accountant and data set allow its value, and the possible values."""
     known = ACCOUNTANTS.get(certificate.accountant)
     mechanism, variants = (known.mechanism, tuple(known.variants)) if known is not None else (None, ())
     steps, sizes = certificate.unlearning_steps, certificate.records_per_request
     sizes = (sizes,) * len(steps) if isinstance(sizes, int) else sizes
     features = certificate.d // scores_per_record(certificate.classes)
-    # The published theorems of Descent-to-Delete are stated for one record per request.
+    # The published theorems of Descent-to-Delete cover one record per request.
     largest_size = 1 if known is not None and known.as_published else certificate.n
     data_set = built_in(certificate.dataset)
-    # The eigenvalues of X'X / n, one per feature, sum up to 1 for rows of norm 1; rows of a table may be shorter.
+    # The eigenvalues of X'X / n, one for each feature, add up to 1 for rows of norm 1; rows of a table may be shorter.
     least_eigenvalue = 0.0 if data_set is None else (1 - 1e-5) / features if features else math.inf
     limits = {
         "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, of which the accountant speaks"),
@@ -86,7 +86,7 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
 
 
 def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
-    """Return the conditions on the loss, for ridge regression, whose gradients only a ball bounds, and for classes."""
+    """Return the conditions on the loss: for classes, or for ridge regression, whose gradients only a ball bounds."""
     if certificate.classes > 1:
         return {
             "loss": (certificate.loss is None, "left out: the number of classes tells it"),
@@ -115,7 +115,10 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
 
 
 def _places_are_possible(certificate: StepsConstants) -> bool:
-    """Return whether no batch loses more records than it holds; the last batch may be smaller than the others."""
+    """Return whether no batch loses more records than it contains.
+
+    The last batch may be smaller than the others.
+    """
     cycle = certificate.cycle
     if cycle is None or certificate.places is None:
         return True

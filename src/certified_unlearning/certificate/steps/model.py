@@ -1,4 +1,4 @@
-"""The certificate of noisy steps: made from a run, and recomputed from its constants."""
+"""The certificate of noisy steps: how it is made from a run and recomputed from its constants."""
 
 import math
 from typing import Any, Self
@@ -21,19 +21,22 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 WORTH_SAYING = 0.01
-"""Share of epsilon from which on the effect of rounding is stated."""
+"""Relative increase of epsilon by rounding above which certificates state the value without rounding, too."""
 NEGLIGIBLE = 0.01
-"""Relative increase that rounding may cause in a certificate that was made before rounding was counted."""
+"""Largest relative increase of epsilon by rounding that is accepted if a certificate did not count rounding."""
 
 
 class StepsCertificate(StepsConstants):
-    """An (epsilon, delta + extra_delta) unlearning statement of noisy steps; `StepsConstants` has its fields."""
+    """An (epsilon, delta + extra_delta) unlearning statement of noisy steps.
+
+    `StepsConstants` defines its fields.
+    """
 
     takes_noisy_steps = True
 
     @property
     def is_empty(self) -> bool:
-        """Whether it guarantees nothing yet, because nothing was removed yet."""
+        """Whether the certificate guarantees nothing yet, because no record was removed yet."""
         return not self.unlearning_steps
 
     @property
@@ -56,17 +59,17 @@ class StepsCertificate(StepsConstants):
         return self.lost_releases
 
     def of_one_release(self) -> Self:
-        """Return the same without a number for all releases."""
+        """Return a copy that states no epsilon for all releases together."""
         return self.model_copy(update={"epsilon_all_published": None})
 
     @property
     def epsilon_without_rounding(self) -> float | None:
-        """``epsilon_in_exact_arithmetic`` if rounding matters: if it is more than `WORTH_SAYING` of epsilon."""
+        """``epsilon_in_exact_arithmetic``; None if rounding increases epsilon by at most the share `WORTH_SAYING`."""
         exact = self.epsilon_in_exact_arithmetic
         return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
 
     def stated(self) -> Stated:
-        """Return its numbers."""
+        """Return the certificate's numbers."""
         return Stated(
             self.epsilon,
             self.delta,
@@ -90,7 +93,10 @@ class StepsCertificate(StepsConstants):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: requests that depend on nothing published, and all releases if stated."""
+        """Return the scope: requests depend on no release.
+
+        Observers may have all releases if epsilon covers them.
+        """
         return Scope(
             compared_with="learning anew by the same noisy steps",
             adaptive=False,
@@ -103,7 +109,7 @@ class StepsCertificate(StepsConstants):
         return f"K = {counted(steps, 'step')}"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return the sentence that steps on the remaining records reduced the effect of the removed ones."""
+        """Return sentences that say: steps on the remaining records reduced the influence of the removed ones."""
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
@@ -111,12 +117,12 @@ class StepsCertificate(StepsConstants):
         )
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return also the share of an observer of all versions."""
+        """Return the shares of right guesses, including that of an observer of all versions if it is bounded."""
         with_earlier = self.share_with_earlier_versions()
         return super().all_shares() if with_earlier is None else (*super().all_shares(), with_earlier)
 
     def share_with_earlier_versions(self) -> Share | None:
-        """Return the largest share of right guesses by an observer of all versions; None if nothing is stated."""
+        """Return the largest share of right guesses by an observer of all versions; None if no bound is stated."""
         every = self.epsilon_all_published
         return None if every is None else Share.of_epsilon(every, self.delta)
 
@@ -132,7 +138,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def with_known_number(self) -> str:
-        """Return the sentence that the comparator has the same normaliser and the same steps."""
+        """Return a sentence that says: the comparator has the same normaliser and the same number of steps."""
         return (
             "How many records were removed counts as known, and is not what is guessed. The model compared with "
             "divides by a number that counts the removed records, too, takes as many steps, and uses nothing else of "
@@ -140,11 +146,11 @@ class StepsCertificate(StepsConstants):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible; see `limits_of`."""
+        """Return, for each field, whether its value is possible, and the possible values; see `limits_of`."""
         return limits_of(self)
 
     def words(self) -> dict[str, Any]:
-        """Return what must be stated in words, by mechanism, accountant, smoothness rule and data set."""
+        """Return the fields whose text follows from the mechanism, accountant, smoothness rule and data set."""
         return {
             "guarantee": assumptions.guarantee(self.accountant, self.smoothness),
             "comparator": assumptions.comparator(self.accountant, self.variant),
@@ -168,7 +174,7 @@ class StepsCertificate(StepsConstants):
         """Return the numbers that follow from the constants.
 
         Raises:
-            CertificateError: The published theorems of Descent-to-Delete need more steps of learning.
+            CertificateError: The published theorems of Descent-to-Delete need more learning steps.
             AssumptionError: A theorem's assumption does not hold for the constants.
         """
         if ACCOUNTANTS[self.accountant].as_published:
@@ -181,14 +187,14 @@ class StepsCertificate(StepsConstants):
         return due
 
     def check(self) -> None:
-        """Compare the statement with what the constants give; see `Certificate.check`.
+        """Compare the statement with the result of the constants; see `Certificate.check`.
 
-        Values that only the data can show are taken as stated: the number of records, the largest eigenvalue (between
-        the bounds that rows of norm 1 allow), the data set's digest, and the places of removed records in the
-        mini-batches. So are run key and code version.
+        Values that only the data can show are taken as stated: the number of records, the largest eigenvalue (within
+        the bounds for rows of norm 1), the data set's digest, and the places of removed records in the mini-batches.
+        The run key and the code version are also taken as stated.
 
         Raises:
-            CertificateError: Something differs, or the accountant does not cover the statement.
+            CertificateError: A number or text differs, or the accountant does not cover the statement.
             AssumptionError: A theorem's assumption does not hold for the constants.
         """
         try:
@@ -202,7 +208,7 @@ class StepsCertificate(StepsConstants):
             raise CertificateError(f"{self.title} states constants of impossible sizes: {error}") from error
 
     def _require_bounds_of_the_loss(self) -> None:
-        """Raise `CertificateError` if gradients or curvatures may be larger than stated."""
+        """Raise `CertificateError` if the loss allows larger gradients or curvatures than the certificate states."""
         needed = self.least_constants
         if self.lipschitz < needed.lipschitz * (1 - TOLERANCE):
             raise CertificateError(
@@ -216,7 +222,7 @@ class StepsCertificate(StepsConstants):
             )
 
     def _require_learning_steps(self) -> None:
-        """Raise `CertificateError` if published theorems of Descent-to-Delete need longer learning, or a ball."""
+        """Raise `CertificateError` if Descent-to-Delete's published theorems need more learning steps, or a ball."""
         if self.radius is None:
             raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
         if not self.unlearning_steps:
@@ -229,7 +235,7 @@ class StepsCertificate(StepsConstants):
             )
 
     def _require_negligible_rounding(self) -> None:
-        """Refuse a certificate made before rounding was counted if rounding is more than `NEGLIGIBLE` of epsilon."""
+        """Raise `CertificateError` if uncounted rounding could increase a stated epsilon by more than `NEGLIGIBLE`."""
         problem = self.computed_problem
         try:
             guaranteed = self._guaranteed(problem)
@@ -251,7 +257,10 @@ class StepsCertificate(StepsConstants):
 
     @property
     def _models_are_published(self) -> bool:
-        """Whether it is from an estimator or a ledger, whose certificates also cover all their models together."""
+        """Whether an estimator or a ledger made the certificate.
+
+        Then the certificate also covers all their models together.
+        """
         return self.has_noise_in_every_step and (self.features == "given" or self.noise_source == "system entropy")
 
     def _guaranteed(self, problem: accounting.Problem) -> Guaranteed:
@@ -275,16 +284,17 @@ def of(
     lost_releases: int = 0,
     stream: Stream | None = None,
 ) -> StepsCertificate:
-    """Return the certificate of a run that unlearns, after all its requests.
+    """Return the certificate of a run after all its requests.
 
     Args:
         run: The run.
-        key: Its content key.
-        noise_source: Source of its noise.
-        all_published: Whether to also state epsilon for all published models together.
-        lost_releases: Number of models published besides those of the run, and lost by restores; if above 0, nothing is
-            stated about all models together.
-        stream: The run's requests and their stored effect, if it was kept; it is not compared with the run.
+        key: Content key of the run.
+        noise_source: Source of the run's noise.
+        all_published: Whether to also state an epsilon for all published models together.
+        lost_releases: Number of published models that are not in the run because a restore lost them. If it is above 0,
+            no epsilon is stated for all models together.
+        stream: The run's requests and their stored effect, if they were stored; the caller ensures that they are the
+            run's.
 
     Raises:
         AssumptionError: The addition to delta would be more than delta.

@@ -1,1 +1,1 @@
-"""Commands that keep a ledger running: receipts, holds."""
+"""Commands that keep a ledger running, such as those for receipts and holds."""

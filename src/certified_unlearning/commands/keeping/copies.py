@@ -1,4 +1,4 @@
-"""The command `unlearn export`."""
+"""The command `unlearn export`, and the lines that `unlearn status` prints about copies."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ def export(
         str | None, typer.Option(metavar="NAME", help="Name of a copy that is gone: this is recorded.")
     ] = None,
 ) -> None:
-    """Copy the current version to another place and record where, so that `status` says when the copy is too old.
+    """Copy the current version to another place and record the place, so that `status` says when the copy is too old.
 
-    With --name alone nothing is copied: it records a copy that you make yourself.
+    With --name alone, nothing is copied: the command records a copy that you make yourself.
     """
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` lists the copies that were recorded"):
         if withdraw is not None:
             if to is not None or name is not None:
-                raise ParameterError("--withdraw stands alone: it names a copy that is gone")
+                raise ParameterError("--withdraw names a copy that is gone: leave out --to and --name")
             done = exports.withdraw(model_dir, withdraw)
             said = f"the copy {done.name!r}, of version {done.version}, is recorded as gone"
         else:
@@ -49,7 +49,7 @@ def export(
 
 
 def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[str]:
-    """Return what `status` says of copies: one line each."""
+    """Return the lines that `status` prints about copies, one for each copy."""
     lines = []
     for each in copies:
         trouble = each.trouble()
@@ -66,11 +66,11 @@ def lines_about(copies: Sequence[Copy], state: State, model_dir: Path) -> list[s
 
 
 def _remedy(copy: Copy, state: State, model_dir: Path) -> str:
-    """Return what to do about a copy that knows removed records."""
+    """Return what the operator should do about a copy that still knows removed records."""
     if copy.registered is not None:
         again = f"{shell_command('track', model_dir)} --name {shlex.quote(copy.registered.model)} --delete-old"
         return (
-            f"`{again}` puts version {state.current.version} beside it and deletes it; if it is gone, "
+            f"`{again}` adds version {state.current.version} and deletes this copy; if the copy is gone, "
             f"`{shell_command('export', model_dir)} --withdraw {shlex.quote(copy.name)}`"
         )
     where = "" if copy.path is None else f"--to {shlex.quote(str(copy.path))} "

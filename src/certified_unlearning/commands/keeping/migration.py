@@ -15,19 +15,19 @@ def migrate(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="New file outside the directory, to which the key of pseudonyms moves; or the file where it lies now."
+            help="New file outside the directory, to which the key of pseudonyms moves, or the file that has it now."
         ),
     ] = None,
 ) -> None:
     """Convert a directory of an earlier release to the present format, which names people by pseudonyms.
 
-    All of it is converted or nothing, and a second run changes nothing. Heads and receipts stay valid.
+    The command converts the whole directory or nothing. A second run changes nothing. Heads and receipts stay valid.
     """
     from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
 
     with interruptible(lambda: f"nothing is lost; `{shell_command('migrate', model_dir)}` goes on"):
         done = migrate_directory(model_dir, key_file)
-        said = f"{model_dir}: people stand under pseudonyms" + ("" if done.has_hidden else " already")
+        said = f"{model_dir}: people {'have' if done.has_hidden else 'already have'} pseudonyms"
         with after(f"{said} (head: {done.head})"):
             print(said + ("; heads and receipts are as they were" if done.has_hidden else "; nothing to migrate"))
             if done.key_file is not None:
@@ -36,7 +36,7 @@ def migrate(
                 print(f"note: {done.old_key_file} holds the key, too: delete it there")
             if done.has_hidden:
                 for earlier in done.earlier_logs:
-                    print(f"note: the log was kept in {earlier} before: what is left there has identifiers in clear")
+                    print(f"note: the log was kept in {earlier} before: the file there still has plain identifiers")
                 print(
                     "Backups and copies from before have the identifiers in clear: they are yours to migrate or delete."
                 )

@@ -1,4 +1,4 @@
-"""The command `unlearn receipt`, and what `unlearn verify` prints of a receipt."""
+"""The command `unlearn receipt`, and the lines that `unlearn verify` prints about a receipt."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,8 @@ def receipt(
 ) -> None:
     """Write a receipt: a proof that a request was recorded and answered, for somebody without the model directory.
 
-    `unlearn verify FILE` checks it. With --since, it proves that the log begins with that of an earlier head.
+    `unlearn verify FILE` checks the receipt. With --since, the receipt also proves that the log begins with the log of
+    an earlier head.
     """
     from certified_unlearning.ledger.proofs.receipt import make_receipt
 
@@ -62,7 +63,7 @@ def verify_receipt(path: Path, head: str | None, public_key: Path | None) -> Non
     """Check a receipt, and print what it proves.
 
     Raises:
-        UnlearningError: It proves something else than it states.
+        UnlearningError: The receipt does not prove what it states.
     """
     found = _checked(path, head, public_key)
     for line in _lines(found):
@@ -70,7 +71,7 @@ def verify_receipt(path: Path, head: str | None, public_key: Path | None) -> Non
 
 
 def verify_receipt_as_json(path: Path, head: str | None, public_key: Path | None) -> bool:
-    """Print what a receipt proves as one JSON object; return whether it does."""
+    """Print what a receipt proves, as one JSON object; return whether its proofs hold."""
     try:
         found = _checked(path, head, public_key)
     except UnlearningError as error:
@@ -91,7 +92,7 @@ def verify_receipt_as_json(path: Path, head: str | None, public_key: Path | None
 
 
 def _checked(path: Path, head: str | None, public_key: Path | None) -> "Receipt":
-    """Return the receipt of a file, whose proofs hold."""
+    """Return the receipt that a file holds; raise an error if one of its proofs fails."""
     from certified_unlearning.ledger.proofs.receipt import check, read_receipt
 
     found = read_receipt(path)
@@ -100,7 +101,7 @@ def _checked(path: Path, head: str | None, public_key: Path | None) -> "Receipt"
 
 
 def _lines(found: "Receipt") -> list[str]:
-    """Return what a receipt proves, as lines."""
+    """Return the lines that say what a receipt proves."""
     lines = [] if found.pseudonym is None else _story(found)
     if found.since is not None:
         lines.append(f"the log of the head {found.head} begins with that of {found.since[0]}, unchanged")
@@ -110,7 +111,7 @@ def _lines(found: "Receipt") -> list[str]:
 
 
 def _story(found: "Receipt") -> list[str]:
-    """Return what became of the request of a receipt."""
+    """Return the lines that say what became of a receipt's request."""
     events = {kind: each.leaf for kind, each in found.events.items()}
     if "absent" in events:
         told = events["absent"]

@@ -14,23 +14,23 @@ from certified_unlearning.reproduction.tracking.models import ALIAS, Entry, Regi
 
 
 def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
-    """Bring the registered model in line with the ledger: record, send, move the alias, mark or delete the old.
+    """Bring the registered model in line with the ledger: record, send, move the alias, mark or delete old versions.
 
     Args:
-        model_dir: The model directory.
-        name: The registered model's name; by default the directory's.
-        delete_old: Whether all other versions are deleted, with their files.
+        model_dir: Path of the model directory.
+        name: The registered model's name; None means the directory's name.
+        delete_old: Whether all other registered versions are deleted, together with their files.
 
     Raises:
-        ParameterError: The weights are secret, MLflow takes no such name, or MLFLOW_TRACKING_URI is not set.
+        ParameterError: The weights are secret, MLflow does not accept the name, or MLFLOW_TRACKING_URI is not set.
         DataError: The model directory cannot be read, or is behind its log.
-        LedgerError: A file is not what was recorded.
-        TrackingError: MLflow does not answer, or has another ledger's model of this name.
-        StorageError: The ledger cannot be written, or another command is at work.
+        LedgerError: A file differs from what the log records about it.
+        TrackingError: MLflow does not answer, or its model of this name belongs to another ledger.
+        StorageError: The ledger cannot be written, or another command is using it.
     """
     uri = os.environ.get("MLFLOW_TRACKING_URI")
     if not uri:
-        # A file in whatever directory a script runs would serve nobody, and nobody would notice.
+        # MLflow's default is a file in the working directory. It would serve nobody, and nobody would notice.
         raise ParameterError(
             "MLFLOW_TRACKING_URI is not set: it must name MLflow, such as http://tracking.example:5000 or "
             "sqlite:///mlflow.db"
@@ -44,21 +44,21 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
         )
         version, place = published.version.version, Registered(registered.address, registered.name)
         registered.require_own(version, published.version.weights_sha256, published.lost)
-        # First, as `export` does: no copy may be there that nobody knows of.
+        # As in `export`, the copy is recorded before it is sent: no copy may exist that the ledger does not know.
         head = published.record(place)
         put = registered.put(_entry(published, model_dir.resolve().name, head))
         marked = registered.mark(published.is_outdated)
         done = [
             f"version {version} is version {put.number} of {place.model} in MLflow ({place.address}), and the alias "
-            f"`{ALIAS}` names it" + ("" if put.changed else "; nothing was to be done for it")
+            f"`{ALIAS}` names it" + ("" if put.changed else "; no change was needed")
         ]
         if delete_old:
             deleted = registered.delete_others(version, published.version.weights_sha256, published.files)
             head = published.withdraw_others(place)
             if deleted:
                 done.append(
-                    f"deleted with {'its' if len(deleted) == 1 else 'their'} files: {_listed(deleted)}; what MLflow "
-                    "still says of the runs, `mlflow gc` removes"
+                    f"deleted with {'its' if len(deleted) == 1 else 'their'} files: {_listed(deleted)}; "
+                    "`mlflow gc` removes what MLflow still says of the runs"
                 )
         elif marked:
             done.append(f"marked as outdated: {_listed(marked)}; --delete-old deletes older versions")
@@ -68,14 +68,14 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
 
 
 def _listed(versions: list[int]) -> str:
-    """Return numbers of versions for people."""
+    """Return version numbers as words for a message."""
     shown = ", ".join(map(str, versions[:10]))
     more = "" if len(versions) <= 10 else f" and {len(versions) - 10:,} more"
     return f"version {shown}{more}" if len(versions) == 1 else f"versions {shown}{more}"
 
 
 def _entry(published: Publication, model: str, head: str) -> Entry:
-    """Return what MLflow shows of a version: what the certificate states, and nothing of how good the model is."""
+    """Return the entry that MLflow shows for a version. It states the certificate's numbers, but no quality."""
     version, certified = published.version, published.certificate
     guaranteed = guarantee_as_json(version) or {}
     numbers = {

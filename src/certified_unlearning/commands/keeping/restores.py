@@ -1,4 +1,4 @@
-"""The commands `unlearn log` and `unlearn replay`, and what others say of the log in a second place."""
+"""The commands `unlearn log` and `unlearn replay`, and what `unlearn status` prints about the log's second copy."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,10 +25,10 @@ def log(
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Keep the log in the model directory only.")] = False,
 ) -> None:
-    """Keep a second copy of the log in another place: every event is there before it is confirmed.
+    """Keep a second copy of the log in another place. Every event is written there before it is confirmed.
 
-    If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The file names
-    the people who asked: keep it as secret as the directory.
+    If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The copy of the log
+    names the people who asked: keep it as secret as the directory.
     """
     if (to is None) != stop:
         raise ParameterError("say --to with a file, or --stop, and not both")
@@ -44,12 +44,12 @@ def log(
             if moved.ahead:
                 print(
                     f"{moved.before} has {counted(moved.ahead, 'event')} that {model_dir} lacks, as after a restore. "
-                    "What is recorded from now on cannot be joined with them, and no certificate counts versions "
-                    "among them: if this directory is to replace the one that was lost, restore it again, and say "
-                    "`unlearn replay`"
+                    "What is recorded from now on cannot be joined with these events, and no certificate counts the "
+                    "versions among them: if this directory replaces a lost one, restore it again, and run `unlearn "
+                    "replay`"
                 )
             elif moved.before is not None and moved.before != moved.path:
-                print(f"{moved.before} gets no more events, and is still there: delete it when you need it no more")
+                print(f"{moved.before} gets no more events, and is still there: delete it when you no longer need it")
             print(f"head: {moved.head}")
 
 
@@ -69,7 +69,7 @@ def replay(
 ) -> None:
     """Bring a model directory up to date after a restore from a backup, and answer all requests since then.
 
-    After a crash or a full disk, run it again: it finishes what was begun, once.
+    After a crash or a full disk, run the command again: it finishes the work, and does nothing twice.
     """
     from certified_unlearning.ledger.log.replay import replay as replay_log
 
@@ -82,31 +82,30 @@ def replay(
 
 
 def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
-    """Return what `replay` did, and what is left to do."""
+    """Return lines that say what `replay` did, and what is left for the operator to do."""
     lines = []
     if done.half_written:
         lines.append(
-            f"{source} ends with a line that was begun and not finished: nothing in it was ever confirmed, and it was "
-            "left out"
+            f"{source} ends with an incomplete line, which was left out: nothing in this line was ever confirmed"
         )
     if done.unknown:
         lines.append(
-            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If that was "
-            "restored from a backup, look for a newer log"
+            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If "
+            f"{model_dir} was restored from a backup, look for a newer log"
         )
     elif not done.events:
         lines.append(f"{model_dir} has all events of {source}: nothing was missing")
     else:
         lines.append(f"{counted(done.events, 'event')} of {source} {_were(done.events)} appended as recorded")
     if done.back_to is not None:
-        lines.append(f"files that belong to them are gone: the model goes on from event {done.back_to:,}")
+        lines.append(f"files that belong to these events are gone: the model goes on from event {done.back_to:,}")
     if done.lost:
         names = ", ".join(map(str, done.lost))
         lines.append(
             f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Copies that others "
             "have cannot be recalled; the certificates of new versions say what that costs"
         )
-        lines.append("destroy the backup when you need it no more: it holds records and secrets from before removals")
+        lines.append("destroy the backup when you no longer need it: it holds records and secrets from before removals")
     for addition in done.additions:
         lines.append(
             f"gone: {counted(addition.records, 'record')} of {counted(addition.people, 'person')} that were added from "
@@ -125,7 +124,7 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
 
 
 def lines_about_the_log(standing: Standing | None, state: State, model_dir: Path) -> list[str]:
-    """Return what `status` says of the log in the second place, and of versions that were lost: one line each."""
+    """Return the lines that `status` prints about the log's second copy and about lost versions."""
     lines = []
     if standing is not None:
         trouble = _trouble(standing, model_dir)
@@ -140,15 +139,15 @@ def lines_about_the_log(standing: Standing | None, state: State, model_dir: Path
 
 
 def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[str, Any]:
-    """Return the same for ``--json``."""
+    """Return what `status --json` prints about the log's second copy and about lost versions."""
     found = None if standing is None else {"path": str(standing.path), "trouble": _trouble(standing, model_dir)}
     return {"log": found, "lost_versions": [version.version for version in state.lost]}
 
 
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
-    """Return a sentence about a log; None where it is as it should be."""
+    """Return a sentence about what is wrong with the log's second copy, or None if nothing is."""
     if standing.behind:
-        return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something brings"
+        return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something adds"
     return problem_of(standing, model_dir)
 
 

@@ -1,1 +1,1 @@
-"""What the commands `unlearn plan ...` make of the flags that they are given."""
+"""The computations behind the commands `unlearn plan ...`, from flags to printed tables."""

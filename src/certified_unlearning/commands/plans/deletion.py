@@ -1,4 +1,4 @@
-"""The command `unlearn plan deletion`: steps of learning and of every deletion of a stream, by Forget Unlearning."""
+"""The command `unlearn plan deletion`: steps of learning and of each deletion in a stream, by Forget Unlearning."""
 
 import json
 import math
@@ -27,7 +27,7 @@ FORMS: tuple[DeletionForm, ...] = ("simplified", "tight", "doubled", "shifted")
 
 @dataclass(frozen=True, kw_only=True)
 class DeletionFlags:
-    """The flags of a plan of deletions; None where one was left out."""
+    """The flags of a plan of deletions; a flag that was left out is None."""
 
     n: int
     strong_convexity: float
@@ -46,21 +46,22 @@ class DeletionCalibration:
     """Steps and noise by one form of the deletion bound, and what they certify.
 
     Attributes:
-        form: Which bound plans the deletion steps.
-        requests: How many there are.
-        records: Records replaced by each.
-        learning_steps: ``K_A``.
-        privacy_steps: Steps of every request that certify deletion.
-        epsilon_dd: Epsilon that these steps reach, for requests fixed in advance.
-        epsilon_dd_adaptive: Epsilon for the last request where all depend on the learned model, and the learned one and
-            the one after the last request are seen.
-        advantage: No test of the model after a request fixed in advance has a larger one.
-        risk_steps: Steps of every request that certify the excess risk too.
-        risk_bound: A bound on that risk, for every model of the stream.
-        gradients_saved: Gradients of single records that ``risk_steps`` save over retraining, in the whole stream.
-        sigma: Noise scale.
-        step_size: ``eta``.
-        start_variance: Variance of the start of learning.
+        form: The form of the bound that plans the deletion steps.
+        requests: The number of requests.
+        records: The number of records that each request replaces.
+        learning_steps: The number of learning steps, ``K_A``.
+        privacy_steps: The number of steps of each request that certify deletion.
+        epsilon_dd: The epsilon that these steps reach for requests that are fixed in advance.
+        epsilon_dd_adaptive: The epsilon for the last request if all requests depend on the learned model, and both the
+            learned model and the model after the last request are seen.
+        advantage: Upper bound on the advantage of any test of the model after a request that is fixed in advance.
+        risk_steps: The number of steps of each request that certify the excess risk, too.
+        risk_bound: A bound on the excess risk of every model of the stream.
+        gradients_saved: The number of single records' gradients that ``risk_steps`` save compared with retraining, in
+            the whole stream.
+        sigma: The noise scale.
+        step_size: The step size, ``eta``.
+        start_variance: The variance of the Gaussian start of learning.
     """
 
     form: DeletionForm
@@ -80,7 +81,7 @@ class DeletionCalibration:
 
 
 def run(flags: DeletionFlags, *, as_json: bool) -> None:
-    """Print what every form of the bound needs.
+    """Print the steps and noise that each form of the bound needs.
 
     Raises:
         UnlearningError: A flag is missing or invalid; the message names it.
@@ -93,7 +94,7 @@ def run(flags: DeletionFlags, *, as_json: bool) -> None:
 
 
 def deletion_calibrations(flags: DeletionFlags) -> list[DeletionCalibration]:
-    """Return the calibrations by all `FORMS` of the bound.
+    """Return the calibrations, one for each form of the bound in `FORMS`.
 
     Raises:
         ParameterError: A flag is missing or invalid.
@@ -128,7 +129,7 @@ def _calibration(flags: DeletionFlags, stream: Stream, form: DeletionForm) -> De
         "epsilon_dd": flags.epsilon_dd,
         "records": stream.records,
         "form": form,
-        "dtype": "float64",  # As `mechanisms.noisy_gradient_deletion` computes.
+        "dtype": "float64",  # `mechanisms.noisy_gradient_deletion` computes in this type.
     }
     private = plan_deletion(**common, certify_risk=False)
     useful = plan_deletion(**common)
@@ -185,7 +186,7 @@ def _print(calibrations: Sequence[DeletionCalibration], flags: DeletionFlags) ->
             f"{calibration.gradients_saved:,}",
         )
     console = Console()
-    # In less the numbers would be cut.
+    # A narrower console would cut the numbers off.
     console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
     first = calibrations[0]
@@ -197,7 +198,7 @@ def _print(calibrations: Sequence[DeletionCalibration], flags: DeletionFlags) ->
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         f"epsilon_dd is a Rényi divergence of order {flags.alpha:g} for one deleted record, if requests are fixed in "
         "advance. Adaptive: the same, if requests depend on the learned model. Advantage: the largest that a test of "
-        "the model after the deletion can have, by Theorem 4.1, for fixed requests. K, risk: with so many steps each "
+        "the model after the deletion can have, by Theorem 4.1, for fixed requests. K, risk: with that many steps each "
         f"model's excess risk is at most {rounded_up(first.risk_bound)}, too. Saved: gradients of single records that "
         f"these steps save over retraining, in all.{saving}"
     )

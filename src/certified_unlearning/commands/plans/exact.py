@@ -1,7 +1,7 @@
-"""Plans of exact unlearning: steps, batches and noise for a wanted share of edits that compute again.
+"""Plans of exact unlearning: steps, batches and noise for a wanted probability that an edit causes a recomputation.
 
-Exactness rests on none of these numbers: they say what edits cost. A plan is made once and kept over all edits. Beside
-the constants that suffice stand those that the dissertation prints (Ullah, Johns Hopkins University, 2024).
+Exactness depends on none of these numbers: they determine only what edits cost. One plan holds for all edits. Each plan
+is computed twice: with constants that suffice, and with those printed in the dissertation (Ullah, Johns Hopkins, 2024).
 """
 
 import math
@@ -27,25 +27,29 @@ _COUNTS = ("steps", "batch_size", "dimension")
 _ABOVE_0 = ("lipschitz", "smoothness", "diameter")
 _TOO_FAR_APART = "the numbers of this plan are too far apart for floating point"
 LARGEST_TREE = 10_000_000
-"""Records up to which the mean cost of a deletion from prefix sums is computed. That takes memory in proportion."""
+"""Largest number of records for which the mean cost of a deletion from prefix sums is computed.
+
+The memory that it needs grows in proportion to the number of records.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactFlags:
-    """The flags of a plan of exact unlearning; None where one was left out.
+    """The flags of a plan of exact unlearning; a flag that was left out is None.
 
     Attributes:
         mechanism: A key of `MECHANISMS`.
-        n: Records: the fewest before a deletion; of prefix sums the most that there will ever be.
-        steps: ``T``.
-        batch_size: ``m``.
-        sigma: Standard deviation of noise per coordinate.
-        quantum: ``tau``, the spacing of the grid of quantized SGD.
-        recompute: The wanted probability that one edit computes again.
-        lipschitz: ``G``, of each record's loss; of linear queries ``B``, the most that one record adds to a sum.
-        smoothness: ``H``, of each record's loss.
-        diameter: ``D`` of the set of models.
-        dimension: ``d``, numbers of a model.
+        n: The number of records: the fewest before any deletion or, for prefix sums, the most that there will ever be.
+        steps: The number of learning steps, ``T``.
+        batch_size: The number of records of a mini-batch, ``m``.
+        sigma: Standard deviation of the noise per coordinate.
+        quantum: The spacing of the grid of quantized SGD, ``tau``.
+        recompute: The wanted probability that one edit causes a recomputation.
+        lipschitz: The Lipschitz constant of each record's loss, ``G``. For linear queries, the most that one record
+            adds to a sum, ``B``.
+        smoothness: The smoothness of each record's loss, ``H``.
+        diameter: The diameter of the set of models, ``D``.
+        dimension: The number of parameters of a model, ``d``.
     """
 
     mechanism: str
@@ -63,21 +67,22 @@ class ExactFlags:
 
 @dataclass(frozen=True, kw_only=True)
 class ExactPlan:
-    """One row: constants, what they cost, and where they come from.
+    """One row of the printed table: constants, their cost, and their source.
 
     Attributes:
         mechanism: The mechanism that is planned.
-        constants: `sharp`, what suffices, or `published`.
-        source: Where the published constant stands; `derived` for the sharp one.
-        n: Records.
-        steps: ``T``; of prefix sums one a record.
-        batch_size: ``m``; 0 where there are no batches.
-        step_size: Step size of descent, where its constants were given; else None.
-        noise: Standard deviation per coordinate, or the grid's spacing; 0 for none.
-        recompute_probability: Probability that one edit computes again, at most.
-        stated_probability: What the source states for it at these constants.
-        learning_gradients: Gradients of single records' losses that learning takes.
-        deletion_gradients: Those of a deletion on average, at most, tests included; None where it was not computed.
+        constants: `sharp` for constants that suffice, `published` for those of the dissertation.
+        source: The theorem that states the published constant; `derived` for the sharp one.
+        n: The number of records.
+        steps: The number of learning steps, ``T``; for prefix sums, one for each record.
+        batch_size: The number of records of a mini-batch, ``m``; 0 if there are no batches.
+        step_size: The step size of descent; None if the constants that determine it were not given.
+        noise: Standard deviation per coordinate, or the grid's spacing; 0 for no noise.
+        recompute_probability: Upper bound on the probability that one edit causes a recomputation.
+        stated_probability: The probability of a recomputation that the source states for these constants.
+        learning_gradients: The number of single records' gradients that learning computes.
+        deletion_gradients: Upper bound on the mean number of single records' gradients that a deletion computes,
+            including its tests; None if it was not computed.
     """
 
     mechanism: str
@@ -95,11 +100,11 @@ class ExactPlan:
 
 
 def exact_plans(flags: ExactFlags) -> list[ExactPlan]:
-    """Return the plan that suffices, and the published one.
+    """Return two plans: with the constants that suffice, and with the published ones.
 
     Raises:
         ParameterError: A flag is missing, superfluous or invalid.
-        InfeasibleError: Not one step is possible.
+        InfeasibleError: Not even one step is possible.
     """
     if flags.mechanism not in MECHANISMS:
         raise ParameterError(f"MECHANISM must be one of {', '.join(MECHANISMS)}, got {flags.mechanism!r}")
@@ -124,7 +129,7 @@ def _subsample(flags: ExactFlags) -> list[ExactPlan]:
     n, wanted = flags.n, flags.recompute
     if flags.steps is None and flags.batch_size is None:
         _refuse(flags, "dimension")
-        # Proposition 3 asks for no dimension.
+        # Proposition 3 does not use the dimension.
         problem = _problem(replace(flags, dimension=1))
         real = erm.proposition_3_whole(problem)
         published, size = int(real.steps), int(real.batch_size)
@@ -278,7 +283,7 @@ def _prefix_sums(flags: ExactFlags, *, frank_wolfe: bool) -> list[ExactPlan]:
 
     def plan(constants: str, source: str, sigma: float) -> ExactPlan:
         probability = tree.recompute_probability_up_to(n, gaussian_tv(bound / sigma))
-        # Theorem 25's noise is for this rho, of which Lemma 38 says how many edits compute again.
+        # Theorem 25 calibrates the noise to this rho. Lemma 38 says how many edits then cause a recomputation.
         rho = tree.theorem_25_sigma(n=n, rho=1.0, sensitivity=bound) / sigma
         stated = probability if constants == "sharp" else tree.lemma_38(n=n, rho=rho)
         each, cost, step_size = (2 if frank_wolfe else 1), None, None
@@ -295,13 +300,13 @@ def _prefix_sums(flags: ExactFlags, *, frank_wolfe: bool) -> list[ExactPlan]:
 
 
 class ExactMechanism(NamedTuple):
-    """A way to plan a mechanism, and what people read about its plans.
+    """A function that plans a mechanism, and the words in which its plans are printed.
 
     Attributes:
-        plan: Returns the plan that suffices, and the published one.
-        noise: What its noise is called; empty for none.
-        bounded: What is bounded of records, as a format of the flags.
-        records: Whether there are at least or at most so many.
+        plan: A function that returns two plans: with the constants that suffice, and with the published ones.
+        noise: The name of the mechanism's noise; empty if it has none.
+        bounded: The assumed bound on records, as a format string that gets the flags.
+        records: Whether n is the least or the largest number of records.
     """
 
     plan: Callable[[ExactFlags], list[ExactPlan]]
@@ -329,7 +334,7 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
 def _with_published_shape(
     flags: ExactFlags, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
 ) -> tuple[ExactFlags, erm.ConvexProblem | None]:
-    """Return the flags with a theorem's steps and batches where none were given, and the problem if it is known."""
+    """Return the flags with a theorem's steps and batches for missing ones, and the convex problem if it is known."""
     noise = flags.quantum if flags.sigma is None else flags.sigma
     if flags.steps is None and flags.batch_size is None and noise is None:
         problem = _problem(flags)
@@ -337,12 +342,12 @@ def _with_published_shape(
         return replace(flags, steps=steps, batch_size=size), problem
     if flags.smoothness is None and flags.diameter is None:
         return flags, None
-    # What remains open is planned below; the step size needs no rho.
+    # The flags that are still missing are planned later. The step size does not depend on rho, so any rho will do here.
     return flags, _problem(flags if flags.recompute is not None else replace(flags, recompute=0.5))
 
 
 def _problem(flags: ExactFlags) -> erm.ConvexProblem:
-    """Return the problem that theorems plan for; they choose steps and batches."""
+    """Return the convex problem for which the theorems choose steps and batches."""
     names = ("recompute", "lipschitz", "smoothness", "diameter", "dimension")
     if missing := [name for name in names if getattr(flags, name) is None]:
         chosen = "" if flags.steps or flags.batch_size else ", or steps and batch_size"
@@ -382,14 +387,14 @@ def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
 
 
 def _published(real: float | Fraction) -> int:
-    """Return the steps, or the batch size, that published constants allow; at least 1, and its row says what of it."""
+    """Return published steps, or a published batch size, as a whole number; at least 1, even if they are smaller."""
     if math.isnan(real):
         raise ParameterError(_TOO_FAR_APART)
     return max(1, math.floor(min(real, planning.MOST_STEPS)))
 
 
 def _of_tests(n: int, steps: int, batch_size: int, probability: float) -> float:
-    """Return gradients of a deletion on average, at most: two for each batch that had the record, and runs again."""
+    """Return an upper bound on a deletion's mean number of gradients: two per batch with the record, and reruns."""
     each = probability_each(_below_one(probability), steps)
     again = recomputation.iterations_run_again(steps=steps, rejection=each, reflected_counts=False)
     return 2 * steps * batch_size / n + batch_size * again
@@ -428,9 +433,9 @@ def _row(
 
 
 def _with_flags(message: str) -> str:
-    """Write the parameters in a message as the flags they came from."""
+    """Replace parameters in a message by the flags that set them."""
     message = message.replace("recompute_probability", "recompute").replace("resolution", "quantum")
     message = re.sub(r"\brho\b", "recompute", message)
     names = "batch_size|diameter|dimension|lipschitz|n|quantum|recompute|sigma|smoothness|steps"
-    as_names = r"(?= must| =|,| are| instead| and |[:;]|$)"  # "of 8 steps" is no name
+    as_names = r"(?= must| =|,| are| instead| and |[:;]|$)"  # In "of 8 steps", the word is not a name.
     return re.sub(rf"(?<!-)(?<!\d )\b(?:{names}){as_names}", lambda match: "--" + match[0].replace("_", "-"), message)

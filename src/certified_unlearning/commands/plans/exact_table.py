@@ -1,4 +1,4 @@
-"""The command `unlearn plan exact`: plans of exact unlearning, printed."""
+"""The command `unlearn plan exact`: it prints plans of exact unlearning as a table."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from certified_unlearning.text import counted, rounded_up
 
 
 def run(flags: ExactFlags, *, as_json: bool) -> None:
-    """Print what suffices and what is published.
+    """Print the plan with constants that suffice, and the plan with published constants.
 
     Raises:
         UnlearningError: A flag is missing or invalid; the message names it.
@@ -59,7 +59,7 @@ def _print(plans: list[ExactPlan], flags: ExactFlags) -> None:
             _shown(plan.deletion_gradients),
         )
     console = Console()
-    # In less the numbers would be cut.
+    # A narrower console would cut the numbers off.
     console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
     bounded = "" if flags.lipschitz is None else f" and {mechanism.bounded.format(flags)}"

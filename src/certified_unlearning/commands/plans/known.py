@@ -1,4 +1,4 @@
-"""What people know of their problem (``C``, how many records, a table) as the theorems' constants, and in time."""
+"""Turn what people know of their problem (``C``, the number of records, a table) into constants and estimated time."""
 
 import functools
 import json
@@ -26,25 +26,25 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 
 _CALIBRATED_NUMBERS = 40_000_000
-"""Entries, at most, of the matrix that a machine's rate is measured with: a smaller one might lie in its caches, which
-are ten times as fast."""
+"""Largest number of entries of the matrix with which a machine's rate is measured. A much smaller matrix might fit into
+the processor's caches, which are ten times as fast."""
 _STEP_OVERHEAD = 3e-4
-"""Seconds of a step that are not its products: measured with a small matrix."""
+"""Seconds that a step spends outside its matrix products, measured with a small matrix."""
 _BLOCK = 16_384
-"""Rows of a block, whose second product finds them in a cache: as the engine's objectives have them."""
+"""Rows of a block, as in the engine's objectives: the second product finds these rows in a cache."""
 _ENGINE = 2.0
-"""How many times as long as the bare products a step of the engine takes: 0.7 to 5 were measured, most often 1 to 2."""
+"""Time of an engine's step, divided by that of its bare products. It was 0.7 to 5 when measured, most often 1 to 2."""
 
 
 @dataclass(frozen=True)
 class KnownProblem:
-    """A logistic (two classes) or softmax regression on rows of norm at most 1.
+    """A logistic regression (two classes) or softmax regression, on rows of norm at most 1.
 
     Attributes:
-        n: Number of records.
-        C: Inverse strength of the regulariser, as in scikit-learn; the intercept is regularised too.
-        classes: At least 2.
-        features: Columns of a record after encoding, without the intercept; None where that is not known.
+        n: The number of records.
+        C: Inverse strength of the regulariser, as in scikit-learn; the intercept is regularised, too.
+        classes: The number of classes, at least 2.
+        features: The number of columns of a record after encoding, without the intercept; None if it is not known.
         intercept: Whether there is an intercept.
     """
 
@@ -68,22 +68,23 @@ class KnownProblem:
 
     @property
     def constants(self) -> LossConstants:
-        """The constants that estimators and ledgers compute with."""
+        """The losses' constants, as estimators and ledgers compute them."""
         regularisation = regularisation_of(C=self.C, n=self.n, intercept=self.intercept)
         return loss_constants(classes=self.classes, n=self.n, regularisation=regularisation, bounds="tight")
 
     @property
     def dimension(self) -> int | None:
-        """The number of weights."""
+        """The number of weights; None without ``features``."""
         if self.features is None:
             return None
         return (self.features + self.intercept) * scores_per_record(self.classes)
 
     def facts(self, problem: Problem, sigma: float, steps: int) -> dict[str, float | None]:
-        """Return what a noise scale and a number of steps mean, for JSON.
+        """Return what a noise scale and a number of steps mean in practice, for JSON.
 
-        ``score_noise``: the noise's standard deviation in the score of a record of norm 1, at most; ``score_bound``:
-        that score's absolute value without noise, at most; ``seconds_estimated`` of so many steps: see `seconds`.
+        ``score_noise`` is an upper bound on the noise's standard deviation in the score of a record of norm 1.
+        ``score_bound`` is an upper bound on the absolute value of that score without noise. ``seconds_estimated`` is
+        the estimated time of the steps (see `seconds`).
         """
         return {
             "score_noise": score_noise(problem, sigma=sigma),
@@ -94,9 +95,9 @@ class KnownProblem:
     def seconds(self, steps: int) -> float | None:
         """Estimate the time of steps that read all records, on this machine's processor; None without ``features``.
 
-        A step multiplies the matrix of records twice. How long that takes is measured, with a matrix of the same
-        shape (a part of it, if it is large), so the estimate leaves out starting and reading files, and knows nothing
-        of a GPU. Expect a factor of four either way.
+        A step multiplies the matrix of records twice. The time of the products is measured with a matrix of the same
+        shape, or with a part of it if it is large. The estimate leaves out the time to start and to read files, and
+        it does not hold for a GPU. Expect a factor of four either way.
         """
         if self.features is None:
             return None
@@ -107,7 +108,7 @@ class KnownProblem:
 
 @functools.cache
 def _seconds_of_step(rows: int, width: int, scores: int) -> float:
-    """Measure the two products of a step with a matrix of so many rows, block by block: the median of a few."""
+    """Measure the two products of a step with a matrix of ``rows`` rows, block by block; return the median time."""
     records = np.full((rows, width), 0.5, np.float32)
     weights = np.ones((width, scores), np.float32)
     times = []
@@ -117,7 +118,7 @@ def _seconds_of_step(rows: int, width: int, scores: int) -> float:
             block = records[first : first + _BLOCK]
             block.T @ np.tanh(block @ weights)
         times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:])  # The first one touches the memory.
+    return statistics.median(times[1:])  # The first run is slower, because it touches the memory first.
 
 
 def problem_of(
@@ -135,7 +136,7 @@ def problem_of(
     smoothness: float | None,
     lipschitz: float | None,
 ) -> tuple[int, LossConstants, KnownProblem | None]:
-    """Return how many records there are, the constants of their losses, and what is known where these follow from it.
+    """Return the number of records, the constants of their losses, and the known problem if the flags describe one.
 
     Raises:
         ParameterError: Flags are missing or contradict each other.
@@ -187,7 +188,7 @@ def _known(
     identifier: str | None,
     table: Path | None,
 ) -> KnownProblem:
-    """Return what the flags say; a table is read, and every row of it checked."""
+    """Return the problem that the flags describe. If they name a table, it is read, and every row is checked."""
     if data is None and table is None:
         superfluous = _given({"--label": label, "--id": identifier})
         if superfluous:
@@ -229,7 +230,7 @@ def _parsed(content: dict[str, object], where: str) -> Table:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time for people, with two digits: a tenth of a second is not worth knowing."""
+    """Return a time in words, with two digits; times below a tenth of a second are not told apart."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"

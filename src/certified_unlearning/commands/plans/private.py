@@ -1,4 +1,4 @@
-"""The command `unlearn plan private`: noise of differentially private learners, by method, before anything is run."""
+"""The command `unlearn plan private`: the noise of each differentially private learner, before anything is run."""
 
 import json
 import math
@@ -20,10 +20,10 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Delta, Relation
 
 WIDTH = 0.05
-"""Width of the parabola of the absolute and the Huber loss, as in the estimators."""
+"""Width of the parabola in the absolute and the Huber loss, as in the estimators."""
 GOALS = ("loss", "gradient")
 LARGEST_COUNT = 10**15
-"""The most records, columns or steps: float64 tells all whole numbers up to about here from each other."""
+"""Largest number of records, columns or steps. Up to about here, float64 distinguishes all whole numbers."""
 _COMPARED = {
     "replace-one": "replaced by any others",
     "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
@@ -44,20 +44,20 @@ _SAMPLED = (
 
 @dataclass(frozen=True)
 class PrivateFlags:
-    """The flags; those that are needed may be missing.
+    """The flags of a private plan; a flag that was left out is None, even if it is needed.
 
     Attributes:
-        n: Number of records.
-        features: Columns of a row of norm at most 1.
-        epsilon: Epsilon for as many deleted records.
-        delta: A number, ``auto`` or ``1/n``.
-        radius: Radius of the ball of weights.
-        loss: Loss of a score and a target of size at most 1.
-        relation: When data sets are neighbours.
-        records: How many deleted records the unchanged model is to cover.
-        steps: Steps of descent.
-        goal: ``loss``, or ``gradient`` for stationary points.
-        batch: Expected size of Poisson batches; None for a hundredth of the records, or for Theorem 42's.
+        n: The number of records.
+        features: The number of columns of a row of norm at most 1.
+        epsilon: The target epsilon for ``records`` deleted records together.
+        delta: The delta of the guarantee: a number, ``auto`` or ``1/n``.
+        radius: The radius of the ball of weights.
+        loss: The loss as a function of a score and of a target whose absolute value is at most 1.
+        relation: The relation that makes two data sets neighbours.
+        records: The number of deleted records that the unchanged model must cover.
+        steps: The number of steps of descent.
+        goal: ``loss`` for a small loss, ``gradient`` for stationary points.
+        batch: The expected size of Poisson batches; None for a hundredth of the records, or for Theorem 42's size.
     """
 
     n: int | None
@@ -75,25 +75,25 @@ class PrivateFlags:
 
 @dataclass(frozen=True)
 class PrivateCalibration:
-    """What a method takes.
+    """The noise and steps that one method needs, and what they guarantee.
 
     Attributes:
-        method: The name that certificates have for it; estimators run the first three, `mechanisms.private` all.
-        relation: The relation of both epsilons: when data sets are neighbours.
-        records: Deleted records that it covers.
-        epsilon: Epsilon for these.
-        epsilon_one: Epsilon for one record.
-        mu: The ``mu`` for one record; None for Poisson batches, which have none.
-        sigma: Standard deviation of the noise: on each mean gradient, or on the minimiser; of the first stage or phase,
-            where there are several.
-        columns: Columns that are learned from.
-        steps: Steps of descent, all stages or phases together, or visits to leaves of a tree; None for output
+        method: The method's name in certificates. Estimators run the first three methods, `mechanisms.private` all.
+        relation: The relation that makes two data sets neighbours, for both epsilons.
+        records: The number of deleted records that the model covers.
+        epsilon: The epsilon for ``records`` deleted records together.
+        epsilon_one: The epsilon for one record.
+        mu: The ``mu`` for one record; None for methods with Poisson batches, which have none.
+        sigma: Standard deviation of the noise on each mean gradient, or on the minimiser. If there are several stages
+            or phases, it is that of the first one.
+        columns: The number of columns that are learned from.
+        steps: The number of steps of descent in all stages or phases, or of visits to leaves of a tree; None for output
             perturbation.
-        step_size: Step size of descent.
-        strong_convexity: Strong convexity of output perturbation.
-        cost: A bound on what privacy costs in mean loss on these records, where the analysis has one: of descent for
-            the mean of its iterates, without what an embedding adds on average.
-        gradient: A bound on the root of the mean squared gradient on these records, where the analysis has one.
+        step_size: The step size of descent.
+        strong_convexity: The strong convexity of output perturbation's objective.
+        cost: An upper bound on the mean loss on these records that privacy adds, if the analysis has such a bound. For
+            descent it concerns the mean of the iterates. It leaves out what an embedding adds on average.
+        gradient: An upper bound on the root of the mean squared gradient on these records, if the analysis has one.
     """
 
     method: str
@@ -112,7 +112,7 @@ class PrivateCalibration:
 
 
 def run(flags: PrivateFlags, *, as_json: bool) -> None:
-    """Print what every method takes.
+    """Print the noise and steps that each method needs.
 
     Raises:
         UnlearningError: A flag is missing or invalid; the message names it.
@@ -127,12 +127,12 @@ def run(flags: PrivateFlags, *, as_json: bool) -> None:
 
 
 def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[str]]:
-    """Return what every method takes to cover some deleted records with no work, and why others are left out.
+    """Return a calibration of each method that covers deleted records without work, and why other methods are left out.
 
     Raises:
         ParameterError: A flag is missing or invalid.
-        AssumptionError: float64 is too coarse for so little noise, or epsilon so large, or delta so small, that what
-            the sampler of noise leaves out would take all of delta.
+        AssumptionError: float64 is too coarse for so little noise. Or epsilon is so large or delta so small that the
+            probability which the noise sampler leaves out would use up all of delta.
     """
     try:
         return _calibrations(flags)
@@ -251,7 +251,7 @@ def _print(calibrations: list[PrivateCalibration], goal: str) -> None:
             "" if bound is None else rounded_up(bound, 3),
         )
     console = Console()
-    # In less the numbers would be cut.
+    # A narrower console would cut the numbers off.
     console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
     first = calibrations[0]

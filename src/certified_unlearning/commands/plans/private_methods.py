@@ -1,4 +1,4 @@
-"""The methods that `unlearn plan private` compares, by goal, and what their plans have to say."""
+"""The methods that `unlearn plan private` compares for each goal."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,23 +20,23 @@ from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
 
 BATCHES = 100
-"""Batches that make one pass, on average, where nobody says how large they are."""
+"""Mean number of batches in one pass, if no batch size is given."""
 USUAL_BATCHES = 1000
-"""Batches of DP-SGD, where nobody says how many."""
+"""Number of batches (steps) of DP-SGD, if no number is given."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What every method is planned for.
+    """The problem and the target that every method is planned for.
 
     Attributes:
-        problem: Bounds of the records.
-        epsilon: Epsilon of all records that are to be covered together.
-        epsilon_one: Epsilon of one of them, where releases have a ``mu``.
-        delta: Delta of both epsilons.
-        records: How many are to be covered.
-        steps: Steps of descent; None for the usual number.
-        batch: Expected size of Poisson batches; None for what is usual.
+        problem: The bounds of the records.
+        epsilon: The target epsilon of all covered records together.
+        epsilon_one: The epsilon of one covered record, for methods whose releases have a ``mu``.
+        delta: The delta of both epsilons.
+        records: The number of deleted records that must be covered.
+        steps: The number of steps of descent; None for the usual number.
+        batch: The expected size of Poisson batches; None for the usual size.
     """
 
     problem: LinearProblem
@@ -49,12 +49,12 @@ class Target:
 
 
 class Method(NamedTuple):
-    """A way to learn.
+    """A method of private learning, and how to plan it.
 
     Attributes:
-        name: The name in certificates.
-        plan: Makes its plan.
-        optional: Whether the others are shown where it cannot be planned.
+        name: The method's name in certificates.
+        plan: A function that makes the method's plan.
+        optional: Whether the method is left out if it cannot be planned, while the others are shown.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Method(NamedTuple):
 
 
 def for_loss(target: Target) -> Iterator[Method]:
-    """Yield the methods that look for weights of small loss."""
+    """Yield the methods that search for weights of small loss."""
     problem, one, delta = target.problem, target.epsilon_one, target.delta
     yield Method(
         "noisy-gradient-descent", lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=target.steps)
@@ -80,9 +80,9 @@ def for_loss(target: Target) -> Iterator[Method]:
 
 
 def for_gradients(target: Target) -> Iterator[Method]:
-    """Yield the methods for stationary points that a loss allows."""
+    """Yield the methods that search for stationary points, as far as the loss allows them."""
     problem, one, delta, loss = target.problem, target.epsilon_one, target.delta, target.problem.loss
-    # Losses are at least 0, so none falls by more than its value at 0.
+    # Losses are at least 0, so a loss cannot fall by more than its value at 0.
     gap = loss.at_zero**2
     if loss.lipschitz is not None:
         yield Method(
@@ -106,7 +106,7 @@ def for_gradients(target: Target) -> Iterator[Method]:
 
 
 def _sampled_descent(target: Target) -> SampledDescent:
-    """Return DP-SGD that clips no gradient of this loss in the ball, with the step size of descent on all records."""
+    """Return DP-SGD, with the step size of descent on all records. No gradient of this loss in the ball is clipped."""
     problem = target.problem
     steps = USUAL_BATCHES if target.steps is None else target.steps
     batch = max(1, problem.n // BATCHES) if target.batch is None else target.batch
@@ -124,7 +124,7 @@ def _sampled_descent(target: Target) -> SampledDescent:
 
 
 def _numerical(target: Target) -> tuple[float, float]:
-    """Return the epsilon and delta of one record that are enough for all, where there is no ``mu``."""
+    """Return the epsilon and delta of one record that suffice for all of them, for a method without a ``mu``."""
     if target.records == 1:
         return target.epsilon, target.delta
     one = target.epsilon / target.records

@@ -1,4 +1,4 @@
-"""The command `unlearn plan removal`: calibrations of all accountants as a table, as JSON, as a figure."""
+"""The command `unlearn plan removal`: it shows the calibrations of all accountants as a table, JSON or a figure."""
 
 import json
 import math
@@ -34,7 +34,7 @@ PLOT_POINTS = 60
 
 @dataclass(frozen=True)
 class ConstantFlags:
-    """The constants as the flags give them; ``step_size`` is a number or ``1/L``."""
+    """The problem's constants as the flags give them; ``step_size`` is a number or ``1/L``."""
 
     n: int
     strong_convexity: float
@@ -47,7 +47,7 @@ class ConstantFlags:
 
 @dataclass(frozen=True)
 class CalibrationFlags:
-    """The flags of a calibration: all but one of ``records``, ``epsilon``, ``sigma`` and ``steps``, or a stream."""
+    """The flags of a calibration: all of ``records``, ``epsilon``, ``sigma`` and ``steps`` but one, or a stream."""
 
     records: int | None
     epsilon: float | None
@@ -65,9 +65,9 @@ def run(
     plot: Path | None,
     known: "KnownProblem | None" = None,
 ) -> None:
-    """Print every accountant's calibration; draw the privacy recuperation where a plot is asked for.
+    """Print every accountant's calibration, and draw the figure of epsilon against steps if it is asked for.
 
-    Where the model is ``known``, also what its noise is in a score, and an estimate of the time.
+    If the model is ``known``, also print the noise of a score and an estimate of the time.
 
     Raises:
         UnlearningError: A flag is invalid, or a target cannot be met; the message names the flags.
@@ -94,7 +94,7 @@ def run(
 
 
 def _facts(calibration: Calibration, problem: Problem, known: "KnownProblem | None") -> dict[str, float | None]:
-    """Return what a calibration means for a known model; of a stream the time of the longest request."""
+    """Return what a calibration means for a known model. For a stream, the time is that of the longest request."""
     if known is None:
         return {}
     steps = calibration.steps if isinstance(calibration.steps, int) else max(calibration.steps)
@@ -108,7 +108,7 @@ def _calibrations(
     flags: CalibrationFlags,
     stream: Stream | None,
 ) -> list[Calibration]:
-    """Return the calibrations of all accountants whose assumptions hold; say of the others why there is none."""
+    """Return the calibrations of all accountants whose assumptions hold; print why the other accountants have none."""
     calibrations, refusals = [], []
     for accountant in accountants:
         try:
@@ -137,7 +137,7 @@ def _calibration(
             stream=stream,
         )
     except AssumptionError as error:
-        # Another accountant may do: they assume different things.
+        # A different accountant may succeed, because the accountants' assumptions differ.
         raise AssumptionError(f"accountant {accountant}: {error}") from error
 
 
@@ -167,19 +167,19 @@ def _number(name: str, text: str, word: str) -> float:
         raise ParameterError(f"{name} must be a number or {word}, got {text!r}") from error
 
 
-# Names that are no words of a sentence; the others are flags only where they stand as names do.
+# Names in `_NAMES` are always flags. Those in `_WORDS` are English words, too: they are flags only before these signs.
 _NAMES = "accountant|adjacency|delta|epsilon|lipschitz|plot|sigma|smoothness|step_size|strong_convexity"
 _WORDS = r"(?:n|records|steps|stream)(?= must| =| and| or| says| are missing|[,:]|$)"
 
 
 def _with_flags(message: str) -> str:
-    """Write the parameters in a message as the flags they came from."""
+    """Replace parameters in a message by the flags that set them."""
     message = re.sub(r"records_per_request|records\[0\]", "records", message).replace("steps[0]", "steps")
     return re.sub(rf"(?<![/'])\b(?:{_NAMES}|{_WORDS})\b", lambda match: "--" + match[0].replace("_", "-"), message)
 
 
 def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "KnownProblem | None") -> None:
-    """Print one line an accountant, numbers rounded to where they promise less."""
+    """Print one line for each accountant, with numbers rounded in the direction that promises less."""
     table = Table()
     for name in ("accountant", "records", "steps K", "sigma", "epsilon", "delta", "mu"):
         table.add_column(name, justify="left" if name == "accountant" else "right", no_wrap=name != "steps K")
@@ -202,7 +202,7 @@ def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "
         )
     console = Console()
     needed = console.measure(table, options=console.options.update(max_width=1000)).maximum if known else 80
-    console.width = max(console.width, needed)  # In less the numbers would be cut.
+    console.width = max(console.width, needed)  # A narrower console would cut the numbers off.
     console.print(table)
     console.print(
         f"Adjacency {problem.adjacency}. Every epsilon is an upper bound, after every request, for requests fixed in "
@@ -225,7 +225,7 @@ def _shown(fact: dict[str, float | None], timed: bool) -> list[str]:
 def _print_scale(
     console: Console, problem: Problem, known: "KnownProblem", facts: Sequence[dict[str, float | None]], timed: bool
 ) -> None:
-    """Say which model this is, what its noise means, and what an estimate is made of."""
+    """Print which model this is, what its noise means, and what the estimate of the time is based on."""
     bound = facts[0]["score_bound"]
     time = (
         " The time is an estimate: this machine's measured rate for the steps of one request that read all records, "
@@ -245,7 +245,7 @@ def _print_scale(
 
 
 def _draw(problem: Problem, calibrations: Sequence[Calibration], delta: float, plot: Path) -> None:
-    """Draw certified epsilon against steps for the first calibration's noise and records."""
+    """Draw the certified epsilon against the number of steps, for the first calibration's noise and records."""
     if len({each.sigma for each in calibrations}) > 1 or len({each.records for each in calibrations}) > 1:
         raise ParameterError("plot compares accountants at one sigma and for one number of records: give both")
     if isinstance(calibrations[0].steps, list):

@@ -1,4 +1,4 @@
-"""Lines for a declaration with which no column of a table drowns the others."""
+"""Lines that a declaration needs so that no column of a table dominates the others."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.declaration import Table
 
 MOST_SHOWN = 8
-"""Number of columns shown in a line to add."""
+"""Largest number of columns that a line of advice names."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -26,14 +26,14 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
 
     Args:
         table: The declaration, resolved.
-        largest: The column that drowns the others.
+        largest: The column that dominates the others.
         file: The YAML file of the declaration; None if the declaration was given by flags or its file is not available.
     """
     others = {*table.categories, *table.text}
     columns = [column for column in table.features or () if column not in others]
     bare = [column for column in columns if column not in table.ranges]
     if largest.column in bare:
-        # The column that drowns the others comes first.
+        # The dominant column comes first.
         bare.sort(key=lambda column: column != largest.column)
         ranges = "its range" if len(bare) == 1 else "its range, and those of the other columns of numbers"
     else:

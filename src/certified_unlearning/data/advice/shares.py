@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 DROWNING = 0.9
-"""A column that carries more than this share drowns the others."""
+"""A column that carries more than this share of the squared norm dominates the others."""
 _SAMPLE = 2_500
 _NUMBERS = 1 << 22
 
 
 class DominantColumn(NamedTuple):
-    """The column that drowns the others.
+    """The column that dominates the others.
 
     Attributes:
-        column: Its name.
-        share: The mean over rows of its share of the row's squared norm.
-        others: Number of other columns.
+        column: The column's name.
+        share: The column's share of a row's squared norm, as a mean over the rows.
+        others: The number of other columns.
     """
 
     column: str
@@ -64,7 +64,7 @@ class Shares:
         self._rows += int(counts.sum())
 
     def largest(self) -> DominantColumn | None:
-        """Return the column that drowns the others; None if there is none, or only one column."""
+        """Return the column that dominates the others; None if no column does, or if there is only one column."""
         shares = np.bincount(self._column_of, self._sums) / max(1, self._rows)
         if len(shares) < 2 or not self._rows:
             return None

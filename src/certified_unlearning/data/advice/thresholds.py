@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from certified_unlearning.errors import DataError, ParameterError
 
 CRITERIA = "balanced, f1, recall=NUMBER or precision=NUMBER"
-"""Criteria for choosing a threshold: the largest balanced accuracy or F1, the highest one with a given recall, the
-lowest one with a given precision."""
+"""Criteria for choosing a threshold: the largest balanced accuracy or F1, the highest threshold with a given recall, or
+the lowest threshold with a given precision."""
 _MOST_DIGITS = 17
 
 Array = NDArray[np.float64]
@@ -49,8 +49,8 @@ class Counts(NamedTuple):
 
     Attributes:
         thresholds: The probabilities that occur, descending, shape ``(candidates,)``.
-        right: Number of records of the class that are predicted as it.
-        wrong: Number of records of the other class that are predicted as it.
+        right: Number of records of the class that are predicted as the class.
+        wrong: Number of records of the other class that are predicted as the class.
     """
 
     thresholds: Array
@@ -59,12 +59,12 @@ class Counts(NamedTuple):
 
     @property
     def recall(self) -> Array:
-        """The share of the class' records that are predicted as it."""
+        """The share of the class' records that are predicted as the class."""
         return np.asarray(self.right / self.right[-1])
 
     @property
     def precision(self) -> Array:
-        """The share of the class' records among those that are predicted as it."""
+        """The share of the class' records among all records that are predicted as the class."""
         return self.right / (self.right + self.wrong)
 
     @property
@@ -94,7 +94,7 @@ class Criterion(NamedTuple):
         """Read one of `CRITERIA`; messages refer to it as ``name_of_option``.
 
         Raises:
-            ParameterError: It is not one of them.
+            ParameterError: The text is not one of them.
         """
         name, separator, number = text.partition("=")
         if name not in _CHOICES or bool(separator) != (name in ("recall", "precision")):
@@ -112,7 +112,7 @@ class Criterion(NamedTuple):
         return cls(name, least)
 
     def choose(self, probabilities: Array, is_of_class: NDArray[np.bool_]) -> float:
-        """Choose a threshold on records, with few digits, so that it is hardly ever a record's own probability.
+        """Choose a threshold on records. It has few digits, so that it is hardly ever a record's own probability.
 
         Args:
             probabilities: Probabilities of the class, shape ``(n,)``.

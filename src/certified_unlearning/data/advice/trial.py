@@ -83,7 +83,8 @@ class Trial:
         rows: Shape ``(n, features)``.
         positions: Number of the class of each record, from 0, shape ``(n,)``.
         classes: Number of classes.
-        of_all: The number of present records, divided by the objective's normaliser; 1 unless some were removed.
+        of_all: The number of present records, divided by the number by which the objective divides; 1 unless some were
+            removed.
         shares: Default factors on the losses of records of each class, at most 1.
     """
 

@@ -42,10 +42,10 @@ class Unfit(NamedTuple):
     """A column that the declaration does not cover.
 
     Attributes:
-        column: Its name.
+        column: The column's name.
         fact: What the column holds, in how many rows, and the first such row.
-        flags: What to do about it, by flags of `unlearn init`.
-        keys: The same by keys of a declaration in a file.
+        flags: Advice for the column, as flags of `unlearn init`.
+        keys: The same advice, as keys of a declaration in a file.
     """
 
     column: str
@@ -172,7 +172,7 @@ def require_covered(table: Table) -> None:
     unfit += [_unfit(table, found[column], survey) for column, survey in surveyed.items()]
     if unfit:
         words = {column for column, survey in surveyed.items() if survey.numbers < survey.present}
-        # Their lines name the range already.
+        # The advice for columns with missing numbers names the range already.
         missing = {column for column, rows in found.items() if rows.counts["missing"]}
         others = {*table.categories, *table.text, *table.ranges, *words, *missing}
         bare = [column for column in features if column not in others]

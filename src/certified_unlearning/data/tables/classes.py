@@ -16,11 +16,11 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 FEWEST_OF_A_CLASS = 10
-"""A class with fewer records reveals each of them, because the list of classes stays when the records leave."""
+"""A class with fewer records reveals each of them, because the list of classes stays when these records leave."""
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
 _FEW_NUMBERS = 10
-"""With more different values than this, numbers are hardly ever classes."""
+"""Numbers with more different values than this are hardly ever classes."""
 
 
 def count_classes(table: Table) -> dict[str, int]:
@@ -73,7 +73,7 @@ def in_place_of_classes(label: str) -> str:
 def require_common(
     table: Table, counts: Mapping[str, int], *, fewest: int, noun: Literal["record", "person"] = "record"
 ) -> None:
-    """Raise `DataError` if a class has too few records or people; the message names it, and what to declare instead."""
+    """Raise `DataError` if a class has too few records or people; it names the class and what to declare instead."""
     rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
     if not rare:
         return
@@ -109,7 +109,7 @@ def weights_of(table: Table) -> ClassWeights:
 
 
 def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return, for each class, the size of the most frequent class divided by its own, rounded to one digit.
+    """Return, for each class, the size of the most frequent class divided by the class' size, rounded to one digit.
 
     Args:
         counts: Number of records of each class; classes without records get the weight of the most frequent one.
@@ -143,6 +143,6 @@ def refuse_balanced(table: Table) -> NoReturn:
 
 
 def _more_common_spelling(text: str, counts: Mapping[str, int]) -> str | None:
-    """Return the most common class that may be mistaken for this one, if it is more common."""
+    """Return the most common class with which this one may be confused, if that class is more common."""
     others = [other for other in counts if folded(other) == folded(text) and counts[other] > counts[text]]
     return max(others, key=counts.__getitem__, default=None)

@@ -18,7 +18,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.text import counted
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
-"""The characters that ``surrogateescape`` gives for bytes that are not UTF-8."""
+"""The characters into which ``surrogateescape`` turns bytes that are not UTF-8."""
 _MAGIC = {b"PAR1": "Parquet", b"\x1f\x8b": "compressed (gzip)", b"PK": "a zip archive or an Excel workbook"}
 """First bytes of common file types that are not text."""
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
@@ -62,9 +62,9 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
         prose: Columns of text, if known.
 
     Raises:
-        DataError: The file cannot be opened or decompressed, is not UTF-8 text, a quote is not closed, text follows a
-            closing quote, a row has another number of columns than the header, or a quoted value seems to hold whole
-            rows. The message names the row, from 1 after the header, and its line.
+        DataError: The file cannot be opened or decompressed, or is not UTF-8 text. Or a quote is not closed, text
+            follows a closing quote, a row has more or fewer columns than the header, or a quoted value seems to hold
+            whole rows. The message names the row, from 1 after the header, and its line.
     """
     row, line = 0, 0  # The number and the line of the last row that was read.
     width: int | None = None
@@ -222,7 +222,7 @@ def _kind_of(path: str | Path) -> str | None:
 
 
 def _place_of_bad_text(path: str | Path) -> str:
-    """Return the first row that is not UTF-8, as messages name it; decoding is some lines ahead of the rows."""
+    """Return the place of the first row that is not UTF-8, in words; decoding is some lines ahead of the rows."""
     if not Path(path).is_file():
         return str(path)
     with _text(path, "surrogateescape") as text:

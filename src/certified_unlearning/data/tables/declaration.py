@@ -12,18 +12,18 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
-"""Name in certificates of features that a declaration makes, of a table or of a user's own data set."""
+"""Certificates give this name to the features that a declaration makes, of a table or of a user's own data set."""
 CLASSES_FROM_RECORDS = "declared, classes from the records"
-"""The same, if the list of classes is taken from the records."""
+"""The name of such features if the list of classes is taken from the records."""
 
 Value = str | bool | int | float
 MOST_CLASSES = 128
-"""Most classes: labels are stored as 8-bit whole numbers from 0 on."""
+"""Largest number of classes: labels are stored as 8-bit whole numbers from 0 on."""
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
-"""The least and the largest class weight; values outside are mistakes."""
+"""The smallest and the largest class weight; values outside are taken for mistakes."""
 _BARE = ("true", "false")
 RUN = " to "
-"""Separates the first and the last column of a run: ``pixel_0 to pixel_767``."""
+"""Separator between the first and the last column of a run: ``pixel_0 to pixel_767``."""
 MOST_WIDE = 1 << 24
 """Largest number of columns that text is hashed into."""
 SPACES = " \t\r\n"
@@ -45,7 +45,7 @@ class Split(_Model):
 
 
 class Text(_Model):
-    """How a column of text becomes numbers: by scikit-learn's `HashingVectorizer`, which keeps no vocabulary."""
+    """The settings by which `HashingVectorizer` of scikit-learn turns text into numbers; it keeps no vocabulary."""
 
     width: int = Field(
         default=1 << 16,
@@ -240,11 +240,11 @@ def _check_missing(table: Table, where: str) -> None:
 
 
 def weights_by_class(given: object) -> dict[str, float]:
-    """Return class weights, with the texts that identify the classes as keys.
+    """Return class weights by class; each key is the text that identifies its class.
 
     Raises:
-        PydanticCustomError: It is not a mapping, has no class or a duplicate class, or a weight is not a number above
-            0.
+        PydanticCustomError: The value is not a mapping, has no class or a duplicate class, or a weight is not a number
+            above 0.
     """
     if not isinstance(given, Mapping) or not given:
         raise _no_weights(
@@ -272,7 +272,7 @@ def weights_by_class(given: object) -> dict[str, float]:
 
 
 def in_words(class_weight: Mapping[str, float]) -> str:
-    """Return class weights as a list in words."""
+    """Return class weights as words for a message."""
     return ", ".join(f"{name!r} {weight:g}" for name, weight in class_weight.items())
 
 

@@ -1,4 +1,4 @@
-"""The draft of a table's declaration, and how it is written: YAML, whose comments say what its author must check."""
+"""The draft of a table's declaration, and its form as YAML with comments that say what its author must check."""
 
 import math
 import os
@@ -19,7 +19,7 @@ from certified_unlearning.text import counted
 MARK = "check: from the data"
 """Mark at the end of a line whose value was taken from the data, until a person confirms that it is public."""
 ENOUGH_ALIKE = 4
-"""Least number of successive columns that become one run."""
+"""Smallest number of successive columns that become one run."""
 _LISTED_ALONE = 12
 """Up to this number of features, each has a separate line."""
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
@@ -30,7 +30,7 @@ _NEEDS = {
     "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 of an age",
     "missing": "write a number that you would take without the file",
 }
-"""What must replace a mark."""
+"""What the author must write in place of each kind of mark."""
 _HEAD = (
     'What is marked "check: from the data" is not public: it may tell of a record that is removed later, and no',
     "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
@@ -48,18 +48,18 @@ class Draft:
 
     Attributes:
         text: YAML, with comments.
-        notes: What its author must check: a column, and a sentence.
+        notes: What the author must check, as pairs of a column and a sentence.
         features: The columns that the draft uses as features.
-        left_out: The other columns, and why.
+        left_out: The columns that are not used as features, each with the reason.
         norm: The draft's statement on the norm of rows, if any.
-        least: Number of rows with a value that are sure to belong to enough people, however many rows one person has.
+        least: The smallest number of rows that surely belong to enough people, however many rows one person has.
         of_people: Whether a column identifies the person of each row.
-        categories: The values of each feature that has some, None for a missing one.
+        categories: The values of each feature of categories; None is a missing value.
         prose: The text features.
         ranges: The lowest and the highest value of each feature of numbers.
-        missing: The replacement of a missing number.
+        missing: The number that replaces a missing one, for each feature.
         target_range: The lowest and the highest label, if it is a number to predict; None for classes.
-        checked: What is marked: pairs of a key and a column.
+        checked: The marked entries, as pairs of a key and a column.
     """
 
     text: str = ""
@@ -110,7 +110,7 @@ def marked(text: str) -> list[str]:
 def lines(
     path: str, columns: Mapping[str, Column], label: str, identifier: str | None, made: Draft, beside: Path | None
 ) -> Iterator[str]:
-    """Yield the lines of a draft's text; arguments as for `drafting.draft`."""
+    """Yield the lines of a draft's text. The arguments are those of `drafting.draft`."""
     target = columns[label]
     yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(target.rows, 'row')})."
     fewest = counted(FEWEST_OF_A_CLASS, "person" if made.of_people else "record")
@@ -156,7 +156,7 @@ def lines(
 def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:
     """Yield the draft's lines for columns under a key.
 
-    Of lists, each uncertain one is marked. Numbers are marked all at once, next to the key.
+    Each uncertain list is marked on its line. Numbers are marked together, next to the key.
     """
     values: dict[str, Any] = getattr(made, key)
     if not values:
@@ -181,7 +181,7 @@ def _mark(key: str) -> str:
 
 
 def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
-    """Return the lines of the list of features: runs if there are many, but a separate line for each with a comment."""
+    """Return the lines of the list of features. A feature with a comment has its own line; many others become runs."""
     if len(made.features) <= _LISTED_ALONE:
         return made.features
     places = {name: place for place, name in enumerate(columns)}
@@ -205,7 +205,7 @@ def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str],
 
 
 def _as_run(names: Sequence[str], columns: Collection[str]) -> Sequence[str]:
-    """Return names as one run, if there are enough of them and the run would be read as intended."""
+    """Return names as one run if they are enough, and if the run would be read as intended."""
     run = f"{names[0]}{RUN}{names[-1]}"
     unclear = run in columns or RUN in names[0] or RUN in names[-1]
     return names if len(names) < ENOUGH_ALIKE or unclear else [run]

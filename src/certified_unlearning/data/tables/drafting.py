@@ -1,9 +1,9 @@
 """A draft of a table's declaration, made from its file's content, and everything that its author must check.
 
-A range or a constant that is taken from the records is not public: no guarantee covers it. So the draft marks them,
-with one mark for all ranges and one for all constants. A list of classes or categories is marked if it has a value that
-few people have, or if it is unclear which values are meant. Entries that are certain have no mark, so each mark is
-worth checking.
+A range or a constant that is taken from the records is not public: no guarantee covers it. So the draft marks such
+values, with one mark for all ranges and one for all constants. A list of classes or categories is marked if few people
+have one of its values, or if it is unclear which values are meant. Certain entries have no mark, so each mark is worth
+checking.
 """
 
 import decimal
@@ -27,11 +27,11 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted, with_commas
 
 MOST_CATEGORIES = 50
-"""Columns of words with more different values are left out."""
+"""Columns of words with more different values than this are left out."""
 FEW_NUMBERS = 10
 """Columns of whole numbers with at most this many different values may hold codes."""
 FEW_VALUES = 10
-"""With at most this many values, it means nothing that all of them differ."""
+"""If a column has at most this many values, it means nothing that all of them differ."""
 LIKELY_CLASSES = 10
 """A column with at most this many different values could be the label."""
 _AS_WIDE = 2.5
@@ -132,7 +132,7 @@ def _check_label(path: str, column: Column) -> None:
 
 
 def _is_target(column: Column) -> bool:
-    """Return whether a column holds only numbers."""
+    """Return whether all values of a column are numbers."""
     return column.unreadable is None and 0 < column.numbers == column.present and not column.infinite
 
 
@@ -232,7 +232,7 @@ def _look_at_identifiers(
 
 
 def _identifies(column: Column) -> bool:
-    """Return whether there are many values that are not measurements: each is unique, or shared by few rows."""
+    """Return whether a column has many values that are not measurements, each unique or shared by few rows."""
     if column.dates or not (column.words + column.codes > 0 or column.whole):
         return False
     several = column.words + column.codes > 0 and (column.distinct is None or 4 * column.distinct > column.rows)
@@ -377,7 +377,7 @@ def _width(low: float, high: float) -> float:
 
 
 def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
-    """Note which columns would drown the others without their range, and which one still does with its range."""
+    """Note which columns would dominate the others without their range, and which one still does with its range."""
     squares = {
         name: columns[name].magnitudes.mean_square(*made.ranges[name], columns[name].rows)
         if ("ranges", name) in made.checked
@@ -429,5 +429,5 @@ def _short(value: float) -> float:
 
 
 def _rows(count: int) -> str:
-    """Return the columns as the subject of a sentence, with its verb."""
+    """Return the number of rows as the subject of a sentence, with its verb."""
     return f"{count:,} {'row has' if count == 1 else 'rows have'}"

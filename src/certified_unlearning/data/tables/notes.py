@@ -1,11 +1,11 @@
-"""Sentences about columns: sentences that are equal except for numbers are combined."""
+"""Sentences about columns. Sentences that differ only in numbers are combined."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 _NUMBER = re.compile(r"(?<![\w.,'\"])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'\"])")
 _NAMED = 4
-"""If there are more columns, only the first ones and the last are named."""
+"""If a sentence concerns more columns than this, only the first ones and the last are named."""
 
 
 def which(columns: Sequence[str]) -> str:
@@ -31,7 +31,7 @@ def grouped(notes: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Return sentences that are equal except for numbers as one."""
+    """Return one sentence for several that differ only in numbers."""
     spreads = iter([_spread(numbers) for numbers in zip(*map(_NUMBER.findall, sentences), strict=True)])
     return _NUMBER.sub(lambda _: next(spreads), sentences[0])
 

@@ -1,7 +1,7 @@
-"""Identifiers that a human reader would take for one: they differ only in blanks, case, or a letter's encoding.
+"""Spellings that a reader would take for the same identifier: they differ in blanks, case or a letter's encoding.
 
-No rule decides whether two such spellings belong to one person, so they are reported for the owner of the table to
-decide. The module has no heavy imports.
+No rule decides whether two such spellings belong to one person, so they are reported, and the owner of the table
+decides. The module has no heavy imports.
 """
 
 import re
@@ -96,7 +96,7 @@ def _as_number(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return a text without the marks that programs add: braces of an identifier, quotes of a spreadsheet."""
+    """Return a text without the marks that programs add, such as braces or a spreadsheet's quotes around it."""
     if parts := _UUID.fullmatch(text):
         return "".join(parts.groups())
     quoted = _QUOTED.fullmatch(text)
@@ -124,7 +124,7 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 def folded(text: str) -> str:
-    """Return the common form of all spellings that a human reader would take for one."""
+    """Return the common form of all spellings that a human reader would take for the same identifier."""
     if _PLAIN.fullmatch(text):
         return text.lower()
     before = None
@@ -147,7 +147,7 @@ def likely_spellings(text: str) -> Iterator[str]:
 
 
 class Group(NamedTuple):
-    """Spellings that a human reader would take for one.
+    """Spellings that a human reader would take for the same identifier.
 
     Attributes:
         folded: Their common form.
@@ -159,7 +159,7 @@ class Group(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """How the spellings differ."""
+        """How the spellings differ, in words."""
         for name, fold in _DIFFERENCES:
             if len({fold(each) for each in self.spellings}) == 1:
                 return name
@@ -197,7 +197,7 @@ class Spellings:
         self._connection.execute("COMMIT")
 
     def groups(self) -> Iterator[Group]:
-        """Yield every group of two or more spellings that a human reader would take for one."""
+        """Yield every group of two or more spellings that a human reader would take for the same identifier."""
         query = (
             "SELECT folded, spelling FROM spellings WHERE folded IN "
             "(SELECT folded FROM spellings GROUP BY folded HAVING count(*) > 1) ORDER BY folded, spelling"
@@ -221,7 +221,7 @@ def groups_of(spellings: Iterable[str]) -> list[Group]:
 
 
 def described(groups: Sequence[Group]) -> list[str]:
-    """Return sentences on the groups, arranged by how spellings differ and which identifiers they become."""
+    """Return sentences on the groups, arranged by how spellings differ and by the identifiers that they become."""
     by_kind: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
         by_kind.setdefault((group.difference, _becomes(group)), []).append(group)

@@ -1,4 +1,4 @@
-"""The content of a file's columns: counted block by block, so the file may be larger than memory.
+"""A survey of a file's columns. It counts block by block, so the file may be larger than memory.
 
 Nothing here goes into a model. The counts depend on the records, so they are only for the author of a declaration.
 """
@@ -20,11 +20,11 @@ from certified_unlearning.data.tables.table_values import MISSING, NO_WORDS, Row
 from certified_unlearning.errors import DataError
 
 MOST_DISTINCT = 100_000
-"""Number of different values of a column that are kept; of the identifier, all are kept."""
+"""Largest number of different values that are kept of a column. Of the identifier, all values are kept."""
 _ROWS_AT_ONCE = 1 << 16
 _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50
-"""Up to this number of different sentences, they may be categories."""
+"""Up to this number of different sentences, a column's sentences may be categories."""
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
@@ -38,7 +38,7 @@ class Column:
     """The survey of a column.
 
     Attributes:
-        name: Its name.
+        name: Name of the column.
         rows: Number of rows.
         missing: Number of rows without a value.
         numbers: Number of values that are numbers, except true and false.
@@ -47,19 +47,19 @@ class Column:
         codes: Number of whole numbers with leading zeros.
         odd: Number of values that are numbers in an unsupported form, such as ``1,5`` or ``12 %``.
         words: Number of all other values.
-        sentences: Number of these with too many words for a category.
+        sentences: Number of words (see ``words``) that are sentences, too long for a category.
         infinite: Number of numbers that are not finite.
         whole: Whether all numbers are whole.
-        low: The least number.
+        low: The smallest number.
         high: The largest number.
-        magnitudes: Magnitudes of its numbers.
+        magnitudes: Tally of the magnitudes of the column's numbers.
         first_word: Number of the row with the first value that is not a number, counted from 1.
         counts: Number of occurrences of each value; None if there are more than `MOST_DISTINCT`.
-        missing_words: The words for missing values.
+        missing_words: The words that stand for missing values in the column.
         repeated: Whether a value was seen twice.
         stored: The type that Parquet stores; None for a CSV file.
-        unreadable: Why its values cannot be read; None if they can.
-        groups: Identifiers that a human reader would take for one; for the identifier column only.
+        unreadable: The reason why the values cannot be read; None if they can be read.
+        groups: Spellings that a human reader would take for the same identifier; for the identifier column only.
         is_index: Whether the column is the index of a data frame.
     """
 

@@ -8,7 +8,7 @@ _SURELY = 1e-9
 
 
 class Suspects:
-    """Features that number the rows, or copy the label, in the rows read so far.
+    """A search, among the rows read so far, for features that number the rows or copy the label.
 
     Args:
         names: Names of all features; empty if features were chosen explicitly.
@@ -32,7 +32,7 @@ class Suspects:
         self._copies.add(features, labels)
 
     def reason(self) -> str | None:
-        """Return what is wrong with the first column that should not be a feature."""
+        """Return a sentence on the first column that should not be a feature; None if there is none."""
         for names_which, what in (
             (self._rises, "numbers the rows: its whole numbers rise from row to row"),
             (self._copies.found(), self._copies.what),
@@ -74,7 +74,7 @@ class _CopiesOfTargets:
 
     def add(self, features: NDArray[np.float64], targets: NDArray[np.int64] | NDArray[np.float64]) -> None:
         if self._first is None:
-            # The values are taken relative to it, so that rounding affects the sums of squares less.
+            # Values are taken relative to the first row, so that rounding affects the sums of squares less.
             self._first = np.append(features[0], targets[0])
         x, y = features - self._first[:-1], (targets - self._first[-1])[:, None]
         with np.errstate(over="ignore"):

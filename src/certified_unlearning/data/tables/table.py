@@ -33,12 +33,12 @@ _NUMBERS_AT_ONCE = 1 << 22
 """Number of feature values that are held in memory together."""
 _TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
-"""Least rows of the check: in fewer rows, whole numbers may increase or match the label by chance."""
+"""Fewest rows for this check: in fewer rows, whole numbers may increase or match the label by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
 class Block(NamedTuple):
-    """Some rows of a table, in its order.
+    """Some rows of a table, in the table's order.
 
     Attributes:
         features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1. If the table has text, a sparse
@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Some rows of another table with the same columns, in its order.
+    """Some rows of another table with the same columns, in that table's order.
 
     Attributes:
         first_row: Number of the first row in the table, from 1.
@@ -119,7 +119,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that were not chosen explicitly and should not be features by their names, with the reason."""
+    """Return the columns whose names say that they are no features, with the reason, unless they were chosen."""
     roles = {_plain_name(other): f"{role} {other!r}" for role, other in reversed(table.roles.items())}
     index = index_columns(table.path, columns)
     found: dict[str, str] = {}
@@ -184,8 +184,8 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
 
     Raises:
         ParameterError: The declaration contradicts itself.
-        DataError: The file cannot be read, or a row has a missing or undeclared value, another label, or is too long;
-            the message names row and column.
+        DataError: The file cannot be read, or a row has a missing or undeclared value, an unknown label, or is too
+            long; the message names row and column.
     """
     all_columns |= table.features is None
     table = resolve(table)
@@ -229,7 +229,7 @@ def read_records(
         identified: Whether identifiers are read, if there are any.
 
     Raises:
-        DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, another
+        DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, an unknown
             label, or is too long; the message names row and column.
     """
     within = as_arrow(source) if not isinstance(source, str | Path) else None

@@ -85,7 +85,7 @@ class Rows:
     def texts(self, column: str) -> pa.StringArray:
         """Return `declaration.text_of` of each value."""
         values = self._decoded(column)
-        # What they store is not their text: a UUID is stored as 16 bytes.
+        # An extension type does not store the text of its values: a UUID is stored as 16 bytes.
         if isinstance(values.type, pa.BaseExtensionType):
             raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers")
         if pa.types.is_floating(values.type):

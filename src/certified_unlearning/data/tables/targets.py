@@ -1,4 +1,4 @@
-"""Numbers to predict, mapped to [-1, 1] by nothing but a public range, and counted."""
+"""Numbers to predict (targets): they are mapped to [-1, 1] by a public range alone, and counted."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 class TargetScale(NamedTuple):
-    """How targets become numbers from -1 to 1, and scores become predictions.
+    """The map from targets to numbers from -1 to 1, and from scores to predictions.
 
     Attributes:
         low: The lower end of the public range; lower targets are clipped to it.
@@ -37,7 +37,8 @@ class TargetScale(NamedTuple):
             intercept: Whether the model has an intercept. Without one, 0 must be mapped to 0.
 
         Raises:
-            ParameterError: The ends are not two numbers, the lower one first, or too far apart or too near for floats.
+            ParameterError: The ends are not two numbers with the lower one first, or are too far apart or too near for
+                floats.
         """
         try:
             low, high = (float(end) for end in ends)  # type: ignore[union-attr]
@@ -71,7 +72,7 @@ class TargetCounts:
     Attributes:
         scale: The map to numbers from -1 to 1.
         below: Number of targets below the range.
-        above: Number of targets above it.
+        above: Number of targets above the range.
         least: The smallest target.
         most: The largest target.
     """
@@ -84,7 +85,7 @@ class TargetCounts:
 
     @classmethod
     def of(cls, ends: Sequence[float] | None, *, intercept: bool) -> Self | None:
-        """Return an empty count for a declared range; None if there is none, so that labels are classes."""
+        """Return an empty count for a declared range; None without a range, because the labels are then classes."""
         return None if ends is None else cls(TargetScale.of(ends, "target_range", intercept=intercept))
 
     def scaled(self, targets: Array) -> Array:

@@ -1,1 +1,1 @@
-"""`add`: new people's records enter a model that was made before."""
+"""The command `add`: new people's records enter an existing model."""

@@ -1,9 +1,10 @@
-"""`add`: new records become a new version of the model, and the training copy grows.
+"""The command `add`: it makes a new version of the model with new records, and the training copy grows.
 
-It is an `apply` that adds: the same version answers waiting requests. First the new rows wait in files of their own;
-nothing counts yet. The event `planned` makes the addition certain, in one transaction with the rows' owners. Then they
-are written to the end of the training copy, the model learns, and the event `applied` ends it. After a crash behind
-`planned`, the next `apply` or `add` finishes the addition, without the file. Before `planned`, nothing was added.
+An `add` is an `apply` that also adds records: the same version answers pending requests. First, the new rows wait in
+files of their own, and do not count yet. The event `planned` makes the addition final, in one transaction with the
+owners of the rows. Then the rows are appended to the training copy, the model learns, and the event `applied` ends the
+addition. After a crash that follows `planned`, the next `apply` or `add` finishes the addition without the file. After
+an earlier crash, nothing was added.
 """
 
 import functools
@@ -38,10 +39,10 @@ class Extended:
     """Result of `add`.
 
     Attributes:
-        versions: The versions that it made: two if it first finished an interrupted command.
-        known: Whether the file's records had been added before, by an interrupted `add` of the same file.
+        versions: The versions that `add` made; two if it first finished an interrupted command.
+        known: Whether an interrupted `add` of the same file had added the file's records before.
         deleted: Files that an interrupted command had left behind.
-        pending: Requests that still wait, if nothing was added.
+        pending: The number of requests that still wait, if nothing was added.
         head: The head of the log.
     """
 
@@ -59,23 +60,24 @@ def add(
     one_spelling: bool = False,
     announce: Callable[[NewRecords, float], None] | None = None,
 ) -> Extended:
-    """Add new people's records to a model, and answer the waiting requests, with one new version.
+    """Add new people's records to a model. One new version contains them and answers the pending requests.
 
-    What was interrupted is finished first. The same file again, directly after it was added, changes nothing.
+    An interrupted command is finished first. If the same file was added last, adding it again changes nothing.
 
     Args:
         path: The model directory.
-        file: A CSV or Parquet file with the columns of `init`, in any order; more are left out.
-        one_spelling: Whether new identifiers that a person would take for that of somebody who was removed are other
-            people's. Otherwise they are refused.
-        announce: Called with what was read, and about how many seconds learning takes, before the model learns.
+        file: A CSV or Parquet file with the columns of `init`, in any order; other columns are ignored.
+        one_spelling: Whether a new identifier that looks like another spelling of a removed person's identifier belongs
+            to a different person. By default, such identifiers are refused.
+        announce: A function that is called before the model learns, with the new records and the estimated seconds
+            that learning takes.
 
     Raises:
-        ParameterError: Nothing can be added to this model, or somebody is in it already, or was removed from it.
-        DataError: The file or the model directory cannot be read, or the file holds what was not declared.
-        AssumptionError: float64 cannot keep to the target with so many records.
-        LedgerError: Something was tampered with; nothing was done.
-        StorageError: An `apply` or another `add` is at work, or a file could not be written; run it again.
+        ParameterError: The model's mechanism cannot add records, or a person is in the model or was removed from it.
+        DataError: The file or the model directory cannot be read, or the file has undeclared values.
+        AssumptionError: With so many records, float64 is too coarse for the target.
+        LedgerError: A file was tampered with; nothing was done.
+        StorageError: Another `apply` or `add` is running, or a file could not be written; run the command again.
     """
     made = []
     with opened_for_work(path) as (directory, ledger, state, model):
@@ -114,8 +116,8 @@ def _plan(
     one_spelling: bool,
     announce: Callable[[NewRecords, float], None] | None,
 ) -> Batch:
-    """Read the file, plan a batch that adds its records, and record it. From here on, it will be carried out."""
-    ledger.key()  # Before a file is read: without it nobody can be looked up.
+    """Read the file, plan a batch that adds its records, and record the plan. From then on, the batch is final."""
+    ledger.key()  # Read before the file, because nobody can be looked up without the key.
     modified = file.stat().st_mtime_ns if file.exists() else None
     new = read_new_records(directory, ledger, model, state, file, one_spelling=one_spelling)
 
@@ -137,7 +139,7 @@ def _plan(
 
 
 def _is_of(directory: ModelDirectory, state: State, file: Path) -> bool:
-    """Return whether the current version added the records of this very file."""
+    """Return whether the current version was made by adding the records of exactly this file."""
     batch = state.current.batch
     if batch is None or batch.addition is None:
         return False
@@ -149,6 +151,6 @@ def _is_of(directory: ModelDirectory, state: State, file: Path) -> bool:
 
 
 def _delete_what_does_not_count(directory: ModelDirectory, ledger: Ledger) -> None:
-    """Delete the waiting rows of a file that was refused. Planned ones stay, and the next command finishes them."""
+    """Delete the waiting rows of a refused file. Rows of a planned batch stay, and the next command adds them."""
     for path in directory.leftovers(read_state(ledger)):
         destroy(path)

@@ -1,7 +1,7 @@
-"""New records are read as `init` reads a table, and wait beside the training copy; nothing counts yet.
+"""Reading of new records, as `init` reads a table. They wait next to the training copy and do not count yet.
 
-What was declared at `init` stays: columns, categories, ranges, classes. The
-records' owners are checked: nobody's records are added a second time, and nobody comes back after a requested removal.
+The declaration of `init` stays in force: columns, categories, ranges, classes. The owners of the records are checked.
+Nobody's records are added twice, and nobody whose removal was requested is added again.
 """
 
 from collections import Counter
@@ -31,22 +31,21 @@ UNCHANGED = (
 
 @dataclass(frozen=True)
 class NewRecords:
-    """Records that will be added, for the operator to read before the model learns.
+    """New records and counts of them, which the operator sees before the model learns.
 
-    Counts depend on the records, so only those of records and people are stored.
+    The counts depend on the records. Only the numbers of records and of people are stored.
 
     Attributes:
         identifiers: The identifier of each row, in the file's order.
-        people: Number of identifiers.
-        classes: Number of records of each class; empty where numbers are predicted.
-        outside: How many numbers to predict lie outside their range, and count as its nearer end.
+        people: The number of different identifiers.
+        classes: The number of records of each class; empty for a model that predicts numbers.
+        outside: The number of targets outside their range; each counts as the nearer end.
         left_out: Columns of the file that are not used.
-        spellings: Identifiers that a person would take for one, of which at least one is new.
-        unnamed: New identifiers that a person would take for that of somebody in the model, known by the pseudonym
-            only.
-        absent: Identifiers of one row each that mean a missing identifier, such as NULL.
+        spellings: Groups of identifiers that look like spellings of one identifier; at least one of each group is new.
+        unnamed: New identifiers that resemble that of somebody in the model, if only this person's pseudonym is known.
+        absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
         first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
-        answers: Waiting requests, which the same version answers.
+        answers: The number of pending requests, which the same version answers.
     """
 
     identifiers: Sequence[str]
@@ -75,21 +74,21 @@ def read_new_records(
     *,
     one_spelling: bool,
 ) -> NewRecords:
-    """Read a file, check the owners of its records, and write rows and labels where they wait.
+    """Read a file, check the owners of its records, and write the rows and labels to files where they wait.
 
     Args:
-        directory: The model's.
-        ledger: Its ledger.
-        model: Its fixed part.
+        directory: The model directory.
+        ledger: The ledger of the directory.
+        model: The part of the model that never changes.
         state: State of the ledger.
         file: A CSV or Parquet file with the columns of `init`.
-        one_spelling: Whether identifiers that a person would take for that of somebody who was removed are others'.
+        one_spelling: Whether a new identifier that resembles that of a removed person belongs to a different person.
 
     Raises:
-        DataError: The file cannot be read, or holds what was not declared.
-        ParameterError: Somebody is in the model already, or was removed from it.
+        DataError: The file cannot be read, or has undeclared values.
+        ParameterError: A person is in the model already, or was removed from it.
     """
-    # The file's name only: all else stays as it was declared.
+    # Only the path is new: the rest of the declaration stays.
     table = model.table.model_copy(update={"path": str(file)})
     known, requested = ledger.people(), ledger.people_requested()
     try:
@@ -113,11 +112,11 @@ def read_new_records(
             rows_of.update(identifiers)
             require_known(table, {each: count for each, count in rows_of.items() if is_absent(each)})
         except DataError as error:
-            # The declaration can no longer change.
+            # The error's advice to change the declaration is left out, because the declaration can no longer change.
             found = error.fact if isinstance(error, UnfitError) else str(error)
             raise DataError(f"{found}; {UNCHANGED}") from error
         _require_new(rows_of, known, requested, ledger, state)
-        # A new spelling may be like an old one.
+        # A new identifier may look like another spelling of an old one.
         alike = ledger.alike(rows_of)
         if not one_spelling:
             _require_unlike_removed(alike, requested, ledger, state)
@@ -142,7 +141,7 @@ def read_new_records(
 def _require_new(
     rows_of: Mapping[str, int], known: set[str], requested: set[str], ledger: Ledger, state: State
 ) -> None:
-    """Raise `ParameterError` if somebody was removed, or asked for it, or is in the model already."""
+    """Raise `ParameterError` if a person of the file was removed, asked for it, or is in the model already."""
     names = ledger.names
     stored = {each: names.stored(each) for each in rows_of}
     back = [each for each, name in stored.items() if name in requested]
@@ -177,7 +176,7 @@ def _refuse(identifiers: Sequence[str], why: str) -> NoReturn:
 
 
 def _removed(name: str, ledger: Ledger, state: State) -> str:
-    """Return in words when somebody's removal was requested, and whether it was carried out."""
+    """Return in words when a person's removal was requested, and whether it was carried out."""
     request = ledger.request_named(name)
     assert request is not None
     version = state.answering(request.sequence)
@@ -188,7 +187,7 @@ def _removed(name: str, ledger: Ledger, state: State) -> str:
 def _require_unlike_removed(
     alike: Mapping[str, Sequence[str]], requested: set[str], ledger: Ledger, state: State
 ) -> None:
-    """Raise `ParameterError` if a new identifier may be another spelling of somebody's who was removed."""
+    """Raise `ParameterError` if a new identifier may be another spelling of a removed person's identifier."""
     for new, others in alike.items():
         removed = next((each for each in others if each in requested), None)
         if removed is not None:
@@ -202,12 +201,12 @@ def _require_unlike_removed(
 def _add_old_spellings(
     spellings: Spellings, alike: Mapping[str, Sequence[str]], requested: set[str], ledger: Ledger
 ) -> list[str]:
-    """Add the spellings of people in the model to those of new people who look alike.
+    """Add the spellings of people in the model that resemble those of new people.
 
-    People who leave, or have left, are left out.
+    People whose removal was requested are not considered.
 
     Returns:
-        The new identifiers that look like some that are not known in clear.
+        The new identifiers that resemble that of somebody in the model, if only this person's pseudonym is known.
     """
     unnamed = []
     for new, others in alike.items():

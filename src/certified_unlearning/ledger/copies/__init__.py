@@ -1,1 +1,1 @@
-"""Copies of a model elsewhere: where they went, and which of them are older than the current version."""
+"""Copies of a model outside the directory: where they are, and which of them are older than the current version."""

@@ -1,7 +1,7 @@
-"""`export`: copy the current version to another place, and record where, so that a removal reaches the copy, too.
+"""The command `export`: copy the current version to another place, and record where, so that it can be replaced later.
 
-What serves predictions elsewhere, such as a registry, a cache or a device, keeps the old model after a removal. Only
-its operator can replace it; the ledger says which copies are due.
+A registry, a cache or a device that serves predictions keeps the old model after a removal. Only its operator can
+replace the model there. The ledger says which copies must be replaced.
 """
 
 import hmac
@@ -25,7 +25,7 @@ class Registered(NamedTuple):
     """A registered model of MLflow, whose versions are copies.
 
     Attributes:
-        address: Where MLflow is, without a password.
+        address: The address of MLflow, without a password.
         model: The registered model's name.
     """
 
@@ -35,15 +35,15 @@ class Registered(NamedTuple):
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of the model that somebody else serves.
+    """A copy of the model outside the model directory.
 
     Attributes:
-        name: What the operator calls it; a newer copy of the same name replaces it.
-        version: The version of the model that went there.
-        time: When, in UTC.
-        path: The directory that `export` wrote; None where the operator only said that a copy went somewhere.
-        weights_sha256: The SHA-256 of its weights.
-        registered: The registered model that `track` made it a version of; None of other copies.
+        name: The operator's name for the copy. A newer copy of the same name replaces it.
+        version: The number of the copied version.
+        time: The time when the copy was recorded, in UTC.
+        path: The directory that `export` wrote; None if the operator made the copy.
+        weights_sha256: The SHA-256 of the copied weights.
+        registered: The registered model to which `track` added the copy as a version; None for other copies.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Copy:
     registered: Registered | None = None
 
     def is_outdated(self, state: State) -> bool:
-        """Return whether records were removed from the model since, or its version was lost."""
+        """Return whether records were removed from the model since the copy was made, or its version was lost."""
         since = (version for version in state.versions if version.version > self.version)
         return self.is_lost(state) or any(version.batch is not None and version.batch.records for version in since)
 
     def is_lost(self, state: State) -> bool:
-        """Return whether a restore has lost its version: the current one does not follow from it."""
-        # By its weights, too: a number that was planned before the backup may have been used twice.
+        """Return whether a restore lost the copied version, so that the current version does not follow from it."""
+        # The weights are compared, too: after a restore, a version number may have been used a second time.
         known = {(version.version, version.weights_sha256) for version in state.versions}
         return (self.version, self.weights_sha256) not in known
 
@@ -81,7 +81,7 @@ class Exported:
 
     Attributes:
         name: The copy's name.
-        version: The version that it has, or had.
+        version: The number of the copied version.
         head: The head of the log.
     """
 
@@ -91,22 +91,22 @@ class Exported:
 
 
 def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Exported:
-    """Record that the current version goes to another place, and write it there if that is a directory.
+    """Record that the current version goes to another place. If that place is a directory, write the version there.
 
-    The record comes first: a copy that was made is always known.
+    The copy is recorded before it is written, so that no copy exists without a record.
 
     Args:
         path: The model directory.
-        to: A directory for weights, certificate and the declaration of the columns; it is made, or replaced if it holds
-            an earlier copy. None: the operator copies the files, and only records it.
+        to: The directory for weights, certificate and the declaration of the columns. It is made, or replaced if it
+            holds an earlier copy. If None, the operator makes the copy, and this function only records it.
         name: The copy's name, such as ``mlflow: churn version 3``; by default the directory's absolute path.
 
     Raises:
-        ParameterError: Neither a directory nor a name is given, the directory is the model's or holds something else,
-            a copy of this name lies in another place, or the model's weights are secret.
+        ParameterError: Neither a directory nor a name is given; the directory is the model's or holds something else;
+            a copy of this name is in another place; or the model's weights are secret.
         DataError: The model directory cannot be read.
-        LedgerError: The weights are not what was recorded.
-        StorageError: The directory or the ledger cannot be written, or an `apply` is at work.
+        LedgerError: The weights differ from those that the log records.
+        StorageError: The directory or the ledger cannot be written, or another command is running.
     """
     if to is None and name is None:
         raise ParameterError("say where the copy goes: --to with a directory, or --name for one that you make yourself")
@@ -160,10 +160,10 @@ def withdraw(path: Path, name: str) -> Exported:
 
 
 def copies(ledger: Ledger) -> list[Copy]:
-    """Return the copies that were not withdrawn, in the order in which they were made.
+    """Return the copies that were not withdrawn, in the order in which they were recorded.
 
     Raises:
-        LedgerError: An event is not what `export` records.
+        LedgerError: An event does not have the form that `export` records.
     """
     found: dict[str, Copy] = {}
     for event in ledger.events("exported", "withdrawn"):
@@ -193,7 +193,7 @@ def _copy_of(event: Event) -> Copy:
 
 
 def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
-    """Raise `ParameterError` if a copy of this name lies in another place: nobody would know of it any more."""
+    """Raise `ParameterError` if a copy of this name is in another place: the ledger would lose track of it."""
     known = next((each for each in copies(ledger) if each.name == name), None)
     place = None if to is None else to.resolve()
     if known is not None and known.path != place:
@@ -229,14 +229,14 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
 
 
 def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
-    """Return the files of a copy of the current version, by their names; none holds the model's random numbers.
+    """Return the files of a copy of the current version, by name. None of them holds the model's random numbers.
 
-    These are its weights, its certificate and the declaration of the columns.
+    The files are the weights, the certificate and the declaration of the columns.
 
     Raises:
         ParameterError: The model's weights are secret.
         DataError: A file of the model directory cannot be read.
-        LedgerError: One is not what was recorded.
+        LedgerError: A file differs from what the log records about it.
     """
     from certified_unlearning.ledger.method import answered_of
     from certified_unlearning.ledger.model import method_of, read_stored
@@ -247,7 +247,7 @@ def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
     weights, model = directory.recorded_weights(current), read_stored(directory, state)
     certificate = directory.recorded_certificate(current)
     if current.lost_since:
-        # The one in the directory leaves out versions that were published after it, and that a restore lost.
+        # The stored certificate does not count versions that were published after it and lost by a restore.
         method = method_of(directory, model)
         counting = method.certificate(answered_of(state), state.training_digest, len(state.lost))
         certificate = f"{counting.model_dump_json(indent=2)}\n".encode()

@@ -1,4 +1,4 @@
-"""A copy that `export` or `track` made, read where no ledger is."""
+"""Reading of a copy that `export` or `track` made, without a ledger."""
 
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from certified_unlearning.ledger.directory import ModelDirectory
 
 
 class CopiedModel(BaseModel):
-    """`columns.json` of a copy: how a table becomes rows, without where the training data lie and whose they are.
+    """The content of a copy's `columns.json`: how a table becomes rows, without the place and owners of training data.
 
     Attributes:
-        table: How a table becomes rows and labels.
-        intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        version: The version of the model.
+        table: The declaration by which a table becomes rows and labels.
+        intercept: Whether the model has an intercept: rows ``x`` then become ``(x, 1) / sqrt(2)``.
+        version: The number of the model's version.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,13 +45,13 @@ def read_copy(path: Path) -> tuple[CopiedModel, NDArray[Any]]:
     """Read a copy.
 
     Args:
-        path: Its directory.
+        path: The directory of the copy.
 
     Returns:
-        How a table becomes rows, and the weights, shape ``(scores of a record, features)``.
+        The content of `columns.json`, and the weights, shape ``(scores of a record, features)``.
 
     Raises:
-        DataError: A file cannot be read, or the two do not fit together.
+        DataError: A file cannot be read, or the weights do not fit the declaration.
     """
     copied, file = read_model(path / COLUMNS, CopiedModel, "the declaration of a copy's columns"), path / WEIGHTS
     try:

@@ -1,7 +1,7 @@
-"""A registry of models as a place of copies: what is copied there, and what the log records of it.
+"""Copies in a registry of models: which files are copied there, and what the log records about them.
 
-A registry keeps several versions of one model side by side, so each is a copy of its own. What is known here is the
-ledger's part; the registry itself is MLflow's.
+A registry keeps several versions of one model, so each of them is a copy of its own. This module has the ledger's part;
+it knows nothing about MLflow, the registry itself.
 """
 
 import shutil
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 
 SCRATCH = ".track"
-"""The name of a directory for files on their way: were they in a place for temporary files, a kill would leave them."""
+"""Directory for files on their way to the registry. In the system's directory, a killed process would leave them."""
 
 
 @dataclass(frozen=True)
 class Publication:
-    """The current version on its way to a registry, while nothing else changes the model directory.
+    """The current version on its way to a registry, while the model directory is locked.
 
     Attributes:
-        directory: The model's.
-        ledger: Its ledger.
+        directory: The model directory.
+        ledger: The ledger of the directory.
         state: State of the ledger.
-        owner: What identifies the ledger: the hash of its first event.
-        certificate: The current version's.
-        files: What goes to the registry, by the files' names.
-        scratch: An empty directory for these files on their way; they are to lie nowhere else.
+        owner: The ledger's identity: the hash of its first event.
+        certificate: The certificate of the current version.
+        files: The content of the files that go to the registry, by the files' names.
+        scratch: An empty directory for these files on their way. They must not be written elsewhere.
     """
 
     directory: ModelDirectory
@@ -58,15 +58,15 @@ class Publication:
 
     @property
     def lost(self) -> frozenset[tuple[int, str]]:
-        """Which published versions a restore lost: their numbers, and the SHA-256 of their weights."""
+        """The published versions that a restore lost, as pairs of version number and SHA-256 of the weights."""
         return frozenset((each.version, each.weights_sha256) for each in self.state.lost)
 
     def is_outdated(self, version: int, weights_sha256: str) -> bool:
-        """Return whether records were removed from the model since a version with these weights."""
+        """Return whether records were removed from the model since the version with this number and these weights."""
         return Copy("", version, "", None, weights_sha256).is_outdated(self.state)
 
     def record(self, place: Registered) -> str:
-        """Record that the current version goes to a registry, unless it is recorded already.
+        """Record that the current version goes to a registry, unless the log says so already.
 
         Args:
             place: The registered model.
@@ -75,7 +75,7 @@ class Publication:
             The head of the log.
 
         Raises:
-            ParameterError: Its name and address are too long.
+            ParameterError: The name and address of the registered model are too long.
             LedgerError: The log was tampered with; nothing was recorded.
         """
         version = self.version
@@ -93,7 +93,7 @@ class Publication:
             return head_of(self.directory, self.ledger)
 
     def withdraw_others(self, place: Registered) -> str:
-        """Record that the copies of all other versions are gone from a registry.
+        """Record that a registry no longer has copies of any other version.
 
         Args:
             place: The registered model.
@@ -113,17 +113,17 @@ class Publication:
 
 @contextmanager
 def publication(path: Path) -> Iterator[Publication]:
-    """Lock a model directory, and yield its current version, which is as the ledger recorded it.
+    """Lock a model directory, and yield its current version after a check against the log.
 
     Args:
         path: The model directory.
 
     Raises:
         ParameterError: The model's weights are secret.
-        DataError: A file of the model directory cannot be read, or the log in the second place knows more, as after a
-            restore.
-        LedgerError: A file is not what was recorded.
-        StorageError: Another command is at work, or the log in the second place is missing.
+        DataError: A file of the model directory cannot be read, or the log in the second place has more events, as
+            after a restore.
+        LedgerError: A file differs from what the log records about it.
+        StorageError: Another command is running, or the log in the second place is missing.
     """
     directory = ModelDirectory(path)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger:
@@ -140,7 +140,7 @@ def publication(path: Path) -> Iterator[Publication]:
 
 @contextmanager
 def _scratch(directory: ModelDirectory) -> Iterator[Path]:
-    """Yield an empty directory within a locked model directory; delete what a killed process left there."""
+    """Yield an empty directory within a locked model directory. First delete what a killed process left there."""
     path = directory.path / SCRATCH
     try:
         if path.exists():

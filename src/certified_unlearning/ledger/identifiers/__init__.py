@@ -1,1 +1,1 @@
-"""How people are named on disk: under pseudonyms, whose key may lie elsewhere."""
+"""How people are named on disk: by pseudonyms, whose key may be kept elsewhere."""

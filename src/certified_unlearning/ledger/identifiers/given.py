@@ -83,7 +83,7 @@ def require_once(given: Given, file: Path | None, advice: str = "") -> None:
 
 @contextmanager
 def recorded_in_utf8() -> Iterator[None]:
-    """Refuse in one sentence what SQLite cannot keep as text."""
+    """Raise `ParameterError`, as one sentence, if the block gives SQLite a text that is not UTF-8."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -91,7 +91,7 @@ def recorded_in_utf8() -> Iterator[None]:
 
 
 def subject_of(identifiers: Sequence[str]) -> str:
-    """Return the subject of a sentence and its verb."""
+    """Return the identifiers as the subject of a sentence, with its verb."""
     first = f"identifier {identifiers[0]!r}"
     return f"{first} is" if len(identifiers) == 1 else f"{first} (and {len(identifiers) - 1:,} more) are"
 

@@ -1,4 +1,4 @@
-"""Where the key of a model directory's identifiers lies: in the directory, or apart from it. Free of heavy imports."""
+"""The place of the key of a model directory's identifiers: in the directory or elsewhere. It has no heavy imports."""
 
 import os
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import read_json, synchronise, write_json
 
 ENVIRONMENT = "UNLEARNING_KEY_FILE"
-"""The environment variable that names the key's file, if that is not where the directory says."""
+"""The environment variable with the path of the key, if the path that the directory names does not hold."""
 IN_DIRECTORY = "identifier-key"
-"""The key's file in a directory that keeps its own."""
+"""Name of the key's file in a directory that keeps its own key."""
 POINTER = "key-file.json"
-"""The file in a directory that says where its key lies, if that is elsewhere."""
+"""Name of the file in a directory that names the key's path, if the key is elsewhere."""
 
 
 class MissingKeyError(DataError):
     """The key of identifiers cannot be read.
 
     Attributes:
-        fact: That, and why.
+        fact: A sentence that says why the key cannot be read.
     """
 
     def __init__(self, fact: str, without: str) -> None:
@@ -29,12 +29,12 @@ class MissingKeyError(DataError):
 
 
 def place_of(directory: Path) -> Path:
-    """Return where the key of a model directory lies.
+    """Return the path of a model directory's key.
 
-    The variable `ENVIRONMENT` counts only where the directory says that its key lies elsewhere.
+    The variable `ENVIRONMENT` counts only if the directory says that its key is elsewhere.
 
     Raises:
-        DataError: What the directory says of that cannot be read.
+        DataError: The file that names the key's path cannot be read.
     """
     pointer = directory / POINTER
     if not pointer.exists():
@@ -46,14 +46,14 @@ def place_of(directory: Path) -> Path:
 
 
 def read_key_file(path: Path, without: str) -> bytes:
-    """Read a key.
+    """Read a key from a file.
 
     Args:
-        path: Its file.
-        without: What a message says about a directory without its key.
+        path: Path of the key's file.
+        without: The part of the error message that says what cannot be done without the key.
 
     Raises:
-        MissingKeyError: It cannot be read.
+        MissingKeyError: The file cannot be read.
     """
     try:
         return path.read_bytes()
@@ -62,18 +62,18 @@ def read_key_file(path: Path, without: str) -> bytes:
 
 
 def in_words(place: Path) -> str:
-    """Return what messages call a key's file; they say if the environment names it."""
+    """Return a key's path as messages name it, with a note if it comes from the environment variable."""
     named = os.environ.get(ENVIRONMENT)
     return f"{place} (named by {ENVIRONMENT})" if named and Path(named) == place else str(place)
 
 
 def point_to(directory: Path, key_file: Path) -> None:
-    """Record in a model directory where its key lies."""
+    """Write the path of the key's file into a model directory."""
     write_json(directory / POINTER, {"key_file": str(key_file.resolve())})
 
 
 def require_apart(key_file: Path, directory: Path) -> None:
-    """Raise `ParameterError` if a key cannot lie there."""
+    """Raise `ParameterError` if the key must not or cannot be written to this file."""
     if key_file.resolve().is_relative_to(directory.resolve()):
         raise ParameterError(f"--key-file must lie outside the model directory, got {str(key_file)!r}")
     if key_file.is_dir():
@@ -90,16 +90,16 @@ def require_apart(key_file: Path, directory: Path) -> None:
 
 @contextmanager
 def written_apart(key_file: Path, key: bytes, directory: Path) -> Iterator[None]:
-    """Write a key to a new file, durably; the file is deleted again if the block fails to make the directory.
+    """Write a key to a new file, durably. Delete the file again if the block fails before the directory exists.
 
     Args:
-        key_file: The file.
+        key_file: Path of the new file.
         key: The key.
-        directory: The model directory that needs it.
+        directory: The model directory to which the key belongs.
 
     Raises:
-        ParameterError: The file exists: it may be another model's key, which nobody could make again.
-        StorageError: It cannot be written.
+        ParameterError: The file exists. It may hold another model's key, which nobody could restore.
+        StorageError: The file cannot be written.
     """
     try:
         descriptor = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -121,7 +121,7 @@ def written_apart(key_file: Path, key: bytes, directory: Path) -> Iterator[None]
             raise StorageError(f"cannot write {key_file}: {error.strerror}") from error
         yield
     except BaseException:
-        # The failure may come after the directory appeared: then nothing could replace the key.
+        # If the failure comes after the directory appeared, the key must stay, because nothing could replace it.
         if not (directory / POINTER).exists():
             key_file.unlink(missing_ok=True)
         raise

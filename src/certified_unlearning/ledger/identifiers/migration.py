@@ -1,10 +1,11 @@
-"""`migrate`: in a directory of an earlier release people get pseudonyms, and the key can go to another place.
+"""The command `migrate`: people in a directory of an earlier release get pseudonyms, and the key can move elsewhere.
 
-The whole ledger changes in one transaction of SQLite, in the same file: a kill or a full disk leaves the old ledger or
-the new one, and a `request` at the same moment waits and finds the new one. A second file, renamed over the first,
-would lose what another command, which has the first one open, writes. Nothing is drawn at random, so a directory and
-its backup become the same. Heads and receipts stay as they were, for these have always held pseudonyms; only the hashes
-that chain events change. The old ones are kept as keyed digests, because they were made of identifiers in clear.
+The whole ledger changes in one SQLite transaction, in the same file. After a kill or a full disk, the ledger is the old
+one or the new one. A `request` at the same moment waits, and finds the new one. A second file that is renamed over the
+first would lose the writes of a command that has the first one open. Nothing is drawn at random, so a directory and its
+backup are converted to the same ledger. Heads and receipts stay as they were, because they have always used pseudonyms.
+Only the hashes that chain events change. The old hashes are kept as keyed digests, because they were computed from
+plain identifiers.
 """
 
 import os
@@ -29,11 +30,11 @@ class Migrated:
     """Result of `migrate`.
 
     Attributes:
-        has_hidden: Whether people got pseudonyms; False where they had them already.
-        key_file: Where the key lies now; None where nobody asked for another place.
-        old_key_file: Where a copy of it is left, which its owner must delete; None where there is none.
-        earlier_logs: Where the log was kept in a second place before; what is left there is as it was.
-        head: The head of the log, which is as it was.
+        has_hidden: Whether this run replaced identifiers by pseudonyms; False if people had pseudonyms already.
+        key_file: The new path of the key; None if no other place was requested.
+        old_key_file: Path of a remaining copy of the key, which its owner must delete; None if there is none.
+        earlier_logs: Earlier second places of the log. The logs that are left there were not changed.
+        head: The head of the log, which a migration does not change.
     """
 
     has_hidden: bool
@@ -44,17 +45,17 @@ class Migrated:
 
 
 def migrate(path: Path, key_file: Path | None = None) -> Migrated:
-    """Bring a directory to the present format; an interrupted migration is finished, and a second one does nothing.
+    """Convert a directory to the present format, or finish an interrupted migration. A second run changes nothing.
 
     Args:
         path: The model directory.
-        key_file: The new place of the key of identifiers: a new file outside the directory, or one that holds it.
+        key_file: The new path of the key of identifiers: a new file outside the directory, or a file with this key.
 
     Raises:
-        ParameterError: The key cannot lie in that file.
+        ParameterError: The key must not or cannot be written to that file.
         DataError: The directory or its key cannot be read.
-        LedgerError: Something was tampered with; nothing was done.
-        StorageError: Another command is at work, another program keeps the ledger open, the log in the second place is
+        LedgerError: A file was tampered with; nothing was done.
+        StorageError: Another command is running, another program keeps the ledger open, the log in the second place is
             missing, or a file cannot be written.
     """
     directory = ModelDirectory(path)
@@ -65,12 +66,12 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
         has_hidden = not ledger.names.hides_people
         if has_hidden:
             standing = ledger.standing()
-            # A log of other events may have been written after a migration, and this be an older backup.
+            # This directory may be an older backup, while the other log goes on after the migration of the original.
             if standing is not None and (standing.ahead or not standing.path.is_file()):
                 require_in_step(standing, path)
             _hide_people(directory, ledger)
         _write_second_place_anew(ledger)
-        # Also if an earlier `migrate` could not: the log of SQLite holds what was overwritten in its file.
+        # This is repeated if an earlier `migrate` failed here: SQLite's own log still holds overwritten identifiers.
         if not ledger.empty_log():
             raise StorageError(
                 f"{path} is migrated, but another program keeps the ledger open, so that identifiers may be left in "
@@ -81,7 +82,7 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
 
 
 def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
-    """Check the ledger, give everybody a pseudonym, and check that nothing else has changed."""
+    """Check the ledger, replace every identifier by a pseudonym, and check that nothing else has changed."""
     with ledger.transaction(follows=False):
         leaves, state, names = leaves_of(directory, ledger), read_state(ledger), ledger.names
         check_tags(ledger, ledger.records())
@@ -97,7 +98,7 @@ def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
 
 
 def _is_unfinished(place: Path, ledger: Ledger) -> bool:
-    """Return whether a migration that was killed has begun to write the key to a file."""
+    """Return whether a file holds an incomplete key that a killed migration left."""
     if ledger.missing_key() is not None:
         return False
     content = place.read_bytes()
@@ -105,16 +106,16 @@ def _is_unfinished(place: Path, ledger: Ledger) -> bool:
 
 
 def _write_second_place_anew(ledger: Ledger) -> None:
-    """Write the log in a second place anew if it has the events of before the migration, and overwrite what was there.
+    """Rewrite the log in the second place if it still has the events of before the migration; overwrite the old text.
 
-    A log of a directory that was migrated earlier, as after a restore, is left as it is.
+    If the log was rewritten by an earlier migration, as after a restore of the directory, it is not changed.
     """
     place = ledger.log()
     earlier = ledger.earlier()
     if place is None or not place.is_file() or not earlier:
         return
     last = end_of(place).row
-    # What follows the ledger as it is needs no key.
+    # A log whose last event agrees with the ledger needs no rewriting, and this check needs no key.
     if last is None or ledger.hash_of(last[0]) == last[6]:
         return
     if ledger.names.sealed(last[6]) not in {each.sealed for each in earlier}:
@@ -130,9 +131,9 @@ def _head(leaves: list[Leaf]) -> Head:
 
 
 def _move_key(directory: ModelDirectory, ledger: Ledger, key_file: Path) -> Path | None:
-    """Put the key into a file outside the directory; return where else a copy of it is left.
+    """Put the key into a file outside the directory; return the path of another copy that is left, if any.
 
-    The new place is durable before the old one goes.
+    The key is durable in the new place before the old file is deleted.
     """
     before, place = keys.place_of(directory.path), key_file.resolve()
     if place.is_file() and place != before.resolve() and _is_unfinished(place, ledger):
@@ -141,7 +142,7 @@ def _move_key(directory: ModelDirectory, ledger: Ledger, key_file: Path) -> Path
         with keys.written_apart(place, ledger.key(), directory.path):
             keys.point_to(directory.path, place)
     ledger.key_in(place)
-    # What a migration left that was killed; `files.atomic_path` gives such names.
+    # Delete temporary files that a killed migration left; `files.atomic_path` gives them such names.
     for unfinished in directory.path.glob(f".*.{keys.POINTER}"):
         unfinished.unlink()
     keys.point_to(directory.path, place)

@@ -1,8 +1,8 @@
-"""How a ledger writes people: under pseudonyms or, in ledgers of earlier releases, by their identifiers.
+"""The names of people in a ledger: pseudonyms or, in ledgers of earlier releases, their identifiers.
 
-A pseudonym is a keyed hash of an identifier. Without the key nobody can compute one, nor test a guess. Ledgers of both
-formats give a person the same pseudonym in proofs, so heads and receipts stay when a ledger is migrated. Free of heavy
-imports.
+A pseudonym is a keyed hash of an identifier. Without the key, nobody can compute a pseudonym or test a guess. In
+proofs, a person has the same pseudonym in both formats, so heads and receipts stay valid when a ledger is migrated. The
+module has no heavy imports.
 """
 
 import hmac
@@ -13,7 +13,7 @@ from typing import ClassVar
 from certified_unlearning.data.tables.spellings import Group, folded, likely_spellings
 
 UNNAMED = "one that differs from it only in blanks, case, encoding, or how a number is written"
-"""What messages call another spelling of an identifier, of which a ledger keeps a pseudonym only."""
+"""What messages call another spelling of an identifier if the ledger knows only its pseudonym."""
 
 
 def pseudonym(key: bytes, identifier: str) -> str:
@@ -35,60 +35,60 @@ def key_check(key: bytes) -> str:
 
 
 class Names(ABC):
-    """How a ledger writes people.
+    """The format in which a ledger names people.
 
     Args:
-        key: Returns the key of identifiers. It is called only where the key is needed, which may lie elsewhere.
+        key: A function that returns the key of identifiers. It is called only when needed: the key may be elsewhere.
     """
 
     hides_people: ClassVar[bool]
-    """Whether people stand under pseudonyms; then each event has a salt, and each person a digest of the spelling."""
+    """Whether people have pseudonyms. Each event then has a salt, and each person a digest of the spelling."""
     kept: ClassVar[str]
-    """What is kept of a person, in words."""
+    """What the ledger keeps of a person's identifier, in words."""
     without_key: ClassVar[str]
-    """What messages add if the key cannot be read."""
+    """The part of an error message that says what cannot be done if the key cannot be read."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._key = key
 
     @abstractmethod
     def stored(self, identifier: str) -> str:
-        """Return under which name a person stands in the ledger."""
+        """Return the name that the ledger stores for a person."""
 
     @abstractmethod
     def folded(self, spelling: str) -> str:
-        """Return what the ledger keeps of all spellings that a person would take for one."""
+        """Return the value that the ledger keeps for all spellings that a reader would take for the same identifier."""
 
     @abstractmethod
     def pseudonym(self, stored: str) -> str:
-        """Return the pseudonym of the person who stands in the ledger under a name."""
+        """Return the pseudonym of the person with a stored name."""
 
     @abstractmethod
     def tag(self, stored: str, row: int) -> bytes:
-        """Return the tag of a person's row, which only the key's owner can write."""
+        """Return the tag of a person's row, which nobody can compute without the key."""
 
     @abstractmethod
     def recognised(self, identifier: str, stored: str) -> str | None:
-        """Return the identifier of a person whose identifier resembles a given one; None where it is not known."""
+        """Return the identifier of a stored person, given a similar identifier; None if it cannot be found out."""
 
     def in_words(self, identifier: str, stored: str) -> str:
-        """Return what messages call a person whose identifier resembles a given one."""
+        """Return the words with which messages name a stored person, given a similar identifier."""
         known = self.recognised(identifier, stored)
         return UNNAMED if known is None else repr(known)
 
     def with_difference(self, identifier: str, stored: str) -> str:
-        """Return the same, and what the two identifiers differ in."""
+        """Return the words of `in_words`, and the difference between the two identifiers."""
         known = self.recognised(identifier, stored)
         if known is None:
             return UNNAMED
         return f"{known!r}, which differs only in {Group('', (identifier, known)).difference}"
 
     def hidden(self, text: str, salt: str | None) -> str:
-        """Return the digest of what a leaf of the log does not show.
+        """Return the digest of a text that a leaf of the log hides.
 
         Args:
-            text: What it does not show.
-            salt: The event's, hexadecimal; None in events that were recorded without one.
+            text: The hidden text.
+            salt: The event's salt, hexadecimal; None for events that were recorded without a salt.
         """
         if salt is not None:
             return hmac.digest(bytes.fromhex(salt), text.encode(), "sha256").hex()
@@ -97,16 +97,17 @@ class Names(ABC):
     def sealed(self, earlier_hash: str) -> str:
         """Return a keyed digest of the hash that an event had before a migration.
 
-        That hash is of the identifier in clear and of what the ledger shows: with it anybody could test a guess.
+        The old hash depends on the identifier, and otherwise only on what the ledger shows: it would let anybody test a
+        guess.
         """
         return hmac.digest(self._key(), f"sealed hash {earlier_hash}".encode(), "sha256").hex()
 
     def earlier(self, sequence: int, sealed: str, leaf: bytes) -> bytes:
-        """Return the tag of an event's sealed hash from before a migration, which only the key's owner can write.
+        """Return the tag of an event's sealed hash from before a migration. Nobody can compute it without the key.
 
         Args:
             sequence: The event's number.
-            sealed: What `sealed` made of the hash of then.
+            sealed: The result of `sealed` for the old hash.
             leaf: The hash of the event's leaf.
         """
         text = f"earlier hash {sequence} {sealed} {leaf.hex()}"
@@ -114,22 +115,22 @@ class Names(ABC):
 
 
 class Identifiers(Names):
-    """Names of earlier releases: people stand in the ledger under their identifiers."""
+    """The names of earlier releases: the ledger stores people's identifiers."""
 
     hides_people = False
     kept = "the identifier"
     without_key = "without it the records cannot be checked"
 
     def stored(self, identifier: str) -> str:
-        """Return the identifier."""
+        """Return the identifier itself."""
         return identifier
 
     def folded(self, spelling: str) -> str:
-        """Return what all such spellings have in common, as text."""
+        """Return the common form of similar spellings, as text."""
         return folded(spelling)
 
     def pseudonym(self, stored: str) -> str:
-        """Compute the pseudonym, for proofs."""
+        """Compute the pseudonym, which only proofs use."""
         return pseudonym(self._key(), stored)
 
     def tag(self, stored: str, row: int) -> bytes:
@@ -137,12 +138,12 @@ class Identifiers(Names):
         return hmac.digest(self._key(), f"{row} {stored}".encode(), "sha256")[:16]
 
     def recognised(self, identifier: str, stored: str) -> str | None:
-        """Return the name under which the person stands there: it is the identifier."""
+        """Return the stored name, which is the identifier."""
         return stored
 
 
 class Pseudonyms(Names):
-    """Present names: people stand in the ledger under pseudonyms, groups of spellings under keyed digests."""
+    """The present names: the ledger stores pseudonyms of people, and keyed digests of their spellings."""
 
     hides_people = True
     kept = "a pseudonym of the identifier"
@@ -153,27 +154,27 @@ class Pseudonyms(Names):
     )
 
     def stored(self, identifier: str) -> str:
-        """Return the pseudonym."""
+        """Return the pseudonym of the identifier."""
         return pseudonym(self._key(), identifier)
 
     def folded(self, spelling: str) -> str:
-        """Return a keyed digest of what all such spellings have in common."""
+        """Return a keyed digest of the common form of similar spellings."""
         return hmac.digest(self._key(), b"spelling\0" + folded(spelling).encode(), "sha256")[:16].hex()
 
     def pseudonym(self, stored: str) -> str:
-        """Return the name under which the person stands there: it is the pseudonym."""
+        """Return the stored name, which is the pseudonym."""
         return stored
 
     def tag(self, stored: str, row: int) -> bytes:
-        """Return a digest of the pseudonym and the row. Digests of identifiers differ: those begin with a number."""
+        """Return a keyed digest of the pseudonym and the row. It differs from all tags of `Identifiers`."""
         return hmac.digest(self._key(), f"pseudonym {row} {stored}".encode(), "sha256")[:16]
 
     def recognised(self, identifier: str, stored: str) -> str | None:
-        """Try likely spellings, because a pseudonym does not show its identifier."""
+        """Try likely spellings, because a pseudonym does not reveal its identifier."""
         return next((each for each in likely_spellings(identifier) if self.stored(each) == stored), None)
 
 
 FORMATS: Mapping[int, type[Names]] = {0: Identifiers, 2: Pseudonyms}
-"""How people are written, by the number of the format (SQLite's ``user_version``; earlier releases wrote none)."""
+"""The formats of names by number (SQLite's ``user_version``; earlier releases did not set it, so it is 0)."""
 PRESENT = 2
-"""The format of new ledgers."""
+"""The number of the format of new ledgers."""

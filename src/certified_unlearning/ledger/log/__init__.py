@@ -1,1 +1,1 @@
-"""The log in a second place, and how a directory that was restored from a backup comes to the present."""
+"""The log in a second place, and how it brings a directory that was restored from a backup up to date."""

@@ -1,8 +1,8 @@
-"""The file of a log in a second place: one line of JSON for each transaction of the ledger, with its events.
+"""The file of a log in a second place. It has one line of JSON for each transaction of the ledger, with its events.
 
-A line counts only if it is whole. What a power failure left of one at the end of the file was never confirmed, because
-the ledger commits after the line is on the disk. Every event carries its hash and that of the event before, and a line
-has one form only, so every changed byte is noticed. Free of heavy imports.
+A line counts only if it is complete. An incomplete line at the end, as after a power failure, was never confirmed,
+because the ledger commits after the line is on the disk. Every event carries its own hash and that of the event before.
+There is only one way to write a line. So every changed byte is noticed. The module has no heavy imports.
 """
 
 import json
@@ -15,20 +15,20 @@ from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import atomic_path, content_key
 
 Row = tuple[int, str, str, str | None, str, str, str]
-"""An event as the ledger's file has it: number, time, kind, subject, payload as text, previous hash, hash."""
+"""An event as a row of the ledger: number, time, kind, subject, payload as text, previous hash, hash."""
 GENESIS = "0" * 64
-"""The hash before the first event's."""
+"""The previous hash of the first event."""
 _NAMES = ("sequence", "time", "kind", "subject", "payload", "previous_hash", "hash")
 _TYPES = (int, str, str, str | None, str, str, str)
 _FIRST_REACH = 1 << 16
 
 
 class End(NamedTuple):
-    """Where a log ends.
+    """The end of a log.
 
     Attributes:
-        row: Its last event; None where it has none.
-        size: How many bytes its whole lines have.
+        row: The last event; None if the log has no events.
+        size: The number of bytes of all complete lines.
     """
 
     row: Row | None
@@ -36,11 +36,11 @@ class End(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a log holds.
+    """The content of a log.
 
     Attributes:
-        rows: Its events, whose chain was checked.
-        half_written: Whether a line that was begun and not finished follows.
+        rows: The events of the log. Their chain was checked.
+        half_written: Whether an incomplete line follows them.
     """
 
     rows: list[Row]
@@ -51,7 +51,7 @@ def read_log(path: Path) -> Content:
     """Read a log, and check its chain.
 
     Raises:
-        DataError: It cannot be read, or is damaged.
+        DataError: The log cannot be read, or is damaged.
     """
     try:
         content = path.read_bytes()
@@ -66,10 +66,10 @@ def read_log(path: Path) -> Content:
 
 
 def end_of(path: Path) -> End:
-    """Return where a log ends; reads its last line only.
+    """Return the end of a log; read only its last line.
 
     Raises:
-        StorageError: It cannot be read.
+        StorageError: The log cannot be read.
         DataError: The line is damaged.
     """
     try:
@@ -92,10 +92,10 @@ def end_of(path: Path) -> End:
 
 
 def append(path: Path, size: int, rows: Sequence[Row]) -> None:
-    """Append a line with events, durably, after a number of bytes; what else followed them is cut off.
+    """Append a line with events, durably, at the position ``size``. Bytes that followed this position are cut off.
 
     Raises:
-        StorageError: It cannot be written; it ends where it ended before.
+        StorageError: The log cannot be written; its end is where it was.
     """
     line = _line(rows)
     try:
@@ -115,10 +115,10 @@ def append(path: Path, size: int, rows: Sequence[Row]) -> None:
 
 
 def cut(path: Path, size: int) -> None:
-    """Cut off what follows a number of bytes.
+    """Cut a log off after ``size`` bytes.
 
     Raises:
-        StorageError: It cannot be written.
+        StorageError: The log cannot be written.
     """
     try:
         with path.open("r+b", buffering=0) as file:
@@ -129,20 +129,20 @@ def cut(path: Path, size: int) -> None:
 
 
 def write_log(path: Path, rows: Iterable[Row]) -> None:
-    """Write a log of these events, a line for each; it appears whole, and replaces what was there.
+    """Write a log of these events, one line for each. The file appears whole, and replaces an earlier one.
 
     Raises:
-        StorageError: It cannot be written.
+        StorageError: The log cannot be written.
     """
     with atomic_path(path) as temporary:
-        # For the owner's eyes only: it holds the pseudonyms of people who asked, and old ledgers' identifiers.
+        # Only its owner may read the log: it holds pseudonyms of people who asked, in old ledgers their identifiers.
         temporary.touch(mode=0o600)
         with temporary.open("wb") as file:
             file.writelines(_line([row]) for row in rows)
 
 
 def require_chain(rows: Sequence[Row], path: Path) -> None:
-    """Raise `DataError` unless events follow each other from the first one on."""
+    """Raise `DataError` unless each event follows from the one before, from the first event on."""
     previous = GENESIS
     for number, row in enumerate(rows, 1):
         if row[0] != number or row[5] != previous:
@@ -156,10 +156,10 @@ def _line(rows: Sequence[Row]) -> bytes:
 
 
 def _rows(line: bytes, path: Path) -> list[Row]:
-    """Return the events of a line, each of which must have its own hash.
+    """Return the events of a line. Each event must have the hash of its content.
 
     Raises:
-        DataError: It is damaged.
+        DataError: The line is damaged.
     """
     try:
         events = json.loads(line)
@@ -180,7 +180,7 @@ def _is_event(row: Sequence[Any]) -> bool:
 
 
 def _is_half_written(rest: bytes, path: Path) -> bool:
-    """Return whether a line was begun; raise `DataError` if it was finished and its last byte was changed."""
+    """Return whether the last line is incomplete; raise `DataError` if it is complete and its last byte was changed."""
     if not rest:
         return False
     try:

@@ -1,13 +1,13 @@
-"""`replay`: bring a directory that was restored from a backup to the present.
+"""The command `replay`: bring a directory that was restored from a backup up to date.
 
 The events since the backup are appended as they were, so earlier heads and receipts stay valid. Files that belong to
-some of them are gone: weights, secrets, rows that were added. If they are needed, one more event, ``restored``, says
-from which event the model goes on; the requests since then wait again, and `apply` answers them. What was published in
-the meantime stays published: `State.lost` has these versions, and certificates count them or state less
-(`certificate.lost`).
+some of them are gone: weights, secrets, rows that were added. If these files are needed, one more event, ``restored``,
+says from which event the model goes on. The requests since then wait again, and `apply` answers them. Versions that
+were published in the meantime stay published: `State.lost` has these versions, and certificates count them or state
+less (`certificate.lost`).
 
-A command that was killed after it had written the log in the second place, and before it committed, leaves a directory
-that lacks events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
+If a command was killed after it had written the log in the second place and before it committed, the directory lacks
+events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
 """
 
 import secrets
@@ -35,13 +35,13 @@ class Replayed:
     """Result of `replay`.
 
     Attributes:
-        events: How many events the directory lacked.
-        unknown: How many events of the directory the source lacked.
-        back_to: The number of the event from which the model goes on; None where no files were lost.
-        lost: Versions that were published since then, and are lost.
-        additions: What `add` had brought since then, and is gone.
-        half_written: Whether the log ended with a line that was begun and not finished.
-        applied: What `apply` did then.
+        events: The number of events that the directory lacked.
+        unknown: The number of the directory's events that the source lacked.
+        back_to: The number of the event from which the model goes on; None if no files were lost.
+        lost: The versions that were published after that event, and are lost.
+        additions: The records that `add` had added after that event, and that are gone.
+        half_written: Whether the log ended with an incomplete line.
+        applied: The result of the `apply` that followed.
     """
 
     events: int
@@ -54,27 +54,27 @@ class Replayed:
 
 
 class _FilesLackError(UnlearningError):
-    """The files are not those of the last event."""
+    """The files in the directory are not those of the last event."""
 
 
 def replay(path: Path, source: Path, *, log: Path | None = None, head: str | None = None) -> Replayed:
-    """Bring a model directory that was restored from a backup to the present, and answer all requests that wait.
+    """Bring a model directory that was restored from a backup up to date, and answer all pending requests.
 
-    If it is killed, run it again, or `apply`.
+    If the process is killed, run `replay` again, or `apply`.
 
     Args:
         path: The model directory.
-        source: The log in the second place, or the ``ledger.sqlite`` of the directory that was lost.
-        log: Where the log is kept from now on, if not where it was.
-        head: A head that a command printed before the loss: ``source`` must have the events of then.
+        source: The log in the second place, or the ``ledger.sqlite`` of the lost directory.
+        log: The path at which the log is kept from now on; None for the path at which it was kept.
+        head: A head that a command printed before the loss. ``source`` must have the events of this head.
 
     Raises:
-        DataError: ``source`` cannot be read, is of another directory or history, or lacks events of the log that
-            ``log`` replaces.
-        ParameterError: ``head`` is no head, or ``log`` cannot be made.
-        LedgerError: Something was tampered with, ``source`` lacks events of ``head``, or the files of the directory do
-            not belong together.
-        StorageError: An `apply` or an `add` is at work, or a file cannot be written.
+        DataError: ``source`` cannot be read, belongs to another directory or history, or lacks events of the earlier
+            log that ``log`` replaces.
+        ParameterError: ``head`` is not a head, or ``log`` cannot be made.
+        LedgerError: A file was tampered with, ``source`` lacks events of ``head``, or the files of the directory do not
+            belong together.
+        StorageError: An `apply` or an `add` is running, or a file cannot be written.
     """
     directory = ModelDirectory(path)
     place = None if log is None else checked_place(log, path)
@@ -106,7 +106,7 @@ def replay(path: Path, source: Path, *, log: Path | None = None, head: str | Non
 
 
 def _read(source: Path) -> tuple[list[Row], bool]:
-    """Return the events of a log or of a ledger, and whether a half-written line follows them."""
+    """Return the events of a log or of a ledger, and whether an incomplete line follows them."""
     file = ModelDirectory(source).ledger if source.is_dir() else source
     try:
         with file.open("rb") as opened:
@@ -124,10 +124,10 @@ def _read(source: Path) -> tuple[list[Row], bool]:
 
 
 def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]:
-    """Return the events that a ledger lacks.
+    """Return the events that a ledger lacks compared with ``rows``.
 
     Raises:
-        DataError: The ledger does not begin with the others.
+        DataError: The ledger's events are not the first of ``rows``.
         LedgerError: The ledger was tampered with.
     """
     ledger.verify_chain()
@@ -147,7 +147,7 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
 
 
 def _require_no_other(ledger: Ledger, path: Path, source: Path) -> None:
-    """Raise `DataError` if the log that a ledger had, and that another one replaces, is still there and has more."""
+    """Raise `DataError` if the ledger's earlier log, which ``source`` replaces, still exists and has more events."""
     had = ledger.standing()
     if had is not None and had.path.exists() and (had.ahead or had.trouble):
         raise DataError(
@@ -157,16 +157,16 @@ def _require_no_other(ledger: Ledger, path: Path, source: Path) -> None:
 
 
 def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) -> None:
-    """Make the directory's files follow from the appended events, by one more event if files are gone.
+    """Make the directory's files follow from the appended events. If files are gone, record one more event.
 
     Args:
-        directory: The model's.
-        ledger: Its ledger, with the events.
-        before: Its state without them.
-        own: Number of events that it had.
+        directory: The model directory.
+        ledger: The ledger of the directory, with the appended events.
+        before: The ledger's state before the events were appended.
+        own: The number of events before they were appended.
 
     Raises:
-        LedgerError: The files are neither those of the last event nor those of the backup's.
+        LedgerError: The files belong neither to the last event nor to the last event of the backup.
     """
     after = read_state(ledger)
     if (after.versions, after.planned) == (before.versions, before.planned):
@@ -190,12 +190,12 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
 def _take_files_as_they_are(
     directory: ModelDirectory, ledger: Ledger, model: StoredModel, before: State, after: State
 ) -> None:
-    """Forget whose rows were removed since; raise `_FilesLackError` unless the files are those of the last event."""
+    """Forget the owners of rows removed since; raise `_FilesLackError` unless the files are those of the last event."""
     known = {version.event for version in before.versions}
     batches = [version.batch for version in after.versions if version.batch is not None and version.event not in known]
     new = [batch for batch in (*batches, after.planned) if batch is not None and batch != before.planned]
     if any(batch.addition is not None for batch in new):
-        # No event says whose the added rows are.
+        # No event records the owners of the added rows.
         raise _FilesLackError
     for batch in batches:
         ledger.forget_records(batch.after, batch.up_to)
@@ -206,9 +206,9 @@ def _take_files_as_they_are(
 
 
 def _require_files(directory: ModelDirectory, ledger: Ledger, model: StoredModel) -> None:
-    """Raise `DataError` or `LedgerError` unless the files are those that the ledger speaks of.
+    """Raise `DataError` or `LedgerError` unless the files are those that the ledger records.
 
-    A certificate that is missing stops no removal: `apply` and `verify` say so.
+    A missing certificate delays no removal: `apply` and `verify` report it.
     """
     state = read_state(ledger)
     check_data(directory, ledger, model, state)
@@ -217,6 +217,6 @@ def _require_files(directory: ModelDirectory, ledger: Ledger, model: StoredModel
 
 
 def _additions(rows: Sequence[Row]) -> list[Addition]:
-    """Return what events say that `add` had planned."""
+    """Return the additions that `add` planned in these events."""
     additions = (Batch.read(event_of(row).payload).addition for row in rows if row[2] == "planned")
     return [addition for addition in additions if addition is not None]

@@ -1,9 +1,9 @@
-"""How the log in a second place follows the ledger: each transaction is on its disk before the ledger commits.
+"""How the log in a second place follows the ledger: every transaction is in the log before the ledger commits it.
 
-So whatever happens to the model directory, the log holds everything that was ever confirmed. Before it is written it is
-compared with the ledger. If it knows more, the directory was restored from a backup, or a command was killed between
-the two writes; then nothing is recorded before `replay` has brought the directory to the present. If it knows less, it
-first gets what it lacks.
+So whatever happens to the model directory, the log has everything that was ever confirmed. Before the log is written,
+it is compared with the ledger. If the log has more events, the directory was restored from a backup, or a command was
+killed between the two writes. Then nothing is recorded until `replay` has brought the directory up to date. If the log
+has fewer events, the missing ones are written first.
 """
 
 import functools
@@ -18,23 +18,23 @@ from certified_unlearning.text import counted
 
 
 class Last(NamedTuple):
-    """The last event of a ledger: 0 and `file.GENESIS` before the first one."""
+    """The last event of a ledger; number 0 and `file.GENESIS` before the first event."""
 
     sequence: int
     hash: str
 
 
 class Standing(NamedTuple):
-    """The state of a log beside the events of a ledger.
+    """The state of a log, compared with the events of a ledger.
 
     Attributes:
-        path: The log.
-        ahead: How many events it has that the ledger lacks.
-        has_newer_version: Whether one of them is a version of the model, so that the directory's is an old one.
-        behind: How many events it lacks; the next event brings them.
-        trouble: Why it cannot be used, as it is missing, damaged, or of other events.
-        has_other_events: Whether it has other events. Then it may know more than the directory, for example if that is
-            a backup from before a migration.
+        path: Path of the log.
+        ahead: The number of events that the log has and the ledger lacks.
+        has_newer_version: Whether one of these events is a version of the model, so that the directory has an old one.
+        behind: The number of events that the log lacks; the next event writes them, too.
+        trouble: The reason why the log cannot be used: it is missing, damaged, or has different events.
+        has_other_events: Whether the log has different events. It may then have more than the directory, for example if
+            the directory is a backup from before a migration.
     """
 
     path: Path
@@ -46,20 +46,20 @@ class Standing(NamedTuple):
 
     @property
     def may_have_newer_version(self) -> bool:
-        """Whether the directory's model may be an old one, which knows people who were removed since."""
+        """Whether the directory's model may be an old one, which knows people who were removed later."""
         return self.has_newer_version or self.has_other_events
 
 
 class _OtherEventsError(DataError):
-    """A log does not begin with the events of the ledger."""
+    """The log does not begin with the events of the ledger."""
 
 
 HashOf = Callable[[int], str | None]
-"""Returns the hash of an event by its number; None where there is none."""
+"""A function that returns the hash of an event, given its number; None if there is no such event."""
 
 
 def standing_of(path: Path, last: Last, hash_of: HashOf) -> Standing:
-    """Return how a log stands to a ledger that ends with ``last``; reads its last line only, unless it is ahead."""
+    """Compare a log with a ledger that ends with ``last``; read only the log's last line, unless the log is ahead."""
     try:
         end = end_of(path).row
         known = 0 if end is None else end[0]
@@ -72,14 +72,14 @@ def standing_of(path: Path, last: Last, hash_of: HashOf) -> Standing:
 
 
 def require_in_step(standing: Standing, directory: Path) -> None:
-    """Raise `DataError` or `StorageError` if a log is ahead of a directory or cannot be used."""
+    """Raise `DataError` or `StorageError` if the log is ahead of the directory or cannot be used."""
     problem = problem_of(standing, directory)
     if problem is not None:
         raise (DataError if standing.ahead else StorageError)(f"{problem}; nothing was recorded")
 
 
 def problem_of(standing: Standing, directory: Path) -> str | None:
-    """Return a message about a log that is ahead of a directory or cannot be used; None if all is well."""
+    """Return a message about a log that is ahead of the directory or cannot be used; None if there is no problem."""
     if standing.ahead:
         command = f"unlearn replay {shlex.quote(str(directory))} --from {shlex.quote(str(standing.path))}"
         return (
@@ -103,22 +103,22 @@ def follow(
     *,
     is_new: bool,
 ) -> Callable[[], None]:
-    """Bring a log up to the events of a transaction that is about to be committed.
+    """Write to a log all events up to and including a transaction that is about to be committed.
 
     Args:
-        path: The log.
+        path: Path of the log.
         directory: The model directory, for messages.
         before: The last event before the transaction.
-        hash_of: Finds events, those of the transaction included.
-        rows_after: Returns the events after one, those of the transaction included.
-        is_new: Whether the transaction says that the log lies here, so that it may have to be made.
+        hash_of: A function that returns the hash of an event, also of the transaction's events.
+        rows_after: A function that returns the events after a given one, including the transaction's.
+        is_new: Whether the transaction itself sets this path as the log's place, so that the file may not exist yet.
 
     Returns:
-        What takes it back, where the transaction fails.
+        A function that undoes the writing; it must be called if the transaction fails.
 
     Raises:
-        DataError: It is ahead of the ledger, damaged, or of other events.
-        StorageError: It is missing, or cannot be written.
+        DataError: The log is ahead of the ledger, is damaged, or has different events.
+        StorageError: The log is missing, or cannot be written.
     """
     if is_new and path.parent.is_dir() and not path.exists():
         write_log(path, rows_after(0))
@@ -135,10 +135,10 @@ def follow(
 
 
 def _rows_ahead(path: Path, last: Last) -> list[Row]:
-    """Return the events of a log that follow the last one of a ledger.
+    """Return the events of a log that follow the last event of a ledger.
 
     Raises:
-        DataError: The log has other events, or is damaged.
+        DataError: The log has different events, or is damaged.
     """
     rows = read_log(path).rows
     if not 0 < last.sequence <= len(rows) or rows[last.sequence - 1][6] != last.hash:

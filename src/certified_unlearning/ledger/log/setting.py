@@ -1,4 +1,4 @@
-"""The second place of the log: the setting is an event of the ledger, and the latest one counts."""
+"""The setting of a second place for the log. It is an event of the ledger; the latest such event counts."""
 
 import time
 from pathlib import Path
@@ -15,10 +15,10 @@ class Moved(NamedTuple):
     """Result of `set_log`.
 
     Attributes:
-        path: Where the log is kept from now on; None where it is kept in the directory only.
-        before: Where it was kept before; None where it was not. That file is left as it is.
+        path: The second place of the log from now on; None if the log is kept only in the directory.
+        before: The second place until now; None if there was none. The file there is left unchanged.
         head: The head of the log.
-        ahead: How many events that file has which the directory lacks, as after a restore.
+        ahead: The number of events that the earlier file has and the directory lacks, as after a restore.
     """
 
     path: Path | None
@@ -28,15 +28,15 @@ class Moved(NamedTuple):
 
 
 def set_log(path: Path, to: Path | None) -> Moved:
-    """Keep the log in a second place, too: all events there are, and every new one before it is confirmed.
+    """Keep the log in a second place, too: all present events, and every new one before it is confirmed.
 
     Args:
         path: The model directory.
-        to: The file: a new one, or one that holds a log of this directory. None: no second place any more.
+        to: A new file, or one with a log of this directory. None means that the log has no second place any more.
 
     Raises:
-        ParameterError: The file lies in the model directory, is a directory, or is in no directory.
-        DataError: The directory cannot be read, is behind the log that it has, or the file holds something else.
+        ParameterError: The file is in the model directory, is itself a directory, or its directory does not exist.
+        DataError: The directory cannot be read, is behind its present log, or the file holds something else.
         StorageError: The file or the ledger cannot be written.
     """
     directory = ModelDirectory(path)
@@ -50,10 +50,10 @@ def set_log(path: Path, to: Path | None) -> Moved:
 
 
 def checked_place(to: Path, directory: Path) -> Path:
-    """Return the place of a log, as an absolute path.
+    """Return the path of a log's second place, as an absolute path.
 
     Raises:
-        ParameterError: It lies in the model directory, is a directory, or is in no directory.
+        ParameterError: The path is in the model directory, is itself a directory, or its directory does not exist.
     """
     place = to.resolve()
     if place.is_relative_to(directory.resolve()):
@@ -66,13 +66,13 @@ def checked_place(to: Path, directory: Path) -> Path:
 
 
 def require_present(ledger: Ledger, *, version: bool = False) -> None:
-    """Raise `LedgerError` where the log in the second place knows more, as after a restore from a backup.
+    """Raise `LedgerError` if the log in the second place has more events, as after a restore from a backup.
 
-    A log of other events may know more, too: for example where a backup from before `migrate` was restored.
+    A log with different events may have more, too, for example if a backup from before `migrate` was restored.
 
     Args:
         ledger: The ledger.
-        version: Whether only a newer version of the model counts: what is asked for depends on nothing else.
+        version: Whether only a newer version of the model counts, because the caller depends on nothing else.
     """
     standing = standing_settled(ledger)
     if standing is None:
@@ -82,10 +82,10 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:
-    """Return how the log in the second place stands to a ledger; None where there is none.
+    """Return the state of the log in the second place; None if the log has no second place.
 
-    If it knows more, this waits a moment: a command that has written it may be about to commit. It also waits if the
-    log has other events: a migration may be about to write it anew.
+    If that log has more events, this function waits a moment, because a command that has written them may be about to
+    commit. It also waits if the log has different events, because a migration may be about to rewrite it.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:

@@ -1,1 +1,1 @@
-"""What each mechanism does for the ledger: one module a `ledger.method.Method`."""
+"""What each mechanism does in a ledger: one module for each subclass of `ledger.method.Method`."""

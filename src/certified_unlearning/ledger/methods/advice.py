@@ -1,4 +1,4 @@
-"""Alternatives to a model that hardly tells the classes apart; each is tried before it is named."""
+"""Alternatives to a model that hardly tells the classes apart. Each alternative is tried before it is named."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,19 +15,19 @@ from certified_unlearning.data.tables.classes import flag_of_weights, suggested_
 from certified_unlearning.data.tables.declaration import Table
 
 MORE = 10
-"""Factor by which a larger ``C``, epsilon and number of records are tried."""
+"""The factor by which ``C``, epsilon and the number of records are increased in trials."""
 
 
 Shares = tuple[float, ...] | None
 
 
 class Option(NamedTuple):
-    """Another model that could be made.
+    """A model that could be made instead.
 
     Attributes:
-        words: The flags that make it.
-        expected: Its expected worth.
-        noise: The noise scale.
+        words: The flags that make the model.
+        expected: The expected quality of the model.
+        noise: The noise scale of the model.
     """
 
     words: str
@@ -36,7 +36,7 @@ class Option(NamedTuple):
 
 
 class Regularised(Protocol):
-    """A plan of a linear model, with the regulariser that all are compared by."""
+    """The plan of a linear model, with the strength of its regulariser, by which alternatives are compared."""
 
     n: int
     classes: int
@@ -51,15 +51,15 @@ PlanT = TypeVar("PlanT", bound=Regularised)
 
 @dataclass(frozen=True)
 class Advice(ABC, Generic[PlanT]):
-    """Alternatives to a model of known worth.
+    """Alternatives to a model whose quality is known.
 
     Attributes:
-        plan: The model's.
-        table: Its declaration.
-        intercept: Whether it has one.
-        trial: What is tried with.
-        weights: Weights of its current version.
-        worth: What these are worth on the records of the trial.
+        plan: The model's plan.
+        table: The model's declaration.
+        intercept: Whether the model has an intercept.
+        trial: The trial of other models on some training records.
+        weights: Weights of the model's current version.
+        worth: The quality of these weights on the records of the trial.
     """
 
     plan: PlanT
@@ -70,7 +70,7 @@ class Advice(ABC, Generic[PlanT]):
     worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
-        """Yield what the trouble is, and what helps, where so much was found on these records or on others."""
+        """Yield sentences on what is wrong and what helps. The quality may come from these records or from others."""
         same = self.trial.expected(self.plan.strong_convexity)
         found = [*self._noise(same), *self._regulariser(same), *self._threshold(same), *self._weights(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
@@ -81,32 +81,32 @@ class Advice(ABC, Generic[PlanT]):
 
     @abstractmethod
     def _against_noise(self, same: PredictionScores) -> str:
-        """Return what is better than the current version, in words, where the same model without noise is."""
+        """Return in words what is better than the current version, if the same model without noise is better."""
 
     @abstractmethod
     def _option(
         self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
     ) -> Option | None:
-        """Return the same mechanism with these so many times as large; None if it cannot be planned.
+        """Return a model of the same mechanism with ``C``, epsilon or records multiplied; None if it cannot be planned.
 
-        ``C`` is the one that the largest weight of a class has multiplied; ``shares`` are what the losses of records of
-        each class are multiplied by, if not by what they are.
+        ``C`` multiplies the ``C`` of the class with the largest weight. ``shares`` are the factors on the losses of
+        each class's records; by default, the present factors.
         """
 
     def _expected_again(self) -> PredictionScores:
-        """Return what another version with the same plan is expected to be worth."""
+        """Return the expected quality of another version with the same plan."""
         return self.worth
 
     def _left_out(self, usual: Option | None) -> str:
-        """Return which flags must be left out for what is planned here, which has the usual noise."""
+        """Return the flags that must be left out so that the planned model has the usual noise."""
         return ""
 
     def _other_mechanisms(self, flag: str) -> Sequence[Option]:
-        """Return other mechanisms with a `MORE` times as large ``C``, which a flag says."""
+        """Return models of other mechanisms whose ``C`` is `MORE` times as large; the flag sets this ``C``."""
         return ()
 
     def _noise(self, same: PredictionScores) -> Iterator[str]:
-        """Yield what helps if the same model without noise is better."""
+        """Yield advice against noise. It applies if the same model without noise is better."""
         if same.is_better_than(self.worth):
             yield (
                 f"noise is the trouble: without it the same model has {same.in_words()} in place of "
@@ -116,13 +116,13 @@ class Advice(ABC, Generic[PlanT]):
     def _regulariser(self, same: PredictionScores) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
         weaker = self.trial.expected(self.plan.strong_convexity / MORE)
-        # A larger C alone may move probabilities across one half, which another threshold does without a new model.
+        # A larger C alone may move probabilities across one half. Another threshold does this without a new model.
         if not (weaker.is_better_than(same) and weaker.fits_better_than(same)):
             return
         usual = self._option("")
         flag = f"--C {self._C(MORE):.2g}{self._left_out(usual)}, {MORE} times as large,"
         options = [self._option(flag, C=MORE), *self._other_mechanisms(flag)]
-        # Not better because of less noise alone.
+        # The model must not be better merely because of less noise.
         least = [self.worth] if usual is None else [self.worth, usual.expected]
         for option in options:
             if option is not None and all(option.expected.is_better_than(each) for each in least):
@@ -133,7 +133,7 @@ class Advice(ABC, Generic[PlanT]):
                 return
 
     def _threshold(self, same: PredictionScores) -> Iterator[str]:
-        """Yield how probabilities become classes where one of them is rare, if that is better."""
+        """Yield a better threshold for a rare class, if it improves the predictions."""
         if same.auc < RANKS or self.worth.by_mean < self.worth.balanced + GAIN:
             return
         how = "divide each class' probability by its mean over these records before you compare them"
@@ -152,12 +152,12 @@ class Advice(ABC, Generic[PlanT]):
         )
 
     def _weights(self, same: PredictionScores) -> Iterator[str]:
-        """Yield weights of classes, where there are none, if they are better, with the noise that they need, too."""
+        """Yield weights of classes, if there are none and if they help together with the noise that they need."""
         if self.table.class_weight is not None or same.auc < RANKS:
             return
         named = suggested_weights(dict(zip(map(str, self.table.classes or ()), self.trial.counts, strict=True)))
         weights = ClassWeights.divided([*named.values()])
-        # The same C, and the one with which no record counts for more than now.
+        # Try the present C, and the C with which no record counts for more than it does now.
         options = [
             self._option(
                 f"--C {float(f'{self._C(times / weights.largest):.2g}'):g} {flag_of_weights(named)}",
@@ -166,7 +166,7 @@ class Advice(ABC, Generic[PlanT]):
             )
             for times in dict.fromkeys((weights.largest, 1.0))
         ]
-        # Not better because of less noise alone, or because the version had bad luck.
+        # The weights must not be better merely because of less noise, or because this version had bad luck.
         least = [self.worth, same, self._expected_again()]
         better = [each for each in options if each and all(each.expected.is_better_than(worth) for worth in least)]
         if weights.largest > 1 and better:
@@ -176,11 +176,11 @@ class Advice(ABC, Generic[PlanT]):
             )
 
     def _C(self, times: float) -> float:
-        """Return scikit-learn's ``C``, so many times as large, as a flag of `unlearn init` says it."""
+        """Return scikit-learn's ``C``, multiplied by ``times``, as a flag of `unlearn init` gives it."""
         return self._largest_C(times) / weights_of(self.table).largest
 
     def _largest_C(self, times: float) -> float:
-        """Return ``C``, so many times as large, times the largest weight of a class."""
+        """Return ``C``, multiplied by ``times`` and by the largest weight of a class."""
         return times / (self.plan.strong_convexity * self.plan.n * (2 if self.intercept else 1))
 
     def _with(self, words: str, strength: float, noise: Noise, shares: Shares = None) -> Option:

@@ -1,10 +1,12 @@
-"""Ensembles whose answers are certified: shards answer while a budget lasts, and are trained again when it is spent.
+"""Ensembles whose answers are certified. Each shard has a budget, and is trained again when the budget is spent.
 
-Nothing is published: parameters were learned with the removed records until their shard is trained again. They are the
-secret of a version, with boxes and checkpoints; its weights are empty. What holds is what `unlearn predict` answers.
+No parameters are published: until their shard is trained again, they depend on removed records. They are a version's
+secret, together with boxes and checkpoints; its weights are empty. The certificate covers the answers of
+`unlearn predict`.
 
-The rows of removed records are zero before a removal begins, and none is read again: a shard that is trained again
-reads those that are left. It draws nothing: an `apply` that was killed and is run again ends with the same bits.
+The rows of removed records are zero before a removal begins, and no removal reads them: a shard that is trained again
+reads the remaining records. Training draws nothing at random, so an `apply` that was killed and is run again ends with
+the same bits.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class CertifiedAnswers(Method[EnsemblePlan]):
-    """An ensemble of certified networks; a record's number is its row of the table, where it stays."""
+    """An ensemble of certified networks. A record's number is its row of the table, which never changes."""
 
     plans = (EnsemblePlan,)
     stays_on_the_cpu = True
@@ -45,7 +47,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the removal of so many records, and in which slices they lie.
+        """Plan the removal of records, and count them by slice.
 
         Raises:
             InfeasibleError: No record would be left.
@@ -65,7 +67,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Take records out, and train the shards again whose budget that spends; see `Method.remove`."""
+        """Take records out, and train again the shards whose budget is then spent; see `Method.remove`."""
         shards = self.shards(secret)
         shards.forget(rows)
         return _version(shards)
@@ -73,7 +75,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Train again on the records that are left, and compare as far as shards were; see `Method.check`."""
+        """Train again on the remaining records, and compare the result with the trained shards; see `Method.check`."""
         shards = self.shards(secret)
         if shards.present.nonzero()[:, 0].tolist() != sorted(left):
             raise DataError(f"the state of {self._directory.path} has other records than those that remain")
@@ -86,7 +88,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         shards.check(self._plan.settings.learn(shards.rows, shards.labels, shards.present, self._plan.generator))
 
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> EnsembleCertificate:
-        """Return the certificate of the version that these batches led to; it states no digest."""
+        """Return the certificate of the version after these batches; it states no digest."""
         plan = self._plan
         return EnsembleCertificate.of(
             removed=[[(place, count) for place, count in batch.places or ()] for batch, _ in answered],
@@ -117,10 +119,10 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         return CertifiedShards.from_tensors(self._plan.settings, rows, labels, standing, tensors)
 
     def _standing(self, answered: Sequence[Answered]) -> ShardState:
-        """Return where the ensemble stands after batches.
+        """Return the state of the shards after batches.
 
         Raises:
-            DataError: A batch does not say of all its records where they lay, or says what cannot be.
+            DataError: A batch does not record the slices of all its records, or records impossible slices.
         """
         places = [batch.places or () for batch, _ in answered]
         for (batch, _), each in zip(answered, places, strict=True):
@@ -132,7 +134,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
             raise DataError(f"versions of {self._directory.path} say of records where none lay: {error}") from error
 
     def _training(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rows as networks take them, and numbers of classes; of removed records zeros.
+        """Return the rows as networks read them, and the classes as numbers; both are zero for removed records.
 
         Raises:
             DataError: A file cannot be read, or has another size than `unlearn init` gave it.
@@ -145,7 +147,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
 
 
 def _version(shards: CertifiedShards) -> Outcome:
-    """Return the version that an ensemble is: nothing of it is published."""
+    """Return a version from an ensemble. All of the ensemble is secret."""
     arrays = {name: each.numpy() for name, each in shards.tensors().items()}
     standing = shards.standing
     return Outcome(np.zeros(0), None, Secret(arrays, {"left": standing.left, "pending": standing.pending}))

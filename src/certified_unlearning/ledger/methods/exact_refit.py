@@ -1,8 +1,8 @@
-"""Models whose removals are certified against an exact refit: Newton removal, and certified refit.
+"""Models whose removals are certified by comparison with an exact refit: Newton removal, and certified refit.
 
-The minimiser is secret, and so is the matrix that the next Newton step is taken with: both lie beside the published
-weights until the next `apply`. They tell of removed records until data are read again, which the plan lets happen after
-a stated number of them at the latest. A reading learns anew: it uses nothing of the secret state before it.
+The minimiser is secret, and so is the matrix of the next Newton step. Both are kept next to the published weights until
+the next `apply`. They depend on removed records until the data are read again. The plan limits the number of removals
+until that reading. A reading learns anew: it uses nothing of the earlier secret state.
 """
 
 import functools
@@ -42,7 +42,7 @@ from certified_unlearning.vocabulary import Reading
 
 
 class RefitAdvice(Advice[RefitPlan]):
-    """Less noise, with which data are read again more often."""
+    """Advice to use less noise, with which the data are read again more often."""
 
     def _against_noise(self, same: PredictionScores) -> str:
         sigmas = [self.plan.sigma / times for times in (10, 100, 1000, 10_000)]
@@ -57,7 +57,7 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes and for numbers; for more classes certified refit, by passes or from nothing."""
+    """Newton removal for two classes and for numbers. For more classes, certified refit, by passes or from zero."""
 
     plans = (RefitPlan,)
     advice = RefitAdvice
@@ -73,20 +73,20 @@ class ExactRefit(Method[RefitPlan]):
         return self._learned(self._plan, None, 1)
 
     def plan_after(self, answered: Sequence[Answered]) -> RefitPlan:
-        """Return the plan with all records that were added: see `RefitPlan.with_more`."""
+        """Return the plan that includes all added records; see `RefitPlan.with_more`."""
         return self._plan.with_more(added_by(answered))
 
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the removal, which takes no noisy steps, if so many records can be added.
+        """Return the removal, which takes no noisy steps, after a check that the added records can be added.
 
         Raises:
-            AssumptionError: float64 cannot keep to the budget of so many records, or to that of rows that wait.
+            AssumptionError: float64 is too coarse for the budget of that many records, or of the waiting rows.
         """
         plan = self._plan.with_more(added_by(answered) + added)
         if waiting is not None:
-            # Now, for what is planned must be carried out.
+            # Checked now, because a planned batch must be carried out.
             copy = copy_of(self._directory, plan.features, current_of(answered))
             plan.require_representable(copy.terms_with(waiting))
         return Removal(len(rows), 0)
@@ -103,21 +103,21 @@ class ExactRefit(Method[RefitPlan]):
     ) -> Outcome:
         """Carry out a batch by a Newton step, or by reading the data; see `Method.remove`."""
         if batch.addition is not None:
-            # From nothing: neither the old weights nor their matrix have a part in it.
+            # The model is learned from zero: neither the old weights nor their matrix are used.
             return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition", batch.version)
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
         plan, since = self.plan_after(answered), _counts(answered).since_read
         model, (left, labels) = _model_of(secret, plan), self._training(plan, batch.version)
         if not isinstance(model, Model):
-            # Where what it needs of the removed records is gone, it takes one more pass.
+            # If the removed records are gone, one more pass is made.
             gone, after = None if taken is None else (taken.rows, taken.labels), since + batch.records
             return self._released(*refits.without(plan, model, gone, left, labels, since_read=after))
         if taken is None:
-            # What the step needs of the removed records is gone. Only a reading does without.
+            # The removed records are gone, and the step needs them. Only a reading does not need them.
             model.curvature.usable = False
             taken = RemovedRows(np.zeros((batch.records, plan.features), np.float32), np.zeros(batch.records, np.int8))
-        gone = taken.rows.toarray() if issparse(taken.rows) else taken.rows  # Some rows, of few columns.
+        gone = taken.rows.toarray() if issparse(taken.rows) else taken.rows  # There are few rows, and few columns.
         answer = NewtonRemoval(plan).remove(
             model,
             gone.astype(np.float64),
@@ -129,7 +129,7 @@ class ExactRefit(Method[RefitPlan]):
         return self._released(answer.model, answer.reading)
 
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> ResidualCertificate:
-        """Return the certificate of the version that these batches led to; it states no digest."""
+        """Return the certificate of the version after these batches; it states no digest."""
         return certificates.of(
             self.plan_after(answered),
             _counts(answered),
@@ -141,20 +141,20 @@ class ExactRefit(Method[RefitPlan]):
         )
 
     def _learned(self, plan: RefitPlan, reading: Reading | None, version: int) -> Outcome:
-        """Learn from the whole training copy of a version, and from nothing else."""
+        """Learn from the whole training copy of a version, and use nothing else."""
         rows, labels = self._training(plan, version)
         if plan.removes_by_newton:
             return self._released(NewtonRemoval(plan).fit(rows, labels), reading)
         return self._released(refits.learned(plan, rows, labels), reading)
 
     def _training(self, plan: RefitPlan, version: int) -> tuple[Any, NDArray[Any]]:
-        """Return the rows, of which dense ones stay in their file until they are read, and labels as solvers do."""
+        """Return rows and labels for the solvers. Dense rows stay in their file until they are read."""
         copy = copy_of(self._directory, plan.features, version)
         rows, labels = copy.rows(plan.n), copy.labels(plan.n)
         return rows, labels.astype(np.float64 if plan.classes <= 2 else np.int64)
 
     def _released(self, model: Model | Fitted, reading: Reading | None) -> Outcome:
-        """Return a version with fresh noise."""
+        """Return a version whose weights get fresh noise."""
         published = model.weights + self._plan.sigma * normal_numbers(len(model.weights), None)
         arrays: dict[str, NDArray[Any]] = {"weights": model.weights}
         header: dict[str, Any] = {"residual": model.residual}

@@ -1,23 +1,25 @@
-"""Models that forget exactly: every step of learning is kept, and a removal examines those that used a removed record.
+"""Models that unlearn exactly. Every learning step is kept; a removal examines the steps that used a removed record.
 
-The state is secret: it tells who was used when, and holds gradients without noise. It lies beside the published weights
-until the next `apply`, which makes it anew and overwrites it. Nothing in it says what a removal cost or whether it took
-steps again: that would tell when a record was used.
+The state is secret: it shows which steps used which records, and holds gradients without noise. It is kept next to the
+published weights until the next `apply`, which makes a new state and overwrites the old one. Nothing in the new state
+shows what a removal cost or whether it took steps again: that would tell when a record was used.
 
-The rows of a removed record are zero before its removal begins, so that an interrupted `apply` finds them gone. What is
-needed of it is in the state: its batches, and their gradients with it. New gradients are computed from the batches as
-they become, of records that stay.
+The rows of a removed record are zero before its removal begins, so an interrupted `apply` finds them gone. The state
+has what the removal needs: the batches that contain the record, and their gradients with it. New gradients are computed
+from the batches without the record, and all other records of these batches stay.
 
-The seed of a removal is drawn with the version before it, and kept in the secret: an `apply` that is killed and run
-again ends as the first would have. With a seed drawn by each `apply`, those that take steps again, which take longer,
-would be killed more often and get another chance, and what is left would not have the distribution of learning anew.
+The seed of a removal is drawn with the version before it, and kept in the secret. So an `apply` that is killed and run
+again ends as the first one would have. Suppose instead that each `apply` drew a seed. An `apply` that takes steps again
+takes longer, would be killed more often and would get another chance. The result would not have the distribution of
+learning anew.
 
-A directory that was restored from a backup holds a seed with which a lost version was drawn already, perhaps for other
-requests. With the same numbers the difference of the two published models would show what they differ in without noise.
-So the seed is hashed with what is removed and added, which tells even a restore apart that nothing in the log names;
-and with the restore, where the log names it: another draw for every restore, the same for every `apply` after it. A
-state that is restored has the distribution of learning anew on the records of then, where nobody lost the directory or
-chose the backup because of what was drawn; the certificate says so (`certificate.lost`).
+A directory that was restored from a backup holds a seed that a lost version has already used, perhaps for other
+requests. With the same random numbers, the difference of the two published models would show, without noise, how they
+differ. So the seed is hashed with the removed and added records: other records give other numbers, even after a restore
+that the log does not name. If the log names the restore, its name is hashed, too: every restore gives another draw, and
+every `apply` after it the same draw. A restored state has the distribution of learning anew on the records of its time
+under one condition: the drawn numbers had no influence on the loss of the directory or on the choice of the backup. The
+certificate states this condition (`certificate.lost`).
 """
 
 import hashlib
@@ -49,7 +51,7 @@ from certified_unlearning.text import counted
 
 
 class ExactAdvice(Advice[ExactPlan]):
-    """Longer learning, and steps with less noise."""
+    """Advice to learn longer, and to take steps with less noise."""
 
     def _against_noise(self, same: PredictionScores) -> str:
         less = " together with a smaller --sigma" if self.plan.sigma is not None else ""
@@ -60,16 +62,16 @@ class ExactAdvice(Advice[ExactPlan]):
         self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
     ) -> Option | None:
         if shares is not None:
-            return None  # It takes none.
-        # What its steps are off by is none of the regulariser's doing, and small where this is asked.
+            return None  # This mechanism has no class weights.
+        # The error of finitely many steps does not come from the regulariser, and is small when advice is due.
         strength = self.plan.strong_convexity / C / records
         return Option(f"{words} without the noise of its steps,", self.trial.expected(strength), 0.0)
 
 
 class ExactSteps(Method[ExactPlan]):
-    """Sub-sampled, noisy, accelerated or quantized descent; a record's id is its row of the table, where it stays.
+    """Sub-sampled, noisy, accelerated or quantized descent. A record's id is its row of the table, which never changes.
 
-    It computes on the CPU, where an `apply` that is run again draws the same numbers.
+    The method computes on the CPU, so that an `apply` that is run again draws the same numbers.
     """
 
     plans = (ExactPlan,)
@@ -81,16 +83,16 @@ class ExactSteps(Method[ExactPlan]):
         return self._version(self._descent(self._plan.n).learn(torch.arange(self._plan.n), Draws.fresh()))
 
     def plan_after(self, answered: Sequence[Answered]) -> ExactPlan:
-        """Return the plan, whose ``n`` counts all records that were ever in the model; no constant follows it."""
+        """Return the plan whose ``n`` counts all records that were ever in the model. No constant depends on it."""
         return self._plan.model_copy(update={"n": self._plan.n + added_by(answered)})
 
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the removal of so many records, which takes no noisy steps.
+        """Return the removal of records, which takes no noisy steps.
 
         Raises:
-            InfeasibleError: Not more records than a batch has members would be left.
+            InfeasibleError: The number of remaining records would not exceed the batch size.
         """
         left = self._plan.n + added_by(answered) + added - sum(batch.records for batch, _ in answered)
         most = left - 1 - self._plan.batch_size
@@ -112,11 +114,11 @@ class ExactSteps(Method[ExactPlan]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Carry out a batch on the state, in one edit; see `Method.remove`."""
+        """Carry out a batch by one edit of the state; see `Method.remove`."""
         state, seed = self._kept(secret)
         first = self.plan_after(answered).n
         added = range(first, first + batch.records_added)
-        # What it cost is told to nobody.
+        # The cost of the edit must stay unknown to everybody.
         drawn = address("removal", f"{seed:x}", self._digest_of(added), *rows)
         self._descent(first + len(added)).edit(state, rows, added, Draws(drawn))
         return self._version(state)
@@ -124,7 +126,7 @@ class ExactSteps(Method[ExactPlan]):
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Compute every step that is kept from the one before, and the published weights; see `Method.check`."""
+        """Recompute every kept step from the one before, and the published weights; see `Method.check`."""
         state, _ = self._kept(secret)
         if state.alive.ids.sort().values.tolist() != sorted(left):
             raise DataError(f"the state of {self._directory.path} has other records than those that remain")
@@ -132,7 +134,7 @@ class ExactSteps(Method[ExactPlan]):
         require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
 
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> ExactCertificate:
-        """Return the certificate of the version that these batches led to; it states no digest."""
+        """Return the certificate of the version after these batches; it states no digest."""
         plan = self._plan
         return ExactCertificate.of(
             noise_source="system entropy",
@@ -157,12 +159,12 @@ class ExactSteps(Method[ExactPlan]):
         )
 
     def _descent(self, count: int) -> ExactDescent[Descent]:
-        """Return the descent on the training copy of so many rows, of which it reads those that it needs."""
+        """Return the descent on the first ``count`` rows of the training copy; it reads only the rows that it needs."""
         plan = self._plan
         rows = np.memmap(self._directory.features, np.float32, mode="c", shape=(count, plan.features))
         labels = torch.from_numpy(numbers(self._directory.labels, np.int8, count))
         if plan.classes == 2:
-            # A removed record has no label; it never counts, and any will do.
+            # A removed record has no label. The record is never used, so any label will do.
             labels[labels == 0] = 1
         records = LinearRecords(
             torch.from_numpy(rows),
@@ -174,7 +176,7 @@ class ExactSteps(Method[ExactPlan]):
         return ExactDescent(plan.settings, records, from_batches=True)
 
     def _digest_of(self, added: range) -> str:
-        """Return a digest of rows that are added, which stand in the training copy."""
+        """Return a digest of the added rows in the training copy."""
         found, width = hashlib.sha256(), self._plan.features
         if added:
             shape, start = (len(added), width), added.start * width * np.dtype(np.float32).itemsize
@@ -183,22 +185,22 @@ class ExactSteps(Method[ExactPlan]):
         return found.hexdigest()
 
     def _kept(self, secret: Secret | None) -> tuple[Trajectory[Descent], int]:
-        """Return the state, and the seed of the next removal."""
+        """Return the state that a secret keeps, and the seed of the next removal."""
         tensors, seed = kept_in(secret)
         return Trajectory.from_tensors(tensors, self._plan.settings), seed
 
     def _version(self, state: Trajectory[Descent]) -> Outcome:
-        """Return the version that a state gives, with the seed of the next removal."""
+        """Return the version with this state, and with a new seed for the next removal."""
         return outcome_of(self._published(state), state.tensors(), self._plan.step_size)
 
     def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
-        """Return the model, score after score."""
+        """Return the published weights, one score after the other."""
         model: NDArray[Any] = state.model()[0].numpy()
         return model.reshape(self._plan.features, -1).T.ravel()
 
 
 def outcome_of(weights: NDArray[Any], state: Mapping[str, torch.Tensor], step_size: float) -> Outcome:
-    """Return the version with these weights, whose secret keeps a state, and the seed of the removal after it.
+    """Return the version with these weights. Its secret keeps the state, and a new seed for the next removal.
 
     Raises:
         DataError: Learning diverged.
@@ -212,7 +214,7 @@ def outcome_of(weights: NDArray[Any], state: Mapping[str, torch.Tensor], step_si
 def kept_in(secret: Secret | None) -> tuple[dict[str, torch.Tensor], int]:
     """Return the state that a secret keeps, and the seed of the next removal.
 
-    The seed is another one after every restore from a backup.
+    After every restore from a backup, the seed is a different one.
 
     Raises:
         DataError: There is no secret.

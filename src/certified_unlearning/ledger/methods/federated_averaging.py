@@ -1,12 +1,12 @@
-"""Models by federated averaging that forget clients exactly: a client is an identifier, with all its rows.
+"""Models by federated averaging that unlearn clients exactly. A client is an identifier with all its rows.
 
-The state is secret: for each round it has the model, and the sum of what the clients sent, with noise and without. It
-depends on no client that has left. As with `methods.exact_steps`, the seed of a removal is kept with the version before
-it, so that an `apply` that is killed and run again ends as the first would have, up to rounding.
+The state is secret. For each round, the state has the model and the sum of the clients' messages, with and without
+noise. It depends on no client that has left. As in `methods.exact_steps`, the seed of a removal is kept with the
+version before the removal. So an `apply` that is killed and run again ends as the first one would have, up to rounding.
 
-A removal computes what the leaving clients sent in every round, from their rows, which `apply` has taken before it
-zeroed them. If it was killed then, these rows are gone. In their place the sums of the clients that are left are
-computed, and what the leaving ones sent is the difference: that takes as long as learning anew, and has the same
+A removal recomputes the messages of the leaving clients in every round, from their rows, which `apply` reads before it
+zeroes them. If `apply` was killed after that, these rows are gone. Then the sums of the remaining clients are computed,
+and the messages of the leaving clients are the difference. This takes as long as learning anew, and has the same
 result.
 """
 
@@ -36,9 +36,9 @@ from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class FederatedSteps(Method[FederatedPlan]):
-    """Federated averaging; a client's name is the first of its rows in the table.
+    """Federated averaging. A client's number is the first of its rows in the table.
 
-    It computes on the CPU, where an `apply` that is run again draws the same numbers.
+    The method computes on the CPU, so that an `apply` that is run again draws the same numbers.
     """
 
     plans = (FederatedPlan,)
@@ -57,7 +57,7 @@ class FederatedSteps(Method[FederatedPlan]):
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the removal of so many rows, which takes no noisy steps.
+        """Return the removal of rows, which takes no noisy steps.
 
         Raises:
             InfeasibleError: No client would be left.
@@ -83,7 +83,7 @@ class FederatedSteps(Method[FederatedPlan]):
         method = self._plan.method_of(clients)
         if taken is None:
             method = _WithoutTheirRows(method, run, gone)
-        # What it cost is told to nobody.
+        # The cost of the edit must stay unknown to everybody.
         learner, draws = self._plan.learner_of(method), Draws(address("removal", f"{seed:x}", *rows))
         learner.edit(run, gone.tolist(), [], draws)
         return self._version(learner, run)
@@ -91,7 +91,7 @@ class FederatedSteps(Method[FederatedPlan]):
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Compute every round's sum and model from the one before, and the published weights; see `Method.check`."""
+        """Recompute every round's sum and model from those before, and the published weights; see `Method.check`."""
         owners = self._owners()
         run, _ = self._kept(secret, owners)
         learner = self._plan.learner_of(self._plan.method_of(self._clients(owners)))
@@ -99,7 +99,7 @@ class FederatedSteps(Method[FederatedPlan]):
         require_close("published weights", torch.from_numpy(weights), learner.model(run)[0])
 
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> FederatedCertificate:
-        """Return the certificate of the version that these batches led to; it states no digest."""
+        """Return the certificate of the version after these batches; it states no digest."""
         plan = self._plan
         return FederatedCertificate.of(
             noise_source="system entropy",
@@ -121,10 +121,10 @@ class FederatedSteps(Method[FederatedPlan]):
         )
 
     def _owners(self) -> torch.Tensor:
-        """Return the client of each row of the table, -1 where it is nobody's; those about to leave are there.
+        """Return the client of each row of the table, -1 for a row without owner; leaving clients are included.
 
         Raises:
-            DataError: The ledger speaks of a row that is not in the table.
+            DataError: The ledger names a row that is not in the table.
         """
         with Ledger.opened(self._directory.ledger, read_only=True) as ledger:
             records = [(record.identifier, record.row) for record in ledger.records()]
@@ -136,15 +136,15 @@ class FederatedSteps(Method[FederatedPlan]):
         return owners
 
     def _clients(self, owners: torch.Tensor, rows: Sequence[int] = (), taken: RemovedRows | None = None) -> Clients:
-        """Return clients with their rows of the training copy, of which those are read that are needed.
+        """Return clients with their rows of the training copy; only rows that are used are read.
 
         Args:
             owners: The client of each row.
-            rows: Rows that are zeros in the copy by now.
-            taken: What they were; None where nobody knows.
+            rows: Rows that are zeros in the copy already.
+            taken: The content of these rows before; None if it is not known any more.
         """
         plan = self._plan
-        # A private view: what is written to it stays in memory.
+        # The memory map is private: writing to it changes the memory, not the file.
         features = np.memmap(self._directory.features, np.float32, mode="c", shape=(plan.n, plan.features))
         labels = numbers(self._directory.labels, np.int8, plan.n)
         if taken is not None:
@@ -152,7 +152,7 @@ class FederatedSteps(Method[FederatedPlan]):
         return plan.clients_of(torch.from_numpy(features), torch.from_numpy(labels), owners)
 
     def _kept(self, secret: Secret | None, owners: torch.Tensor) -> tuple[QueryRun, int]:
-        """Return the state, which must be that of these clients, and the seed of the next removal."""
+        """Return the state, after a check that it belongs to these clients, and the seed of the next removal."""
         tensors, seed = kept_in(secret)
         run = QueryRun(**tensors)
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):
@@ -160,12 +160,12 @@ class FederatedSteps(Method[FederatedPlan]):
         return run, seed
 
     def _version(self, learner: LinearQueries, run: QueryRun) -> Outcome:
-        """Return the version that a state gives, with the seed of the next removal."""
+        """Return the version with this state, and with a new seed for the next removal."""
         return outcome_of(learner.model(run)[0].numpy(), run.tensors(), self._plan.step_size)
 
 
 class _WithoutTheirRows(FederatedAveraging):
-    """Federated averaging for a removal of clients whose rows are gone: they sent what the others did not."""
+    """Federated averaging for a removal of clients whose rows are gone: their messages are computed as a difference."""
 
     def __init__(self, method: FederatedAveraging, run: QueryRun, gone: torch.Tensor) -> None:
         super().__init__(method.train, method.start(), method.settings)

@@ -1,4 +1,4 @@
-"""Models that learn and forget by noisy steps, on all rows or on mini-batches."""
+"""Models that learn and unlearn by noisy steps, on all rows or on mini-batches."""
 
 import math
 import os
@@ -31,11 +31,11 @@ from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA
 
 WITHOUT = " without --sigma and --steps"
 STRONGER = (10, 100)
-"""Factors by which a smaller ``C`` is tried, if noise is the trouble."""
+"""Factors by which ``C`` is decreased in trials, if noise is the trouble."""
 
 
 class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
-    """Less noise, more epsilon or records, a stronger regulariser, and Newton removal, which needs less noise."""
+    """Advice to use less noise, more epsilon or records, a stronger regulariser, or Newton removal with less noise."""
 
     def _against_noise(self, same: PredictionScores) -> str:
         learner = self.plan
@@ -50,7 +50,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         weaker = [self._option(f"--C {self._C(1 / times):.2g}{without}", C=1 / times) for times in STRONGER]
         options += [each for each in weaker if each is not None]
         options.append(self._refit(f"--mechanism newton-removal --C {self._C(1):.2g}"))
-        # A version may have had bad luck: what helps is also better than others with its noise.
+        # This version may have had bad luck, so an option must also be better than the average version with its noise.
         own = self._expected_again()
         helpful = [
             each for each in options if each.expected.is_better_than(self.worth) and each.expected.is_better_than(own)
@@ -95,12 +95,12 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size), shares)
 
     def _refit(self, words: str, *, C: float = 1) -> Option:
-        """Return Newton removal with a ``C`` so many times as large."""
+        """Return a model by Newton removal whose ``C`` is multiplied."""
         return self._with(words, self.plan.strong_convexity / C, Noise(USUAL_SIGMA))
 
 
 class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
-    """Langevin learning and unlearning; what is published is all that a request starts from."""
+    """Langevin learning and unlearning. A request starts from the published weights alone."""
 
     plans = (LangevinLearner, MiniBatchLearner)
     advice = NoisyAdvice
@@ -110,11 +110,11 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     )
 
     def noise(self) -> tuple[float, bool]:
-        """Return the noise of steps, which varies weights by the curvature."""
+        """Return the noise of the steps, whose effect on the weights depends on the curvature."""
         return self._plan.sigma, True
 
     def deal(self) -> None:
-        """Bring the training copy into the order in which it is read."""
+        """Put the training copy into the order in which it is read."""
         learner = self._plan
         if learner.cycle is not None:
             dense.deal(self._directory, learner.features, classes=learner.classes, key=noise_key())
@@ -128,7 +128,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
+        """Return the steps that remove rows of the table, given the earlier removals; errors are the learner's."""
         places = self._plan.places_of(dense.positions(self._directory, rows))
         return self._plan.plan_removal(removals(answered), len(rows), places)
 
@@ -155,7 +155,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         return Outcome(unlearned[0].cpu().numpy())
 
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> StepsCertificate:
-        """Return the certificate of the version that these batches led to."""
+        """Return the certificate of the version after these batches."""
         learner = self._plan
         history = learner.history(removals(answered))
         return certificate.of(
@@ -168,7 +168,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
         )
 
     def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
-        """Return whether a certificate speaks of these batches and losses, and of where the classes come from."""
+        """Return whether a certificate agrees with these batches, the lost versions and the origin of the classes."""
         schedule = self._plan.schedule(removals(answered))
         return (certificate.features, certificate.schedule, certificate.lost) == (self._features, schedule, lost)
 
@@ -176,10 +176,10 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
 def place_training(
     directory: ModelDirectory, learner: LangevinLearner | MiniBatchLearner, device: torch.device
 ) -> tuple[Tensor | StreamedRows, Tensor]:
-    """Return the rows and labels of the training copy as the learner takes them.
+    """Return the rows and labels of the training copy in the form that the learner reads.
 
-    Mini-batches stay in their file, a step reads its own; so do other rows that would fill more than a quarter of the
-    memory. Removed records are rows of zeros; their label, 0, counts for nothing.
+    Mini-batches stay in their file, and each step reads its own mini-batch. Other rows stay in their file, too, if they
+    would fill more than a quarter of the memory. Removed records are rows of zeros; their label, 0, has no effect.
     """
     dtype = getattr(torch, learner.dtype)
     if learner.cycle is not None:
@@ -192,11 +192,11 @@ def place_training(
     if directory.features.stat().st_size > memory // 4:
         stored = StoredRows(directory.features, 0, (learner.n, learner.features))
         return StreamedRows(stored, dtype=dtype, device=device), labels
-    # The objective makes a copy of its own; until then the pages that the digests have read are memory enough.
+    # The objective makes its own copy. Until then, the pages of the file that were read for the digests suffice.
     rows = np.memmap(directory.features, np.float32, mode="c", shape=(learner.n, learner.features))
     return torch.from_numpy(rows).to(device, dtype), labels
 
 
 def removals(answered: Sequence[Answered]) -> list[Removal]:
-    """Return batches as a learner knows them."""
+    """Return batches in the form that a learner reads."""
     return [Removal.read(batch.records, batch.steps, batch.places) for batch, _ in answered]

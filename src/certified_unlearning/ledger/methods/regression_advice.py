@@ -1,7 +1,7 @@
-"""Alternatives to a model of numbers that is no better than their mean; each is tried before it is named.
+"""Alternatives to a model that predicts numbers no better than their mean. Each is tried before it is named.
 
-Models without noise are fitted on one half of the records and judged on the other, both ways. Of noise with a standard
-deviation ``s`` in each direction of the weights, the expected squared error of a row ``x`` is ``s^2 |x|^2`` larger.
+Models without noise are fitted on one half of the records and evaluated on the other, both ways. Noise with a standard
+deviation ``s`` in each direction of the weights increases the expected squared error of a row ``x`` by ``s^2 |x|^2``.
 """
 
 from typing import NamedTuple
@@ -13,28 +13,28 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
 GAIN = 0.03
-"""Least increase of R^2 that counts as better."""
+"""Smallest increase of R^2 that counts as better."""
 LITTLE = 0.1
-"""Below this R^2 without noise, columns hardly tell the label."""
+"""If R^2 without noise is below this, the columns hardly tell the label."""
 LARGER = (10, 100, 1000, 10_000, 100_000)
-"""Factors by which a larger ``C`` is tried; the least that is nearly the best is named."""
+"""Factors by which ``C`` is increased in trials. The smallest factor that is nearly the best is named."""
 LEAST_SPREAD = 0.02
-"""Below this standard deviation of targets from -1 to 1, their range is far too wide."""
+"""If the standard deviation of targets, mapped to [-1, 1], is below this, their range is far too wide."""
 
 
 class RegressionTrial(NamedTuple):
-    """Records to try with, and the model that they are tried for.
+    """Records on which models are tried, and the model to improve.
 
     Attributes:
-        rows: Shape ``(records, features)``, with the intercept's constant if the model has one.
-        targets: From -1 to 1, shape ``(records,)``.
-        strong_convexity: Strong convexity of the model's objective ``mean loss + m |w|^2 / 2``.
-        n: How many records there were at the start.
-        epsilon: The model's target.
-        delta: Delta of the target.
-        of_all: Which share of the objective's normaliser all the records are that these stand for.
-        C: Scikit-learn's, of the model.
-        noise: A bound on its noise's standard deviation in any direction of the weights.
+        rows: Rows of the records, shape ``(records, features)``, with the intercept's constant if there is one.
+        targets: Targets from -1 to 1, shape ``(records,)``.
+        strong_convexity: Strong convexity ``m`` of the model's objective ``mean loss + m |w|^2 / 2``.
+        n: The number of records at the start.
+        epsilon: The model's target epsilon.
+        delta: The delta of the target.
+        of_all: The number of present records, divided by the number by which the objective divides.
+        C: The model's ``C``, as in scikit-learn.
+        noise: Upper bound on the standard deviation of the model's noise in any direction of the weights.
     """
 
     rows: NDArray[np.float64]
@@ -48,10 +48,10 @@ class RegressionTrial(NamedTuple):
     noise: float
 
     def sentences(self, found: float) -> list[str]:
-        """Return what the trouble is, and what helps.
+        """Return what the trouble is, and what helps, in words.
 
         Args:
-            found: R^2 of the current version on these records.
+            found: The R^2 of the current version on these records.
         """
         spread = float(self.targets.std())
         if spread < LEAST_SPREAD:
@@ -80,7 +80,7 @@ class RegressionTrial(NamedTuple):
         return said
 
     def expected(self, times: float, noise: float) -> float:
-        """Return the expected R^2 of a model with a ``C`` so many times as large, and such noise."""
+        """Return the expected R^2 of a model with this noise, whose ``C`` is multiplied by ``times``."""
         order = np.argsort(self.targets, kind="stable")
         halves = order[::2], order[1::2]
         squared = 0.0
@@ -98,7 +98,7 @@ class RegressionTrial(NamedTuple):
         )
 
     def _is_possible(self, times: float) -> bool:
-        """Return whether Newton removal can be planned with a ``C`` so many times as large."""
+        """Return whether Newton removal can be planned with ``C`` multiplied by ``times``."""
         try:
             RefitPlan.make(
                 n=self.n,

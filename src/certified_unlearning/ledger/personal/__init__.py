@@ -1,1 +1,1 @@
-"""What a person reads about a model, in plain words without technical terms."""
+"""What a person can read about a model, in plain words without technical terms."""

@@ -1,8 +1,8 @@
-"""The sentences of one person's page: what was asked and done, what stays, what the model may still show, and how sure.
+"""The sentences of one person's page: what was asked and done, and what the model may still show.
 
-Facts come first. Each sentence follows from the log and from the current certificate. A result that holds under
-conditions only stands below them, and formulas stand in the experts' section. Outside that section no sentence is
-longer than 35 words.
+Facts come first. Each sentence follows from the log and from the current certificate. A result that holds only under
+conditions comes after them, and formulas are in the section for experts. Outside that section, no sentence is longer
+than 35 words.
 """
 
 import shlex
@@ -58,19 +58,19 @@ class Letter:
     Attributes:
         path: The model directory.
         name: The person's identifier.
-        state: What the log says.
+        state: State of the ledger.
         certified: The current certificate.
-        records: How many records the person had, or has.
-        came_with: The version that the records came with.
-        request: The event of the request, or of its hold; None without one.
+        records: The number of records that the person has or had.
+        came_with: The number of the version to which the records were added.
+        request: The event of the request, or of its hold; None without a request.
         is_held: Whether the request is on hold.
-        answering: The version that carried the request out; None before.
+        answering: The version that carried the request out; None if there is none yet.
         head: The head of the log.
-        unfinished: Whether something of earlier versions may be left.
-        kept: What the log keeps of the person: the identifier, or a pseudonym of it.
-        is_lost: Whether a restore from a backup has lost the records, and the current version never had them.
-        made_with: The versions that were made with the records.
-        lost_answers: The versions that had been made without the records, and that a restore lost.
+        unfinished: Whether files of earlier versions may be left.
+        kept: What the log keeps of the person, in words: the identifier, or a pseudonym of it.
+        is_lost: Whether a restore from a backup lost the records, so that the current version never had them.
+        made_with: The numbers of the versions that were made with the records.
+        lost_answers: The versions without the records that a restore lost.
     """
 
     path: Path
@@ -90,7 +90,7 @@ class Letter:
     lost_answers: tuple[Version, ...]
 
     def sections(self) -> tuple[Section, ...]:
-        """Return the page."""
+        """Return the sections of the page."""
         scope = Section("About this page", self._scope())
         if self.request is None:
             return (scope, Section("No request is recorded", self._stays()))
@@ -116,7 +116,7 @@ class Letter:
         )
 
     def operator(self) -> tuple[str, ...]:
-        """Return what the operator can do, and needs to know."""
+        """Return sentences on what the operator can do and needs to know."""
         folder = f"The model's folder is {self.path}."
         verifies = (
             f"`{self.verify_command}` calculates all numbers again, and shows whether an entry of the log was changed "
@@ -159,7 +159,7 @@ class Letter:
         )
 
     def _left(self, answering: Version) -> tuple[str, ...]:
-        """Return what of the removal is not finished."""
+        """Return sentences on unfinished parts of the removal."""
         files = "Not finished: files of earlier versions may still be in the model's folder."
         secret = (
             f"Not finished: secret files in the model's folder may still contain information from the {self._it}; see "
@@ -168,7 +168,7 @@ class Letter:
         return (*((files,) if self.unfinished else ()), *((secret,) if self._is_kept(answering) else ()))
 
     def _is_kept(self, answering: Version) -> bool:
-        """Whether secret files may depend on the records."""
+        """Whether secret files may still depend on the records."""
         since = [version for version in self.state.versions if version.version >= answering.version]
         return self.certified.keeps_removed(version.reading for version in since)
 
@@ -271,7 +271,7 @@ class Letter:
         )
 
     def _stored(self) -> tuple[str, ...]:
-        """Return what of the person stays, why, and how long."""
+        """Return sentences on what is kept of the person, why, and how long."""
         return (
             f"The log keeps {self.kept} {self.name}, the number of records, and the dates. This documents the removal, "
             "and prevents that a record with this identifier is added again. The same data under another identifier "
@@ -285,7 +285,7 @@ class Letter:
         return "The software does not remove traces on the storage device or in its snapshots."
 
     def _lost_answers(self, now: str) -> tuple[str, ...]:
-        """Return that the removal had been carried out before the folder was restored from a backup, if it had."""
+        """Return sentences that say that a removal was carried out before the folder was restored from a backup."""
         if not self.lost_answers or self.state.restored is None:
             return ()
         first = self.lost_answers[0]
@@ -296,7 +296,7 @@ class Letter:
         )
 
     def _became(self) -> tuple[str, ...]:
-        """Return that a restore lost the records, and which versions know them nevertheless."""
+        """Return sentences that say that a restore lost the records, and which versions still know them."""
         restored = "" if self.state.restored is None else f"By {_date(self.state.restored.time)} "
         versions: tuple[str, ...] = ()
         if self.made_with:
@@ -314,11 +314,11 @@ class Letter:
 
     @property
     def _secret_state(self) -> list[str]:
-        """What the certificate says of a secret state that only learning anew makes anew."""
+        """What the certificate says of a secret state that only learning anew replaces."""
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
-        """Return which version the result is about, and under which conditions it holds."""
+        """Return sentences that say which version the result is about, and under which conditions it holds."""
         unknown: tuple[str, ...] = ()
         if self._depends_on_reasons:
             weaker = (
@@ -348,27 +348,27 @@ class Letter:
 
     @property
     def _conditions_stated(self) -> list[str]:
-        """The assumptions that are conditions; that nothing depends on what a model said comes first."""
+        """The assumptions that are conditions. The one that no request depends on a model's output comes first."""
         conditions = [each for each in self._assumptions if each not in LEFT_OUT]
         return sorted(conditions, key=lambda each: each not in REACTIONS)
 
     @property
     def _gaps(self) -> list[str]:
-        """The assumptions that a reader takes for gaps."""
+        """The assumptions that a reader takes for gaps in the result."""
         return [each for each in self._assumptions if each in LEFT_OUT]
 
     @property
     def _weaker(self) -> str | None:
-        """What holds where the first condition is not met, if that is about reasons and anything holds."""
+        """What holds if the first condition is not met; None if it is not about reasons, or if nothing holds."""
         return self.certified.with_reactions() if self._depends_on_reasons else None
 
     @property
     def _depends_on_reasons(self) -> bool:
-        """Whether the first condition is about why people asked."""
+        """Whether the first condition is about the reasons of requests."""
         return not REACTIONS.keys().isdisjoint(self._assumptions)
 
     def _shown(self) -> tuple[str, ...]:
-        """Return the result: the largest share of right guesses, and what it means."""
+        """Return sentences on the result: the largest share of right guesses, and what it means."""
         certified = self.certified
         share, meaning = certified.share(), certified.meaning()
         if share is None:
@@ -403,7 +403,7 @@ class Letter:
         )
 
     def _terms(self) -> tuple[str, ...]:
-        """Return the numbers, for people who know their names."""
+        """Return sentences with the numbers, for people who know their names."""
         conditions, gaps = len(self._conditions_stated), len(self._gaps)
         under = f', under "{_NOT_COVERED}"' if gaps else ""
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"
@@ -446,11 +446,11 @@ class Letter:
 
     @property
     def _is_in(self) -> bool:
-        """Whether a finished version was made with the records."""
+        """Whether the version to which the records were added is finished."""
         return self.state.time_of(self.came_with) is not None
 
     def _added(self) -> tuple[str, ...]:
-        """Return when the records were added, if they were."""
+        """Return a sentence on when the records were added; none if they were there from the start."""
         if self.came_with == 1 or self.is_lost:
             return ()
         time = self.state.time_of(self.came_with)
@@ -463,7 +463,7 @@ class Letter:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """All commands that sentences may name."""
+        """All commands that the sentences may name."""
         return (
             self.request_command,
             self.release_command,
@@ -474,27 +474,27 @@ class Letter:
 
     @property
     def request_command(self) -> str:
-        """What requests the removal."""
+        """The command that requests the removal."""
         return f"{shell_command('request', self.path)} --id {shlex.quote(self.name)}"
 
     @property
     def release_command(self) -> str:
-        """What ends the hold of the request."""
+        """The command that ends the hold of the request."""
         return f"{shell_command('release', self.path)} --id {shlex.quote(self.name)}"
 
     @property
     def apply_command(self) -> str:
-        """What carries requests out."""
+        """The command that carries requests out."""
         return shell_command("apply", self.path)
 
     @property
     def verify_command(self) -> str:
-        """What checks the folder, and that the log still holds what it held."""
+        """The command that checks the folder, and that the log still begins with this page's head."""
         return f"{shell_command('verify', self.path)} --head {self.head}"
 
     @property
     def verify_certificate_command(self) -> str:
-        """What checks the certificate alone."""
+        """The command that checks the certificate alone."""
         return f"unlearn verify {self._certificate}"
 
     @property
@@ -503,7 +503,7 @@ class Letter:
 
 
 def _versions(numbers: Sequence[int]) -> str:
-    """Return versions for people: version 2, versions 1 and 2, versions 1 to 3, versions 1, 2 and 5."""
+    """Return version numbers in words: version 2, versions 1 and 2, versions 1 to 3, versions 1, 2 and 5."""
     first, last = numbers[0], numbers[-1]
     if first == last:
         return f"version {first}"
@@ -521,11 +521,11 @@ def _now() -> str:
 
 
 def _date(time: str) -> str:
-    """Return the day of a time of the ledger for people, in UTC."""
+    """Return the day of one of the ledger's times in words, in UTC."""
     moment = datetime.fromisoformat(time)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
 
 
 def _day(time: str) -> str:
-    """Return a time or a day of the ledger for people."""
+    """Return one of the ledger's times or days in words."""
     return f"{_date(time)} at {datetime.fromisoformat(time).astimezone(UTC):%H:%M} UTC" if "T" in time else _date(time)

@@ -1,6 +1,6 @@
-"""Assumptions and limits of certificates in sentences for people who know no term of the field.
+"""Assumptions and limits of certificates, as sentences for people who know no term of the field.
 
-Certificates keep their own words, which `unlearn verify` compares. A sentence without an entry here is shown as it is.
+Certificates keep their own words, which `unlearn verify` compares. A statement without an entry here is shown as it is.
 """
 
 import re
@@ -57,7 +57,7 @@ SECRET_STATE_OF_MORE_CLASSES = (
     "weights"
 )
 SECRET_STATES = (SECRET_STATE, SECRET_STATE_BY_PASSES, SECRET_STATE_OF_MORE_CLASSES)
-"""What a reading makes anew."""
+"""Statements about a secret state that a reading replaces."""
 
 REACTIONS = {
     "requests are fixed in advance and do not depend on published models": _NO_REACTIONS,
@@ -72,9 +72,9 @@ REACTIONS = {
     "and do not depend on published models": f"{_NO_RESTORES} No new record came about because of that. {_EVEN_ONE}",
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
 }
-"""Assumptions that requests depend on nothing; `Certificate.with_reactions` says what holds where they do.
+"""Assumptions that requests depend on nothing. `Certificate.with_reactions` says what holds otherwise.
 
-They come first among conditions."""
+These assumptions come first among the conditions."""
 
 LEFT_OUT = {
     "nobody concludes anything from when data were read again": (
@@ -88,12 +88,12 @@ LEFT_OUT = {
     "numbers are real numbers": _ROUNDING,
     "arithmetic and Gaussian noise are exact": _ROUNDING,
 }
-"""Assumptions that a reader takes for gaps rather than for conditions."""
+"""Assumptions that are shown to a reader as gaps, not as conditions."""
 
 PLAIN_WORDS = {
     **REACTIONS,
     **LEFT_OUT,
-    # What guarantees rest on.
+    # Assumptions on which guarantees rest.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
     "preprocessing, but for the list of classes, does not depend on records that may be removed": (
         f"{_COLUMNS} Only the list of the model's possible answers was taken from the records. It stays as it was, and "
@@ -128,7 +128,7 @@ PLAIN_WORDS = {
         "The backup that the model's folder was restored from is kept secret or was destroyed. It holds an older copy "
         "of the secret files."
     ),
-    # What is not promised.
+    # Statements on what is not promised.
     NOTHING_OF_LOST_RELEASES: (
         "Versions that were made between the backup and the loss of the model's folder are not covered, wherever a "
         "copy of them is."
@@ -175,16 +175,16 @@ PLAIN_WORDS = {
         "Answers that the model gave before the removal, and that somebody kept, are not covered."
     ),
 }
-"""What a reader sees about assumptions and about what is not promised; several statements may come to one sentence."""
+"""The sentences that a reader sees in place of a certificate's statements. Several statements may share a sentence."""
 
 
 def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
-    """Return statements of a certificate as sentences without terms, each once."""
+    """Return a certificate's statements as sentences without technical terms; each sentence occurs once."""
     return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
 
 
 def with_distributions(text: str) -> str:
-    """Return a text in which no lawyer takes a probability distribution for a law, of which stored words speak."""
+    """Replace the word law, which stored texts use, by probability distribution, so that no lawyer misreads it."""
     return re.sub(r"\bin law\b", "in probability distribution", text).replace(
         "same law", "same probability distribution"
     )

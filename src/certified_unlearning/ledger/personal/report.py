@@ -1,8 +1,8 @@
-"""A page for one person: what was asked, what was done, what is guaranteed, what is not, how to check it.
+"""A page for one person: what was asked and done, what is and is not guaranteed, and how to check it.
 
-The page is for that person and for lawyers. What the operator has to do stands beside it, never on the page.
+The page is for that person and for lawyers. What the operator must do is printed below the page, never on it.
 
-Free of heavy imports: it reads the ledger and the current certificate, and neither data nor weights.
+The module has no heavy imports: it reads the ledger and the current certificate, but neither data nor weights.
 """
 
 import html
@@ -30,25 +30,25 @@ class PersonalReport:
     """The report for one person.
 
     Attributes:
-        identifier: Whose records the report is about.
-        stage: Whether a removal was requested, and whether it was carried out; ``lost`` where a restore from a backup
-            has lost the records, so that nothing is left to remove.
-        records: How many records the person had, or has.
-        added: When the records were added to the model, in UTC; None where they were there from the start, or are not
-            there yet.
-        requested: When the removal was recorded, in UTC; None without a request.
-        applied: When it was carried out, in UTC; None before.
-        version: The version of the model that carried it out; None before.
-        current: The current version.
-        share: How many guesses of whether the records were in the model can be right, at most; None where the
-            certificate bounds no such share, or nothing was removed yet.
+        identifier: The identifier of the person.
+        stage: Whether a removal was requested, and whether it was carried out; ``lost`` if a restore from a backup lost
+            the records, so that nothing is left to remove.
+        records: The number of records that the person has or had.
+        added: The time when the records were added to the model, in UTC; None if they were there from the start, or are
+            not there yet.
+        requested: The time when the removal was recorded, in UTC; None without a request.
+        applied: The time when the removal was carried out, in UTC; None if it was not.
+        version: The number of the version that carried it out; None if there is none yet.
+        current: The number of the current version.
+        share: Upper bound on the share of right guesses of whether the records were in the model; None if the
+            certificate states no such bound, or nothing was removed yet.
         certificate_sha256: Digest of the current certificate's file.
         head: The head of the log.
-        sections: The page.
-        operator: What the operator can do, and needs to know.
-        commands: The commands in both.
-        like: An identifier that looks alike and whose records are in the data, or words for it where only its
-            pseudonym is kept: for the operator, and on no page.
+        sections: The sections of the page.
+        operator: Sentences on what the operator can do and needs to know.
+        commands: The commands that the page and the sentences for the operator name.
+        like: A similar identifier whose records are in the data, or words for it if only its pseudonym is known. It is
+            for the operator, and is not on the page.
     """
 
     identifier: str
@@ -69,7 +69,7 @@ class PersonalReport:
 
     @property
     def title(self) -> str:
-        """What the report is about."""
+        """The title of the page."""
         if self.stage == "no request":
             return f"Records of {self.identifier} in a model"
         if self.stage in ("waiting", "on hold"):
@@ -77,12 +77,12 @@ class PersonalReport:
         return f"Removal of the records of {self.identifier} from a model"
 
     def as_text(self) -> str:
-        """Return the page as plain text, and what is for the operator below it."""
+        """Return the page as plain text, followed by the part for the operator."""
         return f"{self._page}\n\n{self.for_operator}"
 
     @property
     def for_operator(self) -> str:
-        """What is for the operator, as plain text."""
+        """The part for the operator, as plain text."""
         return _in_lines(FOR_THE_OPERATOR, self.operator)
 
     @property
@@ -96,10 +96,10 @@ class PersonalReport:
             items = "".join(f"<li>{self._marked(sentence)}</li>" for sentence in sentences)
             body.append(f"<h2>{html.escape(heading)}</h2><ul>{items}</ul>")
         page = _PAGE.format(title=html.escape(self.title), body="\n".join(body))
-        return page.encode("utf-8", "backslashreplace").decode("utf-8")  # Paths may be no UTF-8.
+        return page.encode("utf-8", "backslashreplace").decode("utf-8")  # Paths may not be UTF-8.
 
     def _marked(self, sentence: str) -> str:
-        """Return a sentence as HTML, with its commands as code; identifiers may hold backticks, too."""
+        """Return a sentence as HTML, with its commands as code. Other backticks may belong to an identifier."""
         text = html.escape(sentence)
         for command in self.commands:
             text = text.replace(html.escape(f"`{command}`"), f"<code>{html.escape(command)}</code>")
@@ -107,21 +107,21 @@ class PersonalReport:
 
 
 def report_on(path: Path, identifier: str) -> PersonalReport:
-    """Return the report for one person; changes nothing.
+    """Return the report for one person. Nothing is changed.
 
     Args:
         path: The model directory.
-        identifier: The person's, in any writing that the table's rules take for the same (7.0 is 7).
+        identifier: The person's identifier, in any spelling that the table's rules treat as equal (7.0 is 7).
 
     Raises:
         ParameterError: Nobody has this identifier.
         DataError: There is no model, its ledger is damaged, or its certificate cannot be read.
-        LedgerError: The certificate is not the one that the ledger recorded, or the directory was restored from a
-            backup and its log in the second place knows more.
+        LedgerError: The certificate differs from what the log records, or the directory was restored from a backup and
+            its log in the second place has more events.
     """
     directory = ModelDirectory(path)
     name = str(text_of(identifier))
-    # What was deleted from the ledger may still lie in its log.
+    # Deleted rows of the ledger may still be in SQLite's own log.
     log = directory.ledger.with_name(f"{directory.ledger.name}-wal")
     unfinished = log.exists() and log.stat().st_size > 0
     try:
@@ -151,9 +151,9 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     unfinished = unfinished or is_busy or bool(leftovers)
     answering = None if request is None else state.answering(request.sequence)
     is_held = request is None and hold is not None
-    # What was released from a hold was asked for when it was put there.
+    # For a request that was released from a hold, the time of the hold is the time of the request.
     asked = hold or request
-    # Records that are there count: since somebody asked, a restore may have lost them, and `add` brought them again.
+    # Present records are counted, if any: after the request, a restore may have lost them, and `add` added them again.
     records = present if asked is None or present else int(asked.payload["records"])
     came_with = state.added_with(row or 0) if asked is None or present else int(asked.payload.get("added_with", 1))
     stage: Stage = "on hold" if is_held else "waiting" if answering is None else "removed"
@@ -199,7 +199,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
 
 
 def _made_with(state: State, came_with: int, request: Event | None) -> tuple[int, ...]:
-    """Return the versions that were made with somebody's records, those that a restore lost among them."""
+    """Return the versions that were made with a person's records, including those that a restore lost."""
     made = sorted((*state.versions, *state.lost), key=lambda version: version.event)
     return tuple(
         dict.fromkeys(

@@ -1,1 +1,1 @@
-"""Proofs about the ledger's log that hold without the model directory: heads, receipts, consistency."""
+"""Proofs about the ledger's log that can be checked without the model directory: heads, receipts, consistency."""

@@ -1,4 +1,4 @@
-"""The head of a log: how many events it has, and the root of the Merkle tree over them."""
+"""The head of a log: the number of its events, and the root of the Merkle tree of these events."""
 
 import re
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ _HEAD = re.compile(r"([1-9]\d{0,14}):([0-9a-f]{64})", re.ASCII)
 
 @dataclass(frozen=True)
 class Head:
-    """What fixes every event of a log, and their order.
+    """A number and a hash that determine all events of a log and their order.
 
     Attributes:
-        size: How many events.
-        root: The root of the Merkle tree over them.
+        size: The number of events.
+        root: The root of the Merkle tree of these events.
     """
 
     size: int
@@ -30,7 +30,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the head that a command printed.
+        """Return the head that a command printed as this text.
 
         Raises:
             ParameterError: The text is not a head.
@@ -57,7 +57,7 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
     Args:
         earlier: The earlier head.
         hashes: The hashes of the log's leaves.
-        where: The log's file, for the message.
+        where: Path of the log's file, for the message.
     """
     if earlier.size > len(hashes):
         raise LedgerError(
@@ -73,23 +73,24 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
 
 
 def head_of(directory: ModelDirectory, ledger: Ledger) -> str:
-    """Return the head of a model directory's log as commands print it; errors as of `leaves_of`."""
+    """Return the head of a model directory's log as commands print it; errors are those of `leaves_of`."""
     return str(Head.over(hashes_of(directory, ledger)))
 
 
 def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
-    """Return the hashes of all leaves of a model directory's log; errors as of `leaves_of`."""
+    """Return the hashes of all leaves of a model directory's log; errors are those of `leaves_of`."""
     return [leaf.hash() for leaf in leaves_of(directory, ledger)]
 
 
 def leaves_of(directory: ModelDirectory, ledger: Ledger) -> list[Leaf]:
-    """Return all leaves of a model directory's log, whose chain is checked.
+    """Return all leaves of a model directory's log, after a check of its chain.
 
-    Where people stand under pseudonyms the key of identifiers is not needed: what it hid before a migration is stored.
+    If the ledger names people by pseudonyms, the key of identifiers is not needed: the hidden parts from before a
+    migration are stored.
 
     Raises:
         MissingKeyError: The key of identifiers is needed, and cannot be read.
-        LedgerError: The log was tampered with, or the key is another than `init` made.
+        LedgerError: The log was tampered with, or the key differs from the one that `init` made.
     """
     events, names = ledger.verify_chain(), ledger.names
     stored: dict[int, str | None] = {}

@@ -1,4 +1,4 @@
-"""Events of the log as leaves of a Merkle tree: what a receipt may show of them, and nothing that names a person."""
+"""Events of the log as leaves of a Merkle tree: they hold what a receipt may show, and nothing that names a person."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _SHOWN: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""What a receipt shows of each kind of event. Everything else enters the tree as a digest that nobody can guess at."""
+"""The fields that a receipt shows, by kind of event. All others enter the tree as a digest that nobody can guess."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Leaf:
     """One event of the log as it enters the tree.
 
     Attributes:
-        sequence: Its number: 1, 2, 3, ...; its place in the tree is one less.
-        time: When it was recorded, in UTC.
-        kind: What happened.
-        subject: The pseudonym of the person whom it is about; None for other kinds.
-        shown: What a receipt shows of the rest.
-        hidden: A salted or keyed digest of what it does not show, or None where there is nothing else.
+        sequence: The event's number: 1, 2, 3, ...; its place in the tree is one less.
+        time: The time when the event was recorded, in UTC.
+        kind: The kind of event.
+        subject: The pseudonym of the person whom the event is about; None for kinds that are about nobody.
+        shown: The other fields that a receipt shows.
+        hidden: A salted or keyed digest of the fields that a receipt does not show; None if there are none.
     """
 
     sequence: int
@@ -58,8 +58,8 @@ class Leaf:
 
         Args:
             event: The event.
-            names: How its ledger writes people.
-            hidden: The digest of what the leaf does not show, where that is known already.
+            names: The format in which the event's ledger names people.
+            hidden: The digest of the fields that the leaf does not show, if it is known already.
         """
         allowed = _SHOWN.get(event.kind, frozenset())
         shown = {name: value for name, value in event.payload.items() if name in allowed}
@@ -71,10 +71,10 @@ class Leaf:
 
     @classmethod
     def read(cls, fields: Any) -> Self:
-        """Return the leaf that `as_json` has written.
+        """Return the leaf that `as_json` wrote.
 
         Raises:
-            DataError: It is none.
+            DataError: The fields are not those of a leaf.
         """
         names = {"sequence": int, "time": str, "kind": str, "subject": str | None, "shown": dict, "hidden": str | None}
         if not isinstance(fields, dict) or fields.keys() != names.keys():
@@ -85,11 +85,11 @@ class Leaf:
         return cls(**fields)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a receipt stores."""
+        """Return the fields as a receipt stores them."""
         return dict(vars(self))
 
     def hash(self) -> bytes:
-        """Return its hash in the tree."""
+        """Return the leaf's hash in the tree."""
         fields = [self.sequence, self.time, self.kind, self.subject, self.shown, self.hidden]
         return merkle.leaf_hash(_text(fields).encode())
 

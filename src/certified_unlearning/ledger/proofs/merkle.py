@@ -1,6 +1,6 @@
-"""Merkle trees as RFC 6962, Section 2.1, has them: one hash for a list that only grows, and short proofs about it.
+"""Merkle trees as in RFC 6962, Section 2.1: one hash for a list that only grows, and short proofs about the list.
 
-A leaf is hashed behind a zero byte, a node behind a one, so neither can be taken for the other. Proofs are checked by
+A leaf is hashed after a zero byte, a node after a one, so neither can be taken for the other. Proofs are checked by
 the algorithms of RFC 9162, Sections 2.1.3.2 and 2.1.4.2.
 """
 
@@ -17,10 +17,10 @@ def leaf_hash(entry: bytes) -> bytes:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root of a tree.
+    """Return the root of a tree, 32 bytes.
 
     Args:
-        leaves: The hashes of its leaves, 32 bytes each.
+        leaves: The hashes of the tree's leaves, 32 bytes each.
     """
     if not leaves:
         return EMPTY
@@ -31,11 +31,11 @@ def root(leaves: Sequence[bytes]) -> bytes:
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """Return the hashes that lead from one leaf to the root: at most ``log2(size)``, rounded up.
+    """Return the hashes that lead from one leaf to the root. Their number is at most ``log2(size)``, rounded up.
 
     Args:
         leaves: The hashes of all leaves.
-        index: Which leaf, from 0.
+        index: The number of the leaf, from 0.
     """
     proof, level = [], list(leaves)
     while len(level) > 1:
@@ -48,13 +48,13 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def is_included(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root_hash: bytes) -> bool:
-    """Return whether a proof shows that a leaf stands at a place of the tree with this root.
+    """Return whether a proof shows that a leaf is at a certain place of the tree with this root.
 
     Args:
         leaf: The hash of the leaf.
-        index: Its place, from 0.
-        size: How many leaves the tree has.
-        proof: What `inclusion_proof` returned.
+        index: The leaf's place in the tree, from 0.
+        size: The number of leaves of the tree.
+        proof: The result of `inclusion_proof`.
         root_hash: The root.
     """
     if not 0 <= index < size:
@@ -74,30 +74,30 @@ def is_included(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root
 
 
 def consistency_proof(leaves: Sequence[bytes], earlier: int) -> list[bytes]:
-    """Return the hashes that show that a tree begins with an earlier one, unchanged.
+    """Return the hashes that prove that a tree begins with an earlier tree, unchanged.
 
     Args:
         leaves: The hashes of all leaves.
-        earlier: How many leaves the earlier tree had: from 1 to all.
+        earlier: The number of leaves of the earlier tree, from 1 to all.
     """
     return _subproof(list(leaves), earlier, is_whole=True)
 
 
 def is_consistent(earlier: int, earlier_root: bytes, size: int, root_hash: bytes, proof: Sequence[bytes]) -> bool:
-    """Return whether a proof shows that one tree begins with another, unchanged.
+    """Return whether a proof shows that a later tree begins with an earlier one, unchanged.
 
     Args:
-        earlier: How many leaves the earlier tree has.
-        earlier_root: Its root.
-        size: How many leaves the later tree has.
-        root_hash: Its root.
-        proof: What `consistency_proof` returned.
+        earlier: The number of leaves of the earlier tree.
+        earlier_root: The root of the earlier tree.
+        size: The number of leaves of the later tree.
+        root_hash: The root of the later tree.
+        proof: The result of `consistency_proof`.
     """
     if not 0 < earlier <= size:
         return False
     if earlier == size:
         return not proof and earlier_root == root_hash
-    # A tree of a power of two is a node of the later tree, and the proof leaves it out.
+    # If the number of earlier leaves is a power of two, their root is a node of the later tree. The proof omits it.
     path = [earlier_root, *proof] if earlier & (earlier - 1) == 0 else list(proof)
     if not path:
         return False
@@ -123,18 +123,18 @@ def _node(left: bytes, right: bytes) -> bytes:
 
 
 def _level_above(level: list[bytes]) -> list[bytes]:
-    """Return the parents of a level's nodes."""
+    """Return the parents of the nodes of a level."""
     parents = [_node(left, right) for left, right in zip(level[::2], level[1::2], strict=False)]
     return [*parents, level[-1]] if len(level) % 2 else parents
 
 
 def _subproof(leaves: list[bytes], earlier: int, *, is_whole: bool) -> list[bytes]:
-    """Return SUBPROOF of RFC 6962, Section 2.1.2.
+    """Return SUBPROOF as defined in RFC 6962, Section 2.1.2.
 
     Args:
         leaves: The leaves of a subtree.
-        earlier: How many of them the earlier tree had.
-        is_whole: Whether the subtree of the earlier leaves is all of the earlier tree, so that its root is known.
+        earlier: The number of these leaves that the earlier tree had.
+        is_whole: Whether the earlier leaves of this subtree are the whole earlier tree, whose root is then known.
     """
     if earlier == len(leaves):
         return [] if is_whole else [root(leaves)]

@@ -1,9 +1,9 @@
 """Receipts: proofs that a removal was requested and answered, which anybody can check without the model directory.
 
-A receipt holds the events of one person's request, with the person under a pseudonym, and the hashes that lead from
-each of them to the head of the log. It proves that they were recorded, in this order, and which certificate the version
-has that answered the request. It proves neither that nothing later was left out nor that the steps of a removal were
-executed.
+A receipt holds the events of one person's request, in which a pseudonym stands for the person. It also holds the hashes
+that lead from each event to the head of the log. It proves that the events were recorded in this order, and which
+certificate belongs to the version that answered the request. It does not prove that no later event was left out, nor
+that the steps of a removal were executed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from certified_unlearning.ledger.store import Event, Ledger, LedgerError
 
 FORMAT = "certified_unlearning receipt 1"
 STAGES = ("held", "requested", "planned", "applied")
-"""Kinds of events that a receipt of a request shows, in the order in which they happen."""
+"""Kinds of events that a receipt of a request can show, in the order in which they occur."""
 ABSENT = "absent"
 """The kind of the only event that a receipt shows of somebody who had no records in the data."""
 
@@ -35,11 +35,11 @@ class ReceiptError(LedgerError):
 
 @dataclass(frozen=True)
 class Shown:
-    """An event with its proof.
+    """An event, and the proof that it is in the log.
 
     Attributes:
-        leaf: The event.
-        proof: The hashes that lead from it to the root.
+        leaf: The event as a leaf of the tree.
+        proof: The hashes that lead from the leaf to the root.
     """
 
     leaf: Leaf
@@ -48,14 +48,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a receipt states; `check` recomputes it.
+    """The statements of a receipt; `check` recomputes them.
 
     Attributes:
-        head: The head of the log that all proofs lead to.
-        pseudonym: Whose request it shows; None where it shows only that a log began with an earlier one.
-        events: The events of the request by their kinds: some of `STAGES`, or `ABSENT`.
-        since: An earlier head, and the proof that the log begins with the one of that head; None without.
-        signed: The operator's signature of the head; None without.
+        head: The head of the log to which all proofs lead.
+        pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier one.
+        events: The events of the request by kind: some of `STAGES`, or `ABSENT`.
+        since: An earlier head, and the proof that the log begins with that head's log; None without such a proof.
+        signed: The operator's signature of the head; None without a signature.
     """
 
     head: Head
@@ -65,7 +65,7 @@ class Receipt:
     signed: signature.Signature | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is written to a file."""
+        """Return the receipt in the form that is written to a file."""
         found: dict[str, Any] = {"format": FORMAT, "head": str(self.head), "pseudonym": self.pseudonym}
         found["events"] = [
             {"event": each.leaf.as_json(), "proof": [part.hex() for part in each.proof]}
@@ -79,7 +79,7 @@ class Receipt:
         return found
 
     def write(self, path: Path) -> None:
-        """Write it to a file, atomically."""
+        """Write the receipt to a file, atomically."""
         write_json(path, self.as_json())
 
 
@@ -94,16 +94,16 @@ def make_receipt(
 
     Args:
         path: The model directory.
-        identifier: The person.
+        identifier: The person's identifier; None for a proof of growth only.
         since: An earlier head.
         signing_key: A file with the Ed25519 key that signs the head.
 
     Raises:
-        ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is no
-            head.
+        ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is not
+            a head.
         DataError: The directory or the key cannot be read.
-        LedgerError: The log does not begin with the one of ``since``, was tampered with, or the directory was restored
-            from a backup and its log in the second place knows more.
+        LedgerError: The log does not begin with that of ``since`` or was tampered with. Or the directory was restored
+            from a backup, and its log in the second place has more events.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
@@ -131,7 +131,7 @@ def make_receipt(
 
 
 def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
-    """Return the events of a person's request: when it was held, recorded, planned and applied, as far as it got.
+    """Return the events of a person's request: its hold, recording, plan and application, as far as these exist.
 
     Of somebody who had no records in the data, there is one event, which says so.
     """
@@ -146,17 +146,17 @@ def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
         return found
     answers = [*state.batches, *([state.planned] if state.planned else [])]
     number = next((batch.version for batch in answers if batch.after < request.sequence <= batch.up_to), None)
-    # Not of versions that a restore lost: the person waits again, or has a newer answer.
+    # Versions that a restore lost do not count: the person waits again, or has a newer answer.
     counts = {version.event for version in state.versions}
     events = (each for each in ledger.events("planned", "applied") if each.payload.get("version") == number)
     return found + [each for each in events if each.kind == "planned" or each.sequence in counts]
 
 
 def read_receipt(path: Path) -> Receipt:
-    """Read a receipt; `check` says whether what it states is true.
+    """Read a receipt; `check` shows whether its statements are true.
 
     Raises:
-        DataError: The file cannot be read, or is no receipt.
+        DataError: The file cannot be read, or is not a receipt.
     """
     found = read_json(path)
     try:
@@ -183,16 +183,16 @@ def read_receipt(path: Path) -> Receipt:
 
 
 def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None = None) -> None:
-    """Recompute what a receipt states.
+    """Recompute the statements of a receipt.
 
     Args:
         receipt: The receipt.
-        head: A head that came from elsewhere: the receipt must be of it, or of a log that begins with it.
-        public_key: A file with the operator's public key: the head must be signed with its private one.
+        head: A head from another source. The receipt's head must be this head, or its log must begin with this head's.
+        public_key: A file with the operator's public key. The head must be signed with the matching private key.
 
     Raises:
-        ReceiptError: It states what is not so.
-        ParameterError: ``head`` is no head.
+        ReceiptError: A statement of the receipt is wrong.
+        ParameterError: ``head`` is not a head.
         DataError: The key cannot be read.
     """
     if receipt.pseudonym is None and receipt.events:

@@ -1,4 +1,4 @@
-"""Ed25519 signatures of heads: the operator states that a log had this head."""
+"""Ed25519 signatures of heads. With a signature, the operator states that a log had this head."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.store import LedgerError
 
 _PURPOSE = b"certified_unlearning head\n"
-"""Prefix of what is signed, so that a signature of something else cannot pass for one of a head."""
+"""Prefix of signed texts, so that a signature of something else cannot pass for a signature of a head."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Signature:
     """A signature of a head.
 
     Attributes:
-        public_key: The key that checks it, 32 bytes.
+        public_key: The public key with which the signature can be checked, 32 bytes.
         value: The signature, 64 bytes.
     """
 
@@ -28,15 +28,15 @@ class Signature:
     value: bytes
 
     def as_json(self) -> dict[str, str]:
-        """Return what a receipt stores."""
+        """Return the signature as a receipt stores it."""
         return {"algorithm": "Ed25519", "public_key": self.public_key.hex(), "value": self.value.hex()}
 
     @classmethod
     def read(cls, found: Any) -> Self:
-        """Return the signature that `as_json` has written.
+        """Return the signature that `as_json` wrote.
 
         Raises:
-            DataError: It is none.
+            DataError: The object is not a signature.
         """
         names = ("algorithm", "public_key", "value")
         if not isinstance(found, dict) or found.keys() != set(names):
@@ -51,10 +51,10 @@ def sign(head: str, key_file: Path) -> Signature:
 
     Args:
         head: The head as commands print it.
-        key_file: A private Ed25519 key in PEM, without a password.
+        key_file: A file with a private Ed25519 key in PEM, without a password.
 
     Raises:
-        DataError: The file holds no such key.
+        DataError: The file does not hold such a key.
     """
     try:
         key = load_pem_private_key(key_file.read_bytes(), password=None)
@@ -73,11 +73,11 @@ def check(signed: Signature, head: str, key_file: Path | None) -> None:
     Args:
         signed: The signature.
         head: The head as commands print it.
-        key_file: A public Ed25519 key in PEM that the signature must be of; None for the one that it names.
+        key_file: A file with the public Ed25519 key in PEM that must match; None for the key that the signature names.
 
     Raises:
-        DataError: The file holds no such key.
-        LedgerError: The signature is of another head, or of another key.
+        DataError: The file does not hold such a key.
+        LedgerError: The signature belongs to a different head, or to a different key.
     """
     if key_file is not None and _public_key(key_file) != signed.public_key:
         raise LedgerError(f"the receipt is signed with another key than that of {key_file}")

@@ -1,4 +1,4 @@
-"""Terms of a request, and which requests are late."""
+"""The terms of requests, and which requests are late."""
 
 import calendar
 import re
@@ -21,9 +21,9 @@ class Terms:
     """The terms of a request.
 
     Attributes:
-        received: The day on which the person asked; None where nobody said.
-        due: The last day on which the request is answered in time; None where nobody said.
-        hold: Why the request must wait until it is released; None where it need not.
+        received: The day on which the person asked; None if it is not known.
+        due: The last day on which an answer is in time; None if none was given.
+        hold: The reason why the request must wait until it is released; None if it need not wait.
     """
 
     received: date | None = None
@@ -32,13 +32,13 @@ class Terms:
 
     @classmethod
     def of(cls, received: str | None, due: str | None, hold: str | None) -> Self:
-        """Return the terms that options say.
+        """Return the terms that a command's options give.
 
         Args:
-            received: A day, such as 2026-11-26.
-            due: A number of days after that day, or after today without it; a number of calendar months, such as
-                1month; or a day.
-            hold: The reason.
+            received: A day, such as 2026-11-26; None if it is not known.
+            due: A number of days after ``received`` (or after today), a number of calendar months such as 1month, or a
+                day.
+            hold: The reason of a hold; None for no hold.
 
         Raises:
             ParameterError: A value is invalid.
@@ -55,10 +55,10 @@ class Terms:
 
     @classmethod
     def read(cls, event: Event) -> Self:
-        """Return the terms that an event has recorded.
+        """Return the terms that an event recorded.
 
         Raises:
-            LedgerError: They are none.
+            LedgerError: The event does not hold valid terms.
         """
         try:
             received, due = (
@@ -70,14 +70,14 @@ class Terms:
         return cls(received, due, event.payload.get("reason"))
 
     def as_payload(self) -> dict[str, Any]:
-        """Return what an event records of them."""
+        """Return the terms as an event records them."""
         days = {"received": self.received, "due": self.due}
         recorded: dict[str, Any] = {name: day.isoformat() for name, day in days.items() if day is not None}
         return recorded if self.hold is None else recorded | {"reason": self.hold}
 
 
 NO_TERMS = Terms()
-"""Terms of a request that says nothing of time."""
+"""The terms of a request without dates and hold."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class OpenRequest:
     """A request that is not answered yet.
 
     Attributes:
-        event: The number of its event in the log.
-        recorded: When it was recorded, in UTC.
-        terms: What it says of time; with a reason while it is on hold.
+        event: The number of the request's event in the log.
+        recorded: The time when the request was recorded, in UTC.
+        terms: The terms of the request; they have a reason while it is on hold.
     """
 
     event: int
@@ -95,7 +95,7 @@ class OpenRequest:
     terms: Terms
 
     def days_late(self, on: date) -> int:
-        """Return for how many days it should have been answered; 0 where it is in time."""
+        """Return the number of days by which the request is late; 0 if it is in time."""
         return 0 if self.terms.due is None else max(0, (on - self.terms.due).days)
 
 
@@ -107,7 +107,7 @@ def open_requests(ledger: Ledger, state: State) -> list[OpenRequest]:
 
 
 def late(requests: Iterable[OpenRequest], on: date | None = None) -> list[OpenRequest]:
-    """Return the requests that should have been answered before a day, today unless one is named; the latest first."""
+    """Return the requests whose due day is before a day (by default today), the most overdue first."""
     day = on or today()
     return sorted((each for each in requests if each.days_late(day)), key=lambda each: -each.days_late(day))
 
@@ -130,7 +130,7 @@ def _day(text: str, now: date) -> date:
 
 
 def _due(text: str, start: date) -> date:
-    """Return the last day of a period that runs from a day."""
+    """Return the last day of a period that begins on a given day."""
     months = re.fullmatch(r"([0-9]{1,3}) ?(?:m|months?)", text)
     if months and 1 <= int(months[1]) <= _MOST_MONTHS:
         return _months_after(start, int(months[1]))
@@ -149,10 +149,10 @@ def _due(text: str, start: date) -> date:
 
 
 def _months_after(start: date, months: int) -> date:
-    """Return the same date of a later month, or its last day where it has no such date.
+    """Return the same date of a later month, or the month's last day if it has no such date.
 
-    Source: Regulation (EEC, Euratom) No 1182/71, Article 3(2)(c). Its Article 3(4), by which a period that would end
-    on a holiday or at a weekend ends later, is not applied: holidays differ, and the earlier day is the safe one.
+    Source: Regulation (EEC, Euratom) No 1182/71, Article 3(2)(c). By its Article 3(4), a period that would end on a
+    holiday or at a weekend ends later. This is not applied: holidays differ, and the earlier day is the safe one.
     """
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     return date(year, month + 1, min(start.day, calendar.monthrange(year, month + 1)[1]))

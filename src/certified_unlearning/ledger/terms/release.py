@@ -1,4 +1,4 @@
-"""`release`: requests that were on hold wait for the next `apply`."""
+"""The command `release`: requests leave their hold, and wait for the next `apply`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +14,15 @@ from certified_unlearning.ledger.store import Event, Ledger
 
 
 def release(path: Path, identifiers: Sequence[str], file: Path | None = None) -> Recorded:
-    """Release people's requests from their hold: all of them or, when one is wrong, none.
+    """Release people's requests from their hold. All of them are released, or none if one is invalid.
 
     Args:
         path: The model directory.
-        identifiers: Whose requests.
+        identifiers: The identifiers of the people whose requests are released.
         file: More identifiers, as for a request.
 
     Raises:
-        ParameterError: Nobody is named, somebody twice, or somebody whose request is not on hold.
+        ParameterError: Nobody is named, a person is named twice, or the request of a person is not on hold.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -41,9 +41,9 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
 
 
 def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dict[str, Any]:
-    """Return what the event of the request records: what the hold did but for its reason, and which hold it was.
+    """Return the payload of the request's event: the hold's payload without the reason, and with the hold's number.
 
-    Records that a restore lost, and that were added again, are those that there are now.
+    If a restore lost the records and they were added again, the payload counts the present records.
     """
     found = {name: value for name, value in hold.payload.items() if name != "reason"} | {"held": hold.sequence}
     row = ledger.row_of(identifier)
@@ -55,7 +55,7 @@ def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dic
 
 
 def _hold_of(ledger: Ledger, identifier: str) -> Event:
-    """Return when a request was put on hold; refuse one that is not."""
+    """Return the event by which a request was put on hold; refuse a request that is not on hold."""
     hold, request = ledger.hold_of(identifier), ledger.request_of(identifier)
     if request is not None:
         raise ParameterError(

@@ -1,1 +1,1 @@
-"""The training copy: rows and labels, digested with a key, without removed records; dense, or sparse for text."""
+"""The training copy: rows and labels, dense or (for text) sparse, with keyed digests and without removed records."""

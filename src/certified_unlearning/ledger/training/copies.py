@@ -1,4 +1,4 @@
-"""The training copy, whatever its form: what commands and mechanisms ask of it."""
+"""The common interface of dense and sparse training copies, which commands and mechanisms use."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.state import State
 
 Rows = Any
-"""An array, or a sparse matrix, for which SciPy has no types."""
+"""Type of an array, or of a sparse matrix, for which SciPy has no types."""
 
 
 class Waiting(NamedTuple):
-    """Rows that wait to be added to the training copy, whose end may hold some of them already.
+    """Rows that wait in files to be added to the training copy. The end of the copy may have some of them already.
 
     Attributes:
-        version: The version that adds them.
-        after: Number of rows before them.
+        version: The number of the version that adds the rows.
+        after: The number of rows before them in the copy.
     """
 
     version: int
@@ -29,12 +29,12 @@ class Waiting(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A digest that is asked for.
+    """A digest to compute.
 
     Attributes:
-        key: Its key.
-        without: Rows that count as removed, whatever they still are.
-        waiting: Rows that count as standing at the end, whatever stands there yet.
+        key: The key of the digest.
+        without: Rows that are digested as removed ones, even if they are not zeroed yet.
+        waiting: Rows that are digested as if they were at the end of the copy, even if they are not there yet.
     """
 
     key: bytes
@@ -43,18 +43,18 @@ class Asked(NamedTuple):
 
 
 def waiting_of(state: State) -> Waiting | None:
-    """Return which rows wait; None where no version that adds records was begun."""
+    """Return the rows that wait; None if no version that adds records was begun."""
     planned = state.planned
     return None if planned is None or planned.addition is None else Waiting(planned.version, state.rows)
 
 
 class TrainingCopy(ABC):
-    """Rows and labels of the records of a version, and empty ones where records were removed.
+    """Rows and labels of a version's records; the rows and labels of removed records are empty.
 
     Args:
         directory: The model directory.
-        features: Columns of a row.
-        version: The version.
+        features: The number of columns of a row.
+        version: The number of the version.
     """
 
     def __init__(self, directory: ModelDirectory, features: int, version: int) -> None:
@@ -63,43 +63,43 @@ class TrainingCopy(ABC):
     @property
     @abstractmethod
     def place(self) -> Path:
-        """Where it lies, for messages."""
+        """The path of the copy, for messages."""
 
     @abstractmethod
     def rows(self, count: int) -> Rows:
-        """Return so many rows from the first on, as objectives take them; dense ones stay in their file.
+        """Return the first ``count`` rows in the form that objectives read; dense rows stay in their file.
 
         Raises:
-            DataError: They cannot be read, or are damaged.
+            DataError: The rows cannot be read, or are damaged.
         """
 
     @abstractmethod
     def stored(self, count: int) -> Rows:
-        """Return so many rows as they are stored, float32, of which slices are read when they are taken.
+        """Return the first ``count`` rows as they are stored, float32; dense slices are read on access.
 
         Raises:
-            DataError: They cannot be read.
+            DataError: The rows cannot be read.
         """
 
     @abstractmethod
     def stored_at(self, places: NDArray[np.int64], count: int) -> Rows:
-        """Return some of these rows, by their places in the copy; errors as of `stored`."""
+        """Return some of the stored rows, by their places in the copy; errors are those of `stored`."""
 
     @abstractmethod
     def labels(self, count: int) -> NDArray[Any]:
-        """Return so many labels: classes as int8, targets of regression as float64.
+        """Return ``count`` labels: classes as int8, targets of regression as float64.
 
         Raises:
-            DataError: They cannot be read, or there are more or fewer.
+            DataError: The labels cannot be read, or their number is wrong.
         """
 
     @abstractmethod
     def take(self, rows: Sequence[int]) -> tuple[Rows, NDArray[Any]]:
-        """Return copies of rows of the table, and of their labels, as they lie in the copy."""
+        """Return copies of rows of the table and of their labels, as they are stored in the copy."""
 
     @abstractmethod
     def digests(self, asked: Sequence[Asked]) -> list[str]:
-        """Return keyed digests (HMAC-SHA-256), for which all is read once.
+        """Return keyed digests (HMAC-SHA-256). All rows and labels are read once for all digests.
 
         Raises:
             DataError: A file cannot be read, or is damaged.
@@ -107,20 +107,20 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
-        """Return whether the copy, which `changed` has just made of one that was checked, is what was planned.
+        """Return whether the copy, just made by `changed` from a copy that was checked, has the planned digest.
 
         Args:
             gone: Rows of the table that were removed.
             waiting: Rows that were added.
-            planned: The digest that it must have.
+            planned: The planned digest.
             key: Key of the digest.
         """
 
     @abstractmethod
     def changed(self, version: int, gone: Sequence[int], waiting: Waiting | None) -> "TrainingCopy":
-        """Return the copy of the next version, durable: with rows that wait at its end, and without some rows.
+        """Return the copy of the next version, durable: waiting rows are added at its end, and removed rows are empty.
 
-        Doing it again, after it was interrupted at any moment, has the same result.
+        After an interruption at any moment, the call can be repeated with the same result.
 
         Args:
             version: The next version.
@@ -130,25 +130,25 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def first_row_left(self, owned: Sequence[int], count: int) -> int | None:
-        """Return the first row that belongs to nobody and is not empty, if there is one.
+        """Return the first row that has no owner and is not empty; None if there is none.
 
         Args:
-            owned: The rows that belong to somebody.
-            count: How many rows there are; what stands behind them an `add` has begun to write.
+            owned: The rows that have an owner.
+            count: The number of rows. Rows after these come from an `add` that has begun.
         """
 
     @abstractmethod
     def terms_with(self, waiting: Waiting) -> Terms | None:
-        """Return how many numbers sums over the rows have, with rows that wait; None where counts alone say it."""
+        """Return the numbers of terms in sums over the rows, including waiting rows; None if counts determine them."""
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where rows of the table lie in the copy."""
+        """Return the places of rows of the table in the copy."""
 
 
 class Writer(ABC):
-    """Rows and labels on their way into files, a block at a time."""
+    """A writer of rows and labels to files, block by block."""
 
     @abstractmethod
     def add(self, rows: Rows, labels: NDArray[Any]) -> None:
-        """Write a block."""
+        """Write a block of rows and labels."""

@@ -1,7 +1,7 @@
-"""Dense rows: rows and labels as plain numbers in two files, digested with a key, zeroed where removed.
+"""Dense rows and labels, as plain numbers in two files, with keyed digests. Removed rows are zeroed.
 
-For a model that learns by mini-batches the copy is dealt: rows lie in the order in which batches are read, those of two
-classes signed as `engine.minibatch` takes them, and a third file says where each row of the table lies.
+For a model that learns by mini-batches, the copy is dealt: its rows are in the order in which batches are read. Rows of
+two classes are signed as `engine.minibatch` reads them. A third file has the place of each row of the table.
 """
 
 import hmac
@@ -22,17 +22,17 @@ from certified_unlearning.ledger.training.copies import Asked, TrainingCopy, Wai
 
 _ROWS_AT_ONCE = 65_536
 _BYTES_AT_ONCE = 1 << 18
-"""So many stay in a processor's cache until they are in all digests."""
+"""Number of bytes that are digested together: they stay in the processor's cache until all digests have read them."""
 
 
 def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) -> None:
-    """Deal the rows, which lie in the table's order, into the order that follows from a key.
+    """Reorder the rows from the table's order to the order that follows from a key.
 
     Args:
-        directory: Where the training copy lies.
-        features: Columns of a row.
+        directory: The model directory.
+        features: The number of columns of a row.
         classes: Number of classes.
-        key: Key of the order.
+        key: The key of the order.
     """
     from certified_unlearning.engine.minibatch import (  # Not at the top: quick commands need no torch.
         dealt_order,
@@ -59,7 +59,7 @@ def numbers(path: Path, dtype: type[np.generic] | np.dtype[Any], count: int) -> 
     """Return all numbers of a file of the training copy.
 
     Raises:
-        DataError: It cannot be read, or there are more or fewer.
+        DataError: The file cannot be read, or does not hold ``count`` numbers.
     """
     try:
         found = np.fromfile(path, dtype)
@@ -71,24 +71,24 @@ def numbers(path: Path, dtype: type[np.generic] | np.dtype[Any], count: int) -> 
 
 
 def labels_of(directory: ModelDirectory) -> tuple[Path, np.dtype[Any]]:
-    """Return where the labels lie, and their type: classes as int8, targets of regression as float64."""
+    """Return the path of the labels, and their type: int8 for classes, float64 for targets of regression."""
     file = directory.label_file()
     return file, np.dtype(np.float64 if file == directory.targets else np.int8)
 
 
 def positions(directory: ModelDirectory, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where rows of the table lie in the training copy."""
+    """Return the places of rows of the table in the training copy."""
     wanted = np.asarray(rows, dtype=np.int64)
     if not directory.places.exists():
         return wanted
     try:
         return np.array(np.memmap(directory.places, np.int64, mode="r")[wanted])
-    except (IndexError, ValueError) as error:  # The latter: an empty file.
+    except (IndexError, ValueError) as error:  # An empty file raises a ValueError.
         raise DataError(f"{directory.places} is damaged: {error}") from error
 
 
 class DenseFiles(Writer):
-    """Rows and labels that are written to their files block by block.
+    """A writer of rows and labels to their files, block by block.
 
     Args:
         features: The file of rows, open.
@@ -104,7 +104,7 @@ class DenseFiles(Writer):
             file.write(block.data)
 
     def synchronise(self) -> None:
-        """Make the files durable."""
+        """Write the files to the disk, so that they survive a crash."""
         for file in self._files:
             file.flush()
             os.fsync(file.fileno())
@@ -172,20 +172,20 @@ class DenseCopy(TrainingCopy):
         return [digest.keyed.hexdigest() for digest in found]
 
     def _added(self, path: Path, waiting: Waiting | None) -> Path | None:
-        """Return the file of what waits for a file of the copy."""
+        """Return the file whose rows wait for a file of the copy; None if nothing waits."""
         if waiting is None:
             return None
         return next((added for file, added, _ in self._files_of(waiting) if file == path), None)
 
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
-        """See `TrainingCopy.holds`: of what was only zeroed, these rows are read; all others were read before."""
+        """See `TrainingCopy.holds`. After mere zeroing, only the zeroed rows are read: the others were read before."""
         if waiting is not None:
             return self.digests([Asked(key)]) == [planned]
         rows, labels = self.take(gone)
         return not (rows.any() or labels.any())
 
     def changed(self, version: int, gone: Sequence[int], waiting: Waiting | None) -> "DenseCopy":
-        """See `TrainingCopy.changed`: the files are those of the version before."""
+        """See `TrainingCopy.changed`. The files of the previous version are changed in place."""
         if waiting is not None:
             self._append(waiting)
         self._zero(gone)
@@ -201,7 +201,7 @@ class DenseCopy(TrainingCopy):
         synchronise(self.place)
 
     def _files_of(self, waiting: Waiting) -> list[tuple[Path, Path, int]]:
-        """Return the files of the copy, those of what waits for them, and how many bytes a row has."""
+        """Return the files of the copy, the files of rows that wait for each, and the number of bytes of a row."""
         directory, (labels, kind) = self._directory, labels_of(self._directory)
         return [
             (directory.features, directory.added_features(waiting.version), 4 * self._features),
@@ -227,7 +227,7 @@ class DenseCopy(TrainingCopy):
         return int(left[0]) if len(left) else None
 
     def terms_with(self, waiting: Waiting) -> None:
-        """See `TrainingCopy.terms_with`: counts say it."""
+        """See `TrainingCopy.terms_with`. Counts determine the numbers of terms, so this returns None."""
 
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TrainingCopy.positions`."""
@@ -235,7 +235,7 @@ class DenseCopy(TrainingCopy):
 
 
 def _size(path: Path) -> int:
-    """Return a file's size in bytes; raise `DataError` where it cannot be read."""
+    """Return a file's size in bytes; raise `DataError` if it cannot be read."""
     try:
         return path.stat().st_size
     except OSError as error:
@@ -243,7 +243,7 @@ def _size(path: Path) -> int:
 
 
 def _blocks(path: Path, size: int, row_bytes: int) -> Iterator[memoryview]:
-    """Yield so many bytes of a file, some rows at a time; each block is the memory of the one before.
+    """Yield the first ``size`` bytes of a file, some rows at a time. Each block reuses the memory of the one before.
 
     Raises:
         DataError: The file cannot be read, is shorter, or ends within a row.
@@ -269,28 +269,28 @@ def _blocks(path: Path, size: int, row_bytes: int) -> Iterator[memoryview]:
 
 
 class _Digest:
-    """A digest of rows in which some count as zeros.
+    """A keyed digest of rows, in which some rows are digested as zeros.
 
     Args:
-        key: The key.
-        gone: Places of rows that count as zeros, sorted.
+        key: The key of the digest.
+        gone: Places of the rows that are digested as zeros, sorted.
     """
 
     def __init__(self, key: bytes, gone: NDArray[np.int64]) -> None:
         self.keyed, self._gone = hmac.new(key, digestmod="sha256"), gone
 
     def begin(self, head: str, *, empties: bool) -> None:
-        """Begin a file.
+        """Begin the digest of a file.
 
         Args:
-            head: What stands for its name and size.
-            empties: Whether rows count as zeros in it.
+            head: A text that identifies the file and its size.
+            empties: Whether the file has rows that are digested as zeros.
         """
         self.keyed.update(head.encode())
         self._row, self._empty = 0, self._gone if empties else self._gone[:0]
 
     def add(self, block: memoryview, row_bytes: int) -> None:
-        """Take the next rows, which stay as they are."""
+        """Add the next rows to the digest; the block is not changed."""
         rows = np.frombuffer(block, np.uint8).reshape(-1, row_bytes)
         first, last = np.searchsorted(self._empty, [self._row, self._row + len(rows)])
         places = self._empty[first:last] - self._row

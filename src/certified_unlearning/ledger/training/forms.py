@@ -1,4 +1,4 @@
-"""Which form the training copy of a directory has, and how its files are made."""
+"""The form of a directory's training copy, dense or sparse, and how its files are made."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from certified_unlearning.ledger.training.dense import DenseCopy, DenseFiles
 
 
 def copy_of(directory: ModelDirectory, features: int, version: int) -> TrainingCopy:
-    """Return the training copy of a version."""
+    """Return the training copy of a version, in the directory's form."""
     if directory.is_sparse:
         from certified_unlearning.ledger.training.sparse import SparseCopy  # Not at the top: dense rows need no SciPy.
 
@@ -20,12 +20,12 @@ def copy_of(directory: ModelDirectory, features: int, version: int) -> TrainingC
 
 @contextmanager
 def beginning(directory: ModelDirectory, *, sparse: bool, targets: bool) -> Iterator[Writer]:
-    """Yield what writes the copy of the first version, which is durable after the block.
+    """Yield a writer of the first version's copy, which is durable after the block.
 
     Args:
         directory: The model directory.
         sparse: Whether rows are sparse.
-        targets: Whether labels are numbers to predict.
+        targets: Whether the labels are numbers to predict.
     """
     if sparse:
         with _sparse_file(directory.sparse_rows(1)) as writer:
@@ -38,7 +38,7 @@ def beginning(directory: ModelDirectory, *, sparse: bool, targets: bool) -> Iter
 
 @contextmanager
 def adding(directory: ModelDirectory, version: int) -> Iterator[Writer]:
-    """Yield what writes the rows that a version adds to where they wait; they are durable after the block."""
+    """Yield a writer of the rows that a version adds, to files where they wait. They are durable after the block."""
     if directory.is_sparse:
         with _sparse_file(directory.added_rows(version)) as writer:
             yield writer

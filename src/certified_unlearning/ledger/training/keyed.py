@@ -1,4 +1,4 @@
-"""What only the owner of a key can write, or guess anything from. Free of heavy imports."""
+"""Keyed digests, which only the owner of the key can compute or use to test a guess. It has no heavy imports."""
 
 import hashlib
 import hmac
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def digest_of_file(path: Path, key: bytes) -> str:
-    """Return the keyed digest of any file.
+    """Return the keyed digest of a file.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hmac.new(key, digestmod="sha256")).hexdigest()

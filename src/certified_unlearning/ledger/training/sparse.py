@@ -1,7 +1,7 @@
-"""Sparse rows: the three arrays of a CSR matrix, and labels, in one file a version.
+"""Sparse rows: the three arrays of a CSR matrix, and labels, in one file for each version.
 
-A version's file is written beside the one before, which is overwritten and deleted when the version counts, as old
-weights are. A removed row becomes an empty one: how many entries it had is gone, too. Rows are float32 numbers.
+A version's file is written as a new file. The old one is overwritten and deleted when the new version counts, like old
+weights. A removed row becomes empty, so that its number of entries is gone, too. Rows are float32 numbers.
 """
 
 import functools
@@ -24,18 +24,18 @@ from certified_unlearning.ledger.training.copies import Asked, TrainingCopy, Wai
 
 
 class Content(NamedTuple):
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
-        rows: float32, without duplicate entries.
-        labels: Classes as int8, targets of regression as float64.
+        rows: Rows, float32, without duplicate entries.
+        labels: Classes as int8, or targets of regression as float64.
     """
 
     rows: csr_array
     labels: NDArray[Any]
 
     def without(self, gone: Sequence[int]) -> "Content":
-        """Return the same with empty rows, and zeros for their labels, in some places."""
+        """Return this content with empty rows and zero labels in some places."""
         if not len(gone):
             return self
         places, labels = np.asarray(gone, np.int64), self.labels.copy()
@@ -43,31 +43,31 @@ class Content(NamedTuple):
         return Content(sparse.wiped(self.rows, places), labels)
 
     def followed_by(self, other: "Content") -> "Content":
-        """Return these rows, and others behind them."""
+        """Return the rows and labels of this content, followed by those of another one."""
         rows = vstack([self.rows, other.rows], format="csr")
         return Content(rows, np.concatenate([self.labels, other.labels]))
 
     def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Yield the arrays of a file by name, always of the same types."""
+        """Yield the file's arrays by name; their types are always the same."""
         yield "entries", self.rows.data
         yield "columns", self.rows.indices.astype(np.int32, copy=False)
         yield "ends", self.rows.indptr.astype(np.int64, copy=False)
         yield "labels", self.labels
 
     def save(self, path: Path) -> None:
-        """Write a file, durably and whole or not at all."""
+        """Write the content to a file, durably and atomically."""
         content = safetensors.numpy.save(dict(self.arrays()))
         with atomic_path(path) as temporary:
-            # For the owner's eyes only, even if somebody opens the directory so that others can read the weights.
+            # Only its owner may read the rows, even if the directory is opened for others to read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
 
 
 def read(path: Path, features: int) -> Content:
-    """Read a file.
+    """Read the content of a file.
 
     Raises:
-        DataError: It cannot be read, or is damaged.
+        DataError: The file cannot be read, or is damaged.
     """
     try:
         arrays = safetensors.numpy.load(path.read_bytes())
@@ -84,7 +84,7 @@ def read(path: Path, features: int) -> Content:
 
 
 class SparseFile(Writer):
-    """Rows and labels that become a file together."""
+    """A writer of rows and labels that become one file."""
 
     def __init__(self) -> None:
         self._blocks: list[Content] = []
@@ -94,13 +94,13 @@ class SparseFile(Writer):
         self._blocks.append(Content(rows, labels))
 
     def save(self, path: Path) -> None:
-        """Write the file."""
+        """Write all blocks to a file."""
         rows = vstack([block.rows for block in self._blocks], format="csr")
         Content(rows, np.concatenate([block.labels for block in self._blocks])).save(path)
 
 
 class SparseCopy(TrainingCopy):
-    """Rows and labels of a version in a file of its own; see `TrainingCopy`."""
+    """Rows and labels of one version, in a file of their own; see `TrainingCopy`."""
 
     @property
     def place(self) -> Path:
@@ -151,11 +151,11 @@ class SparseCopy(TrainingCopy):
         return keyed.hexdigest()
 
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
-        """See `TrainingCopy.holds`: all was written, so all is read."""
+        """See `TrainingCopy.holds`. The whole file was written, so all of it is read."""
         return self._digest(key, (), None) == planned
 
     def changed(self, version: int, gone: Sequence[int], waiting: Waiting | None) -> "SparseCopy":
-        """See `TrainingCopy.changed`; the copy of this version stays as it is."""
+        """See `TrainingCopy.changed`. The copy of this version is not changed."""
         self._with(gone, waiting).save(self._directory.sparse_rows(version))
         return SparseCopy(self._directory, self._features, version)
 
@@ -176,5 +176,5 @@ class SparseCopy(TrainingCopy):
         return sparse.terms(self._with([], waiting).rows)
 
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `TrainingCopy.positions`: rows lie in the table's order."""
+        """See `TrainingCopy.positions`. Rows are in the table's order."""
         return np.asarray(rows, np.int64)

@@ -1,9 +1,9 @@
 """An ensemble of certified networks: shards answer while their budget lasts, and are trained again when it is spent.
 
-A shard that has lost no record since it was trained votes. A shard that has lost some records, but no more than its
-budget, votes where all parameters in its box give the same vote, because the box contains its future parameters. Any
-other vote is unknown. The ensemble answers where no assignment of the unknown votes could change its label. So every
-answer is the one after training all shards without the removed records, from the same starts, on the same slices.
+A shard that has lost no record since it was trained votes. A shard that has lost some records, but not more than its
+budget, votes if all parameters in its box give the same vote, because the box contains its future parameters. Any other
+vote is unknown. The ensemble answers if no assignment of the unknown votes could change its label. So every answer is
+the one after training all shards without the removed records, from the same starts, on the same slices.
 
 Sources: those of `shards`.
 """
@@ -29,20 +29,21 @@ from certified_unlearning.mechanisms.certified_sgd.votes import Votes, decided
 from certified_unlearning.text import counted
 
 ROWS_AT_ONCE = 4096
-"""Number of records that are voted on together."""
+"""Number of records whose votes are computed together."""
 
 
 @dataclass(frozen=True)
 class CertifiedEnsemble:
-    """How shards are trained; fixed for all removals.
+    """The settings of an ensemble.
 
-    Every update reads all records of its stage: the larger a batch, the smaller the share of a removal.
+    The settings are the same for all removals. Every update reads all records of its stage, because a removal has a
+    smaller share of a larger batch.
 
     Attributes:
         network: The layers of every shard.
-        descent: How parameters follow gradients; rates and velocities begin anew with every stage.
-        sharding: How records lie in shards and slices, and the budgets.
-        epochs: Number of updates of each stage.
+        descent: The rule by which parameters follow gradients; rates and velocities start anew with every stage.
+        sharding: The shards, slices and budgets.
+        epochs: Number of updates in each stage.
         bounding: How bounds are computed.
     """
 
@@ -56,10 +57,12 @@ class CertifiedEnsemble:
         require_count(least=1, epochs=self.epochs)
 
     def slices(self, generator: torch.Generator) -> Tensor:
-        """Draw the slice of every record, by the number of records alone.
+        """Draw the slice of every record.
+
+        The draw depends only on the number of records.
 
         Returns:
-            Shape ``(n,)``: ``shard x slices + slice``.
+            The slices, ``shard x slices + slice``, shape ``(n,)``.
         """
         sharding = self.sharding
         found = torch.empty(sharding.n, dtype=torch.int64)
@@ -73,13 +76,13 @@ class CertifiedEnsemble:
         return tuple(torch.cat(each) for each in zip(*drawn, strict=True))
 
     def learn(self, rows: Tensor, labels: Tensor, present: Tensor, generator: torch.Generator) -> "CertifiedShards":
-        """Train all shards on the records that are present.
+        """Train all shards on the present records.
 
         Args:
-            rows: Shape ``(n, ...)``.
-            labels: Shape ``(n,)``.
-            present: Shape ``(n,)``: which records are present.
-            generator: Draws slices and starts: the same seed for every set of records.
+            rows: Rows of all records, shape ``(n, ...)``.
+            labels: Labels of all records, shape ``(n,)``.
+            present: Whether each record is present, shape ``(n,)``.
+            generator: Generator that draws slices and starts; it must have the same seed for every set of records.
         """
         slices, start = self.slices(generator), self.start(generator)
         standing = ShardState(self.sharding)
@@ -109,21 +112,22 @@ class CertifiedEnsemble:
 
 @dataclass
 class CertifiedShards:
-    """All shards, and what removals need. A removed record's row and label are never read again.
+    """All trained shards, with the state that removals need. A removed record's row and label are never read again.
 
-    They are trained one by one, so one that is trained again has the same bits as one that never saw the record.
+    The shards are trained one by one. So a shard that is trained again has the same bits as one that never saw the
+    record.
 
     Attributes:
-        settings: How they are trained.
-        rows: Shape ``(n, ...)``.
-        labels: Shape ``(n,)``.
-        present: Shape ``(n,)``: which records are present.
-        slices: Shape ``(n,)``: as `CertifiedEnsemble.slices` drew them.
-        standing: Which records have left, and how often shards were trained again.
-        parameters: Shapes ``(shards, slices + 1, 1, ...)``: before the first stage, and after each.
-        lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``; a point for budgets that are not
-            usable.
-        upper: Upper ends of the boxes.
+        settings: The settings of training.
+        rows: Rows of all records, shape ``(n, ...)``.
+        labels: Labels of all records, shape ``(n,)``.
+        present: Whether each record is present, shape ``(n,)``.
+        slices: Slices that `CertifiedEnsemble.slices` drew, shape ``(n,)``.
+        standing: The number of records that left each slice, and how often shards were trained again.
+        parameters: Parameters before the first stage and after each, shapes ``(shards, slices + 1, 1, ...)``.
+        lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``. The box of a budget that is not
+            usable is a point.
+        upper: Upper ends of the boxes, shapes as for ``lower``.
     """
 
     settings: CertifiedEnsemble
@@ -147,28 +151,30 @@ class CertifiedShards:
         return tuple((place, found.count(place)) for place in sorted({*found}))
 
     def remove(self, records: Iterable[int]) -> None:
-        """Remove records at no cost: their effect stays in the shards' parameters for now.
+        """Remove records without training.
+
+        The shards' parameters still depend on them.
 
         Raises:
-            ParameterError: A record is absent, or is named twice.
+            ParameterError: A record is absent or is named twice.
         """
         wanted = [*records]
         outside = [each for each in wanted if not 0 <= each < len(self.present)]
         gone = outside or [each for each in wanted if not bool(self.present[each])]
         if gone or len({*wanted}) != len(wanted):
             what = f"record {gone[0]} is not there" if gone else "a record is named twice"
-            raise ParameterError(f"records must be there to be removed, each once: {what}")
+            raise ParameterError(f"removed records must be present, and each named once: {what}")
         self.standing.remove(self.places(wanted))
         self.present[wanted] = False
-        # The caller's tensors are not changed.
+        # The tensors of the caller must not change.
         self.rows, self.labels = self.rows.clone(), self.labels.clone()
         self.rows[wanted], self.labels[wanted] = 0, 0
 
     def retrain(self, shards: Iterable[int] | None = None) -> None:
-        """Train shards again without what left them, from the checkpoint before the first slice that lost a record.
+        """Train shards again without the removed records, from the checkpoint before the first slice that lost one.
 
         Args:
-            shards: The shards; None: those whose budget is spent.
+            shards: The shards to train. None: the shards whose budget is spent.
         """
         wanted = self.standing.offline if shards is None else [*shards]
         first = {shard: self.standing.first_stage(shard) for shard in wanted}
@@ -178,15 +184,15 @@ class CertifiedShards:
                 self._train(shard, stage)
 
     def forget(self, records: Iterable[int]) -> None:
-        """Remove records, and train again the shards whose budget is then spent."""
+        """Remove records, and then train again the shards whose budget is spent."""
         self.remove(records)
         self.retrain()
 
     def votes(self, rows: Tensor) -> Votes:
-        """Return the ensemble's labels of records, where known, and the number of unknown votes.
+        """Return the ensemble's label of each record, if it is known, and the number of unknown votes.
 
         Args:
-            rows: As the network takes them, shape ``(records, ...)``.
+            rows: Records in the form that the network expects, shape ``(records, ...)``.
         """
         pieces = [decided(self.possible(rows[at : at + ROWS_AT_ONCE])) for at in range(0, len(rows), ROWS_AT_ONCE)]
         if not pieces:
@@ -194,7 +200,7 @@ class CertifiedShards:
         return Votes(torch.cat([each.labels for each in pieces]), torch.cat([each.abstaining for each in pieces]))
 
     def possible(self, rows: Tensor) -> Tensor:
-        """Return the classes that each shard may vote for without its removed records, in `votes.decided`'s shape."""
+        """Return the classes that each shard may vote for without its removed records; shape as in `votes.decided`."""
         settings, standing = self.settings, self.standing
         own = torch.nn.functional.one_hot(self._classes(rows), self.classes).bool()
         spent = [standing.spent(shard) for shard in range(settings.sharding.shards)]
@@ -205,26 +211,26 @@ class CertifiedShards:
             box = self._boxes(asked, [spent[shard] for shard in asked])
             sure = certify(settings.network, box, rows[None], settings.bounding).certified
             may = possible(settings.network, box, rows[None], settings.bounding)
-            # The box contains the parameters, so a vote of the whole box is their vote.
+            # The box contains the parameters, so a vote that the whole box shares is their vote.
             own[asked] = torch.where(sure[..., None], own[asked], may)
         return own
 
     def check(self, anew: "CertifiedShards") -> None:
-        """Compare with the ensemble trained on the remaining records, as far as the stored state follows from them.
+        """Compare the stored state with an ensemble that was trained on the remaining records.
 
-        Every stage before the first that lost a record is compared bit for bit, which needs the same kind of processor
-        and software, because others add in another order. The parameters that a shard reaches from there without its
-        removed records must lie in all boxes that may still be used, and so must its present parameters, which
-        determine the vote of a whole box.
+        Every stage before the first that lost a record is compared bit for bit. This needs the same kind of processor
+        and software, because others add in another order. A shard that continues from there without its removed records
+        reaches new parameters. They must be in all boxes that may still be used. So must the shard's present
+        parameters, because they determine the vote that a whole box shares.
 
         Args:
             anew: An ensemble from the same starts, such as `fresh`.
 
         Raises:
-            DataError: Something does not follow from the records.
+            DataError: A part of the stored state does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
-            raise DataError("training again reads other records, or in other slices, than those kept")
+            raise DataError("training again reads other records, or other slices, than those kept")
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)
@@ -238,7 +244,7 @@ class CertifiedShards:
             self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 
     def fresh(self) -> Self:
-        """Return the ensemble trained from the starts on the remaining records."""
+        """Return an ensemble that is trained from the same starts on the remaining records."""
         standing = ShardState(self.settings.sharding)
         standing.left = [*self.standing.left]
         points = [
@@ -251,7 +257,7 @@ class CertifiedShards:
         return anew
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what later removals need besides the records, for a file."""
+        """Return the tensors that later removals need in addition to the records, for a file."""
         found = {"present": self.present, "slices": self.slices}
         for name in ("parameters", "lower", "upper"):
             found |= {f"{name}/{place}": each for place, each in enumerate(getattr(self, name))}
@@ -266,18 +272,18 @@ class CertifiedShards:
         standing: ShardState,
         tensors: Mapping[str, Tensor],
     ) -> Self:
-        """Return the shards that `tensors` gave."""
+        """Return the shards from the tensors that `tensors` returned."""
         count = range(len(settings.network.shapes))
         points = [tuple(tensors[f"{name}/{place}"] for place in count) for name in ("parameters", "lower", "upper")]
         return cls(settings, rows, labels, tensors["present"].clone(), tensors["slices"], standing, *points)
 
     def _classes(self, rows: Tensor) -> Tensor:
-        """Return what each shard's parameters predict, shape ``(shards, records)``."""
+        """Return the classes that each shard's parameters predict, shape ``(shards, records)``."""
         found = logits(self.settings.network, [each[:, -1, 0] for each in self.parameters], rows[None])
         return (found[..., 0] > 0).long() if found.shape[-1] == 1 else found.argmax(dim=-1)
 
     def _boxes(self, shards: list[int], needed: list[int]) -> Box:
-        """Return the smallest boxes of shards that cover a number of removals."""
+        """Return, for each shard, the smallest box that covers the given number of removals."""
         budgets = self.settings.sharding.budgets
         runs = [next(run for run, budget in enumerate(budgets) if budget >= many) for many in needed]
         return tuple(
@@ -290,10 +296,10 @@ class CertifiedShards:
 
         Args:
             shard: The shard.
-            without: Its parameters after training without its removed records.
+            without: The shard's parameters after training without its removed records.
 
         Raises:
-            DataError: A box does not contain these, or the stored parameters.
+            DataError: A box does not contain ``without``, or does not contain the stored parameters.
         """
         spent, largest = self.standing.spent(shard), self.standing.largest(shard)
         kept = [each[shard, -1] for each in self.parameters]
@@ -308,7 +314,10 @@ class CertifiedShards:
                     )
 
     def _train(self, shard: int, first: int) -> None:
-        """Train a shard from a stage on; afterwards nothing is pending."""
+        """Train a shard from a stage on.
+
+        Afterwards, no removed record is pending.
+        """
         slices = self.settings.sharding.slices
         usable = self.standing.usable(shard)
         for stage in range(first, slices):
@@ -318,7 +327,7 @@ class CertifiedShards:
             after = self._stage(before, members, usable) if len(members) else before
             for place, (values, box) in enumerate(zip(after.parameters, after.box, strict=True)):
                 self.parameters[place][shard, stage + 1] = values
-                # Budgets without a box hold the parameters alone and are never used.
+                # The box of an unusable budget contains the parameters alone and is never used.
                 self.lower[place][shard, stage + 1] = values
                 self.upper[place][shard, stage + 1] = values
                 self.lower[place][shard, stage + 1, :usable] = box.lower[:usable]

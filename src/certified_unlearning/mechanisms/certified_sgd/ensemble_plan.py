@@ -1,7 +1,7 @@
-"""The constants of an ensemble of certified networks, for a user's own records: fixed before anything is learned.
+"""The constants of an ensemble of certified networks for a user's own records, fixed before anything is learned.
 
-They depend on the records only through their number at the start. They are part of the training that every answer is
-compared with, so no request changes them.
+They depend on the records only through their number at the start. They are part of the training with which every
+answer is compared, so no request changes them.
 """
 
 import secrets
@@ -31,12 +31,12 @@ USUAL_EPOCHS = 5
 USUAL_STEP_SIZE = 4.0
 """Default step size, for rows of norm 1 and clipped gradients."""
 USUAL_BOUND = 0.1
-"""Default bound that entries of a gradient are clipped to."""
+"""Default bound to which the entries of a gradient are clipped."""
 _KEY_BITS = 62
 
 
 class EnsemblePlan(BaseModel):
-    """What is fixed before anything is learned.
+    """The constants that are fixed before anything is learned.
 
     Attributes:
         mechanism: ``certified-ensemble``.
@@ -45,11 +45,11 @@ class EnsemblePlan(BaseModel):
         classes: Number of classes, at least 2.
         shards: Number of shards ``S``.
         slices: Number of slices of each shard, ``R``.
-        budgets: ``k`` of each box, in rising order.
+        budgets: The budget ``k`` of each box, in rising order.
         hidden: Number of units of each hidden layer of a shard's network.
-        epochs: Number of updates of each stage, each of which reads all records of the stage.
+        epochs: Number of updates in each stage. Each update reads all records of the stage.
         step_size: Step size ``alpha``.
-        bound: Bound that entries of a record's gradient are clipped to.
+        bound: Bound to which the entries of a record's gradient are clipped.
         key: Key that draws slices and starts; it does not depend on the records.
     """
 
@@ -83,9 +83,10 @@ class EnsemblePlan(BaseModel):
         step_size: float | None = None,
         bound: float | None = None,
     ) -> Self:
-        """Return the plan, with default values for None, and a key from the operating system's entropy.
+        """Return the plan.
 
-        Arguments are the attributes.
+        Arguments that are None get default values. The arguments are the attributes of the plan. The key comes from the
+        operating system's entropy.
         """
         require_count(least=1, features=features)
         require_count(least=2, classes=classes)
@@ -116,20 +117,20 @@ class EnsemblePlan(BaseModel):
 
     @property
     def sharding(self) -> Sharding:
-        """How records lie."""
+        """The shards, slices and budgets."""
         return Sharding(self.n, self.shards, self.slices, self.budgets)
 
     @property
     def work(self) -> Work:
-        """The work of learning: a shard learns its first slice, then the first two, and so on."""
-        # Boxes take about ten products instead of two.
+        """The work of learning: a shard learns its first slice, then its first two slices, and so on."""
+        # A box needs about ten products, parameters alone need two.
         stages, width = (self.slices + 1) / 2, sum(self.hidden) or 1
         passes = 5 * self.epochs * stages * len(self.budgets) * width
         return Work(self.epochs * self.shards * self.slices * SECONDS_OF_A_BOX, passes)
 
     @property
     def loss(self) -> NetworkLoss:
-        """A record's loss."""
+        """The loss of a record."""
         return loss_of(self.classes)
 
     @property
@@ -141,7 +142,7 @@ class EnsemblePlan(BaseModel):
 
     @property
     def generator(self) -> torch.Generator:
-        """The generator of slices and starts, at its beginning."""
+        """A new generator of slices and starts."""
         return torch.Generator().manual_seed(self.key)
 
 

@@ -1,4 +1,4 @@
-"""A trained network with its boxes, and which of its predictions no neighbour would change."""
+"""A trained network with its boxes, and the predictions that no neighbouring data set would change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from certified_unlearning.vocabulary import Differences
 ROWS_AT_ONCE = 4096
 """Number of records whose predictions are certified together."""
 LINES = "last/"
-"""Prefix of the names of lines of the last update."""
+"""Prefix of the names of the tensors that describe lines of the last update."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Learned:
     Attributes:
         network: The layers.
         bounding: How bounds are computed.
-        parameters: Each of shape ``(1, ...)``.
-        box: Each of shape ``(budgets, ...)``; nested.
+        parameters: The parameters, each of shape ``(1, ...)``.
+        box: A box for each budget, each of shape ``(budgets, ...)``; the boxes are nested.
         budgets: Budget of each box, in ascending order.
-        smallest_batch: Records of the smallest batch.
-        last: Lines of the last update, which boxes lack; None if there are none.
+        smallest_batch: Number of records in the smallest batch.
+        last: Lines of the last update, which boxes alone do not contain; None if there are no lines.
     """
 
     network: Network
@@ -55,17 +55,18 @@ class Learned:
         budgets: Sequence[int],
         smallest_batch: int,
     ) -> Self:
-        """Return the network from the result of `tensors`.
+        """Return the network from the tensors that `tensors` returned.
 
         Args:
-            tensors: As from a file.
+            tensors: The tensors by name, such as from a file.
             network: The layers.
-            bounding: How bounds are computed: with lines of the last update only if it says so and they exist.
+            bounding: How bounds are computed. Lines of the last update are used only if it requests them and they
+                exist.
             budgets: Budget of each box.
-            smallest_batch: Records of the smallest batch.
+            smallest_batch: Number of records in the smallest batch.
 
         Raises:
-            DataError: Something is missing, is not a bound, or does not fit together.
+            DataError: A tensor is missing, contains an invalid bound, or does not match the others.
         """
         places = range(len(network.shapes))
         needed = [f"{name}/{place}" for name in ("parameters", "lower", "upper") for place in places]
@@ -94,7 +95,7 @@ class Learned:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """Parameters, boxes, and any lines, by name for a file."""
+        """Parameters, boxes, and any lines, by their names in a file."""
         found: dict[str, Tensor] = {}
         for place, (values, box) in enumerate(zip(self.parameters, self.box, strict=True)):
             found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
@@ -104,13 +105,13 @@ class Learned:
 
     @property
     def differences(self) -> Differences:
-        """How differences of logits are bounded: as in ``bounding``, if there are lines of the last update."""
+        """How differences of logits are bounded: as ``bounding`` requests, if the lines that it needs exist."""
         differences = self.bounding.differences
         return "relaxed" if differences == "updated" and self.last is None else differences
 
     @property
     def draws_lines(self) -> bool:
-        """Whether predictions are certified by lines, which may bound a larger box more narrowly."""
+        """Whether predictions are certified by lines. With lines, a larger box may have narrower bounds."""
         return self.differences == "updated" or self.bounding.draws_lines(self.network)
 
     @property
@@ -127,10 +128,11 @@ class Learned:
         return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(dim=1)
 
     def certified(self, rows: Tensor) -> Tensor:
-        """Return which predictions no neighbour of a budget changes, shape ``(budgets, records)``.
+        """Return which predictions no neighbour within a budget changes, shape ``(budgets, records)``.
 
-        They are those of all parameters of its box, or of those that satisfy the lines of the last update. What is
-        certified for a budget is certified for all smaller ones, which have fewer neighbours.
+        A prediction is certified if it is the same for all parameters of the budget's box, or for all of these that
+        satisfy the lines of the last update. A prediction that is certified for a budget is also certified for all
+        smaller budgets, because these have fewer neighbours.
         """
         if not len(rows):
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
@@ -141,19 +143,22 @@ class Learned:
             found.append(one.certified & (one.classes == self.classes(piece)))
         sure = torch.cat(found, dim=1)
         if not self.draws_lines:
-            return sure  # Bounds of a larger box are not narrower.
+            return sure  # Without lines, bounds of a larger box are not narrower.
         return sure.flip(0).long().cummax(dim=0).values.flip(0).bool()
 
     def certified_at(self, rows: Tensor, k: int) -> Tensor:
-        """Return which predictions are certified for ``k`` changes, by the box of the next budget that covers it.
+        """Return which predictions are certified for ``k`` changes, by the box of the smallest sufficient budget.
 
         Raises:
-            ParameterError: No budget covers it.
+            ParameterError: No budget covers ``k``.
         """
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return the predictions that a box, or with lines a larger one too, certifies, by its place among budgets."""
+        """Return which predictions the box of budget number ``run`` certifies.
+
+        With lines, larger boxes may certify further predictions.
+        """
         end = len(self.budgets) if self.draws_lines else run + 1
         box = tuple(Interval(each.lower[run:end], each.upper[run:end]) for each in self.box)
         last = None if self.last is None else self.last.of_runs(slice(run, end))
@@ -163,7 +168,7 @@ class Learned:
         """Return the place of the smallest budget that covers ``k``.
 
         Raises:
-            ParameterError: No budget covers it.
+            ParameterError: No budget covers ``k``.
         """
         for run, budget in enumerate(self.budgets):
             if k <= budget:
@@ -171,7 +176,7 @@ class Learned:
         raise ParameterError(f"k must be at most the largest budget, {self.budgets[-1]}, got {k}")
 
     def radii(self, rows: Tensor) -> Tensor:
-        """Return the largest budget that certifies each prediction, 0 if none does, by bisection over nested boxes."""
+        """Return the largest budget that certifies each prediction, by bisection over nested boxes; 0 if none does."""
         low = torch.full((len(rows),), -1, device=rows.device)
         high = torch.full_like(low, len(self.budgets))
         while bool((high - low > 1).any()):
@@ -184,7 +189,7 @@ class Learned:
         return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
-        """Return, for each budget, bounds on the share of right predictions of all neighbours within that budget."""
+        """Return, for each budget, bounds on the share of right predictions that hold for all neighbours within it."""
         sure = self.certified(rows) & (self.classes(rows) == labels)
         may = torch.cat(
             [possible(self.network, self.box, piece[None], self.bounding, last=self._lines) for piece in _pieces(rows)],

@@ -1,8 +1,8 @@
-"""Labels of a certified network with differential privacy: from their radii, under the rules that make radii valid.
+"""Labels of a certified network with differential privacy.
 
-Certification of a label is not privacy: a neighbour's may not be certified, and answering only certified inputs
-publishes which ones are. Here every input is answered at random, by a law that depends on its radius
-(`accounting.private.stable_labels`).
+The labels use radii, under rules that make radii valid. Certification of a label is not privacy. A neighbour's label
+may not be certified, and answering only certified inputs would publish which inputs these are. Here, every input gets a
+random answer, whose distribution depends on the input's radius (`accounting.private.stable_labels`).
 """
 
 import math
@@ -31,7 +31,10 @@ SERVES: dict[Changes, tuple[Relation, ...]] = {
     "additions and removals": ("replace-one", "add-remove"),
     "additions or removals": ("add-remove",),
 }
-"""Relations for which boxes of k changes hold those of a neighbour's k - 1: replacing a record changes two."""
+"""The relations that each kind of changes serves: boxes of k changes contain a neighbour's boxes of k - 1 changes.
+
+To replace a record is two changes.
+"""
 
 NOT_PROMISED = (
     "nothing about parameters, boxes, radii, probabilities, or which labels are certified: they must stay secret",
@@ -42,19 +45,19 @@ NOT_PROMISED = (
 
 
 class LabelRelease:
-    """Answers labels of a certified network, each with (epsilon, delta)-differential privacy, until none is left.
+    """A publication of labels of a certified network, each with (epsilon, delta)-differential privacy.
 
-    Neighbours differ by one record in one batch, whose places, start and number of updates are the same.
+    Neighbouring data sets differ in one record of one batch. Places, start and number of updates are the same.
 
     Attributes:
-        rule: ``cauchy``, ``laplace`` or ``stable``.
+        rule: Name of the rule that makes labels private: ``cauchy``, ``laplace`` or ``stable``.
         relation: Neighbouring relation of data sets.
         epsilon: Epsilon of one label.
         delta: Delta of one label.
         queries: Number of labels that may be published.
         answered: Number of published labels.
         assumptions: The assumptions of the guarantee.
-        not_promised: What is not promised.
+        not_promised: What the release does not promise.
     """
 
     not_promised = NOT_PROMISED
@@ -70,19 +73,20 @@ class LabelRelease:
         relation: Relation = "replace-one",
         queries: int = 1,
     ) -> None:
-        """Check that the network's radii can be used for publishing.
+        """Check that the radii of the network can be used for publishing.
 
         Args:
-            settings: How the network was trained.
-            learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
-            rule: How labels are made private; ``cauchy`` and ``laplace`` for two classes.
+            settings: The settings with which the network was trained.
+            learned: The trained network, with a box for each of ``k = 1, 2, ..., K``.
+            rule: Name of the rule that makes labels private; ``cauchy`` and ``laplace`` need two classes.
             epsilon: Epsilon of one label.
             delta: Delta of one label; 0 for ``cauchy``.
             relation: Neighbouring relation of data sets.
-            queries: Number of labels that may be published, chosen beforehand.
+            queries: Number of labels that may be published; it must be chosen beforehand.
 
         Raises:
             AssumptionError: The radii are not valid for this relation.
+            ParameterError: A number is out of its range, or the rule does not cover the number of classes.
         """
         require_count(least=1, queries=queries)
         _require_radii(settings, learned, relation)
@@ -98,16 +102,17 @@ class LabelRelease:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta of all labels published so far."""
+        """Epsilon and delta of all labels that were published so far."""
         return composed_labels(self.epsilon, self.delta, labels=self.answered)
 
     def labels(self, rows: Tensor) -> list[int | None]:
-        """Publish the label of each record, None where the test of stability withholds it; each counts as a query.
+        """Publish the label of each record; None if the test of stability withholds it. Each record counts as a query.
 
-        Every call draws anew from the operating system's random numbers, which cannot be repeated.
+        Every call draws new random numbers from the operating system, which cannot be repeated.
 
         Args:
-            rows: As the network takes them, shape ``(records, ...)``; not chosen by the records it learned from.
+            rows: Records in the form that the network expects, shape ``(records, ...)``. Their choice must not depend
+                on the records that the network learned from.
 
         Raises:
             ParameterError: There are more records than queries left.
@@ -135,18 +140,18 @@ class ShareRelease:
     """The mean certified share of some inputs, published once with Gaussian noise.
 
     Attributes:
-        share: Noisy: the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k`` changes of
-            every batch; within 0 and 1.
+        share: The noisy share, from 0 to 1. Without noise, it is the mean over ``k = 1, ..., K`` of the share of inputs
+            that are certified for ``k`` changes of every batch.
         sigma: Standard deviation of the noise.
-        sensitivity: How far one record moves the share without noise.
-        largest: ``K``.
-        inputs: How many there are.
-        own: Whether they are the records themselves.
-        relation: When data sets are neighbours.
-        epsilon: Epsilon of this one number.
-        delta: Delta of this one number.
-        assumptions: What the guarantee rests on.
-        not_promised: What it does not promise.
+        sensitivity: Largest change of the share without noise by one record.
+        largest: The largest number of changes, ``K``.
+        inputs: Number of inputs.
+        own: Whether the inputs are the records themselves.
+        relation: Neighbouring relation of data sets.
+        epsilon: Epsilon of this share alone.
+        delta: Delta of this share alone.
+        assumptions: The assumptions of the guarantee.
+        not_promised: What the release does not promise.
     """
 
     share: float
@@ -172,29 +177,32 @@ def share_release(
     delta: float,
     relation: Relation = "replace-one",
 ) -> ShareRelease:
-    """Publish the mean certified share of inputs, (epsilon, delta)-differentially private for one record of one batch.
+    """Publish the mean certified share of inputs, with (epsilon, delta)-privacy for one record of one batch.
 
-    Every call draws anew and costs epsilon and delta again. Noise comes from the operating system's random numbers.
+    Every call draws new noise and costs epsilon and delta again. The noise comes from the operating system's random
+    numbers.
 
     Args:
-        settings: How the network was trained.
-        learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
-        rows: The inputs, as the network takes them.
-        own: Whether these are the records that it learned from; then ``relation`` must be ``replace-one``, as their
-            number is published. Otherwise they must not depend on the records.
-        epsilon: Above 0.
-        delta: Strictly between 0 and 1.
-        relation: When data sets are neighbours.
+        settings: The settings with which the network was trained.
+        learned: The trained network, with a box for each of ``k = 1, 2, ..., K``.
+        rows: The inputs in the form that the network expects, shape ``(inputs, ...)``.
+        own: Whether the inputs are the records that the network learned from. Then ``relation`` must be
+            ``replace-one``, because the number of records is published. Otherwise, the inputs must not depend on the
+            records.
+        epsilon: Epsilon of the share, above 0.
+        delta: Delta of the share, strictly between 0 and 1.
+        relation: Neighbouring relation of data sets.
 
     Raises:
-        AssumptionError: Radii are none of this relation, or the number of inputs would differ between neighbours.
+        AssumptionError: The radii are not valid for this relation, or the number of inputs would differ between
+            neighbours.
         DataError: There is no input.
     """
     _require_radii(settings, learned, relation)
     if own and relation != "replace-one":
         raise AssumptionError(
-            f"the share of the records' own predictions needs replace-one, got {relation}: a neighbour has another "
-            "number of them"
+            f"the share of the records' own predictions needs replace-one, got {relation}: neighbouring "
+            "data sets have different numbers of records"
         )
     if not len(rows):
         raise DataError("rows must hold at least one input, got none")
@@ -203,7 +211,7 @@ def share_release(
     sigma = sigma_for(sensitivity, epsilon=epsilon, delta=delta)
     radii = _radii(replace(learned, bounding=replace(learned.bounding, differences="joint")), rows)
     noisy = sum(radii) / (len(rows) * largest) + secrets.SystemRandom().gauss(0, sigma)
-    # Digits that noise leaves nothing of could tell how floats were added.
+    # Digits far below the noise could reveal in which order floats were added.
     digits = max(0, 2 - math.floor(math.log10(sigma)))
     drawn = Assumption(
         statement="noise is Gaussian as real numbers are",
@@ -245,10 +253,10 @@ def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
 
 
 def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation) -> None:
-    """Check that certified radii move by at most one between neighbours.
+    """Check that certified radii differ by at most one between neighbours.
 
     Raises:
-        AssumptionError: Radii may change by more.
+        AssumptionError: Radii may differ by more than one.
     """
     changes = settings.neighbourhood.changes
     if relation not in SERVES.get(changes, ()):
@@ -256,8 +264,8 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
         if not known:
             raise ParameterError(f"relation must be replace-one or add-remove, got {relation!r}")
         raise AssumptionError(
-            f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii say "
-            "nothing of some neighbours"
+            f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii do "
+            "not cover some neighbours"
         )
     require_count(least=1, **{"budgets[0]": learned.budgets[0]})
     wanted = range(1, learned.budgets[-1] + 1)
@@ -276,12 +284,15 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
 
 
 def _radii(learned: Learned, rows: Tensor) -> Sequence[int]:
-    """Return the number of boxes, from the smallest on, that certify each label."""
+    """Return, for each label, how many boxes certify it without a gap, beginning with the smallest box."""
     found: list[int] = learned.certified(rows).long().cumprod(dim=0).sum(dim=0).tolist()
     return found
 
 
 def _happens(probability: Fraction) -> bool:
-    """Draw whether something happens that has exactly this probability; its denominator is a power of two."""
+    """Return True with exactly this probability.
+
+    The probability's denominator must be a power of two.
+    """
     bits = probability.denominator.bit_length() - 1
     return secrets.randbits(bits) < probability.numerator

@@ -1,7 +1,7 @@
-"""Training with boxes: batches, starts, and what is trained on them.
+"""Training with boxes: the batches, the starts, and the training itself.
 
-Nothing is chosen from the data: batches are fixed places drawn by number, the start is drawn by a seed, and the place
-of a record that leaves stays empty.
+Nothing is chosen from the data. Batches are fixed places that are drawn by number, and the start is drawn from a seed.
+If a record leaves, its place stays empty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 
 @dataclass(frozen=True)
 class CertifiedSgd:
-    """How a network is trained, and the neighbours that its boxes cover.
+    """The settings of training a network, and the neighbouring data sets that its boxes cover.
 
     Attributes:
         network: The layers.
-        descent: How parameters follow gradients.
-        batch_size: Number of places of a batch; places that fill no batch are left out, for every data set.
-        epochs: Number of passes over the batches, which are the same in each.
-        neighbourhood: The data sets that the boxes cover; only means over present records.
+        descent: The rule by which parameters follow gradients.
+        batch_size: Number of places of a batch. Places that do not fill a batch are left out, for every data set.
+        epochs: Number of passes over the batches, which are the same in every pass.
+        neighbourhood: The data sets that the boxes cover. Its means must be over present records.
         bounding: How bounds are computed.
     """
 
@@ -48,13 +48,15 @@ class CertifiedSgd:
             raise ParameterError("certified SGD averages over the records that are present, in fixed batches")
 
     def places(self, records: int, generator: torch.Generator) -> Tensor:
-        """Draw the places of each batch, by their number alone.
+        """Draw the places of each batch.
+
+        The draw depends only on the number of records.
 
         Returns:
-            Shape ``(batches, batch_size)``.
+            The places, shape ``(batches, batch_size)``.
 
         Raises:
-            ParameterError: There are fewer records than a batch has places.
+            ParameterError: There are fewer records than places in a batch.
         """
         if records < self.batch_size:
             raise ParameterError(f"batch_size must be at most the number of records, {records}, got {self.batch_size}")
@@ -62,11 +64,12 @@ class CertifiedSgd:
         return order[: records // self.batch_size * self.batch_size].reshape(-1, self.batch_size)
 
     def start(self, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Parameters:
-        """Draw where training starts, in the type that everything is then computed in; see `initial_parameters`.
+        """Draw the start of training, in the floating-point type of all computations; see `initial_parameters`.
 
-        Boxes of float32 hold what training in float32 becomes whatever the order of its sums, which may be off by the
-        number of records times half a unit in the last place. Against those of float64 they are 1.07 times as wide at
-        batches of 1,000, and 3 (removals) or 5 times (additions and removals) at 10,000 (20-32-2, k = 1, four updates).
+        Boxes in float32 contain the results of training in float32 for any order of its sums. These sums may be wrong
+        by the number of records times half a unit in the last place. Compared with boxes in float64, such boxes are
+        1.07 times as wide for batches of 1,000. For batches of 10,000 they are 3 times (removals) or 5 times (additions
+        and removals) as wide (20-32-2, k = 1, four updates).
         """
         return tuple(each.to(dtype) for each in initial_parameters(self.network, generator))
 
@@ -80,19 +83,20 @@ class CertifiedSgd:
         budgets: Sequence[int],
         public: Tensor | None = None,
     ) -> Learned:
-        """Train on the records that are present, with a box for each budget.
+        """Train on the present records, with a box for each budget.
 
         Args:
-            rows: Shape ``(records, ...)``.
-            labels: Shape ``(records,)``.
-            places: What `places` drew.
-            start: What `start` drew.
-            present: Shape ``(records,)``: which records are there.
-            budgets: In rising order, at least one; that of 0 certifies nothing.
-            public: Shape ``(records,)``: which of them stay in every neighbour; None for none.
+            rows: Rows of all records, shape ``(records, ...)``.
+            labels: Labels of all records, shape ``(records,)``.
+            places: The places that `places` drew.
+            start: The parameters that `start` drew.
+            present: Whether each record is present, shape ``(records,)``.
+            budgets: At least one budget, in rising order; a budget of 0 certifies nothing.
+            public: Whether each record stays in every neighbouring data set, shape ``(records,)``. None: no record
+                does.
 
         Raises:
-            AssumptionError: A budget's removals could empty a batch.
+            AssumptionError: The removals of a budget could empty a batch.
             IntervalError: Bounds overflow.
         """
         if [*budgets] != sorted({*budgets}) or not budgets or budgets[0] < 0:
@@ -130,18 +134,18 @@ class CertifiedSgd:
     def learn_poisoned(
         self, rows: Tensor, labels: Tensor, places: Tensor, start: Parameters, present: Tensor, poisoning: Poisoning
     ) -> Learned:
-        """Train on the records that are present, with one box for all that poisoning does to them.
+        """Train on the present records, with one box that covers everything that poisoning can do to them.
 
         Args:
-            rows: Shape ``(records, ...)``.
-            labels: Shape ``(records,)``.
-            places: What `places` drew.
-            start: What `start` drew.
-            present: Shape ``(records,)``: which records are there.
-            poisoning: What may happen to the records of every batch.
+            rows: Rows of all records, shape ``(records, ...)``.
+            labels: Labels of all records, shape ``(records,)``.
+            places: The places that `places` drew.
+            start: The parameters that `start` drew.
+            present: Whether each record is present, shape ``(records,)``.
+            poisoning: The changes that poisoning can make to the records of every batch.
 
         Returns:
-            Its only budget is the number of records that suffer something.
+            The trained network. Its only budget is the number of records that poisoning can change.
 
         Raises:
             IntervalError: Bounds overflow.
@@ -155,10 +159,10 @@ class CertifiedSgd:
 
 
 def _batches(rows: Tensor, labels: Tensor, places: Tensor, present: Tensor, public: Tensor | None) -> list[Batch]:
-    """Return the records of every batch that are present.
+    """Return the present records of every batch.
 
     Raises:
-        AssumptionError: A batch has none.
+        AssumptionError: A batch has no present record.
     """
     kept = [each[present[each]] for each in places.to(present.device)]
     if min(len(each) for each in kept) == 0:
@@ -178,15 +182,18 @@ def initial_parameters(network: Network, generator: torch.Generator) -> Paramete
 
 
 def dense_network(features: int, hidden: Sequence[int], classes: int) -> Network:
-    """Return a network of dense layers for a number of classes; one logit for two."""
+    """Return a network of dense layers for a number of classes.
+
+    The network for two classes has one logit.
+    """
     return Network.dense(features, *hidden, 1 if classes == 2 else classes)
 
 
 def widths(network: Network) -> tuple[int, ...]:
-    """Return inputs, hidden units and outputs of a network of dense layers.
+    """Return the numbers of inputs, hidden units and outputs of a network of dense layers.
 
     Raises:
-        ParameterError: The network has other layers.
+        ParameterError: A layer of the network is not dense.
     """
     layers = [each for each in network.affine if isinstance(each, Dense)]
     if Network.dense(layers[0].inputs if layers else 1, *(each.outputs for each in layers)) != network:

@@ -1,4 +1,4 @@
-"""Places of records in an ensemble of shards, and when shards are trained again: by numbers alone, without PyTorch.
+"""The places of records in an ensemble of shards, and when shards are trained again; all from counts, without PyTorch.
 
 Sources: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021), for shards and slices; Wicker et al., *Certificates of
 Differential Privacy and Unlearning for Gradient-Based Training*, for shards that answer while a budget lasts.
@@ -11,20 +11,20 @@ from certified_unlearning.accounting.core.checks import require_count, require_c
 from certified_unlearning.errors import ParameterError
 
 Places = Sequence[tuple[int, int]]
-"""Slices of removed records, as numbers ``shard x slices + slice``, and the number of records in each."""
+"""The slices of removed records, as numbers ``shard x slices + slice``, each with its number of removed records."""
 
 
 @dataclass(frozen=True)
 class Sharding:
-    """Numbers of shards and slices, and how many records a shard may lose before it is trained again.
+    """The numbers of shards and slices, and the numbers of records that a shard may lose before it is trained again.
 
     Attributes:
         n: Number of records at the start.
         shards: Number of shards ``S``.
-        slices: Number of slices of each shard, ``R``. Stage ``r`` learns from slices 0 to ``r``, starting from the end
+        slices: Number of slices of each shard, ``R``. Stage ``r`` learns from slices 0 to ``r`` and starts from the end
             of the previous stage.
-        budgets: ``k`` of the boxes, in ascending order: a shard answers until more than the largest number of records
-            have left it.
+        budgets: The budget ``k`` of each box, in ascending order. A shard answers until it has lost more records than
+            the largest budget.
     """
 
     n: int
@@ -43,7 +43,10 @@ class Sharding:
             )
 
     def slice_of(self, position: int) -> int:
-        """Return the slice of a position in the drawn order, ``shard x slices + slice``: sizes differ by 1 at most."""
+        """Return the slice of a position in the drawn order, ``shard x slices + slice``.
+
+        Sizes differ by at most 1.
+        """
         return position % self.shards * self.slices + position // self.shards % self.slices
 
     @property
@@ -58,17 +61,17 @@ class Sharding:
 
 @dataclass
 class ShardState:
-    """The records that have left every slice, and those of them that the shard was not yet trained without.
+    """The numbers of records in every slice, and the removals since each shard was last trained.
 
-    It depends on the places of removed records, not on their values.
+    The state depends on the places of removed records, not on their values.
 
     Attributes:
-        sharding: Places of the records.
-        left: Number of present records of each slice.
-        pending: Number of records of each slice that have left since its shard was trained.
-        trainings: Number of times a shard was trained again.
-        stages: Number of stages that this took.
-        gradients: Number of gradients of records that this took, in one pass of each stage.
+        sharding: The shards, slices and budgets.
+        left: Number of present records in each slice.
+        pending: Number of records of each slice that left after its shard was last trained.
+        trainings: Number of times that a shard was trained again.
+        stages: Total number of stages that were trained again.
+        gradients: Total number of records' gradients in one pass of each of these stages.
     """
 
     sharding: Sharding
@@ -83,10 +86,10 @@ class ShardState:
         self.pending = [0] * len(self.left)
 
     def remove(self, places: Places) -> None:
-        """Note that records leave.
+        """Update the state for records that leave.
 
         Raises:
-            ParameterError: A slice has fewer records.
+            ParameterError: A slice has fewer records than should leave.
         """
         for place, count in places:
             if not 0 <= place < len(self.left) or not 0 < count <= self.left[place]:
@@ -95,27 +98,30 @@ class ShardState:
             self.pending[place] += count
 
     def spent(self, shard: int) -> int:
-        """Return the number of records that have left a shard since it was trained."""
+        """Return the number of records that left a shard after it was last trained."""
         return sum(self.pending[self._of(shard)])
 
     def usable(self, shard: int) -> int:
-        """Return the number of budgets with boxes when the shard was trained: those below its smallest batch.
+        """Return the number of budgets with boxes when the shard was last trained: those below its smallest batch.
 
-        A stage learns from all records of its slices at once; the smallest batch is that of the first slice that had
-        any. More removals would leave a batch empty, which has no mean to bound.
+        A stage learns from all records of its slices at once. So the smallest batch is that of the first slice that had
+        a record. More removals would leave a batch empty, and an empty batch has no mean to bound.
         """
         sizes = [left + pending for left, pending in zip(self.left, self.pending, strict=True)][self._of(shard)]
         smallest = next((size for size in sizes if size), 0)
         return sum(budget < smallest for budget in self.sharding.budgets)
 
     def largest(self, shard: int) -> int:
-        """Return the largest budget that a shard's boxes have; 0 for none."""
+        """Return the largest budget for which a shard has a box; 0 if there is none."""
         usable = self.usable(shard)
         return self.sharding.budgets[usable - 1] if usable else 0
 
     @property
     def offline(self) -> list[int]:
-        """Shards whose budget is spent: their votes are unknown until they are trained again."""
+        """The shards whose budget is spent.
+
+        Their votes are unknown until they are trained again.
+        """
         return [shard for shard in range(self.sharding.shards) if self.spent(shard) > self.largest(shard)]
 
     def first_stage(self, shard: int) -> int | None:
@@ -124,7 +130,7 @@ class ShardState:
         return next((stage for stage, count in enumerate(pending) if count), None)
 
     def retrain(self, shards: Iterable[int]) -> None:
-        """Note that shards are trained again, from the first slice that has lost a record."""
+        """Update the state for shards that are trained again, from the first slice that lost a record."""
         for shard in shards:
             first = self.first_stage(shard)
             if first is None:
@@ -140,7 +146,9 @@ class ShardState:
 
 
 def replayed(sharding: Sharding, history: Sequence[Places]) -> ShardState:
-    """Return the state of an ensemble after requests, each of which retrained the shards whose budget it spent.
+    """Return the state of an ensemble after requests.
+
+    Each request retrained the shards whose budget it spent.
 
     Raises:
         ParameterError: More records left a slice than it had.

@@ -1,4 +1,7 @@
-"""The label of an ensemble with unknown votes: given only where none of them could change it."""
+"""The label of an ensemble with unknown votes.
+
+The label is given only if no unknown vote could change it.
+"""
 
 from dataclasses import dataclass
 
@@ -6,7 +9,7 @@ import torch
 from torch import Tensor
 
 NO_ANSWER = -1
-"""Replaces the label where unknown votes could change it."""
+"""The value that replaces a label if unknown votes could change the label."""
 
 
 @dataclass(frozen=True)
@@ -14,9 +17,9 @@ class Votes:
     """The answers of an ensemble for some records.
 
     Attributes:
-        labels: Shape ``(records,)``: the class with most votes, the first one in a tie; `NO_ANSWER` where unknown votes
-            could change it.
-        abstaining: Shape ``(records,)``: number of shards with unknown votes.
+        labels: The class with most votes, the first one in a tie; `NO_ANSWER` if unknown votes could change it. Shape
+            ``(records,)``.
+        abstaining: Number of shards with unknown votes, shape ``(records,)``.
     """
 
     labels: Tensor
@@ -24,18 +27,19 @@ class Votes:
 
 
 def decided(possible: Tensor) -> Votes:
-    """Return the labels that every assignment of votes gives.
+    """Return the labels that every assignment of the unknown votes gives.
 
-    Another class wins under some assignment if it wins when every shard that may vote for it does. So few cases decide
-    for all assignments, and no label is withheld unnecessarily.
+    If another class wins under any assignment, it also wins if all shards that may vote for it do. So a few assignments
+    decide for all, and no label is withheld unnecessarily.
 
     Args:
-        possible: Shape ``(shards, records, classes)``: which classes a shard may vote for; a single one if known.
+        possible: Whether each shard may vote for each class, shape ``(shards, records, classes)``. If a single class is
+            possible, the vote is known.
     """
     known = possible.sum(dim=-1) == 1
     sure = (possible & known[..., None]).sum(dim=0)
     may = (possible & ~known[..., None]).sum(dim=0)
-    # Class i's known votes minus the most that class j can have; in a tie the first one wins.
+    # The known votes for class i, minus the largest possible number for class j. In a tie, the first class wins.
     lead = sure[:, :, None] - (sure + may)[:, None, :]
     classes = torch.arange(possible.shape[-1], device=possible.device)
     wins = (lead > 0) | ((lead == 0) & (classes[:, None] < classes)) | (classes[:, None] == classes)

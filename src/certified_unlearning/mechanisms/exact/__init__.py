@@ -1,1 +1,1 @@
-"""Mechanisms of exact unlearning: after an edit, model and stored state have the law of a run on the edited data."""
+"""Mechanisms of exact unlearning: an edit gives model and stored state the distribution of a run on the edited data."""

@@ -1,4 +1,4 @@
-"""Euclidean balls around the origin, which are the sets of models, and the base of methods that start at the origin."""
+"""Euclidean balls around the origin, which contain the models, and the base of methods that start at the origin."""
 
 from typing import Generic, TypeVar
 
@@ -14,7 +14,7 @@ class FromOrigin(Generic[Settings]):
     """A method that starts at the origin, and reads records only through the gradients of their losses."""
 
     def __init__(self, gradients: RecordGradients, settings: Settings) -> None:
-        """Take the records' gradients and the settings."""
+        """Store the records' gradients and the settings."""
         self.gradients = gradients
         self.settings = settings
 
@@ -29,7 +29,7 @@ class FromOrigin(Generic[Settings]):
 
 
 def project(points: Tensor, radius: float | None) -> Tensor:
-    """Return the nearest points of the ball, shape ``(..., d)``; the points themselves if there is no ball."""
+    """Return the nearest points of the ball, shape ``(..., d)``; the same points if there is no ball."""
     if radius is None:
         return points
     norms = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
@@ -37,6 +37,6 @@ def project(points: Tensor, radius: float | None) -> Tensor:
 
 
 def least_along(directions: Tensor, radius: float) -> Tensor:
-    """Return the points of the ball whose inner products with directions are least; the origin for direction 0."""
+    """Return the ball's points with the smallest inner products with directions; the origin if a direction is 0."""
     norms = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
     return -radius * directions / torch.where(norms > 0, norms, 1.0)

@@ -1,8 +1,8 @@
-"""Approximate unlearning by counting: a private model stays in use over some edits, then it is computed anew.
+"""Approximate unlearning by counting: a private model stays in use for some edits, and then a new one is computed.
 
-This is a comparison for exact unlearning. It works with any private learner and reads no edited record (Ullah,
-dissertation, Johns Hopkins University, 2024, Algorithm 25 and Theorem 50). The guarantee covers the model published at
-a time, for requests chosen without looking at models; it does not cover several models together.
+It serves as a comparison for exact unlearning. It works with any private learner and reads no edited record (Ullah,
+dissertation, Johns Hopkins University, 2024, Algorithm 25 and Theorem 50). The guarantee covers one published model,
+for requests that are chosen without looking at models. It does not cover several models together.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,20 +15,23 @@ from certified_unlearning.accounting.core.groups import GroupBudget
 from certified_unlearning.engine.exact.alive import Alive
 
 PrivateLearner = Callable[[Tensor, float, float], Tensor]
-"""Given the ids of the records, epsilon and delta, returns a model that is (epsilon, delta)-indistinguishable from the
-one of any records that one deletion or insertion makes of these."""
+"""A function from the ids of the records, epsilon and delta to a model.
+
+The model must be (epsilon, delta)-indistinguishable from the model of any records that differ by one deletion or
+insertion.
+"""
 
 
 @dataclass
 class CountedEdits:
-    """A published model, and the number of edits it has been used for.
+    """A published model, and the number of edits for which it was used.
 
     Attributes:
-        budget: The guarantee.
+        budget: The guarantee, and the number of edits after which a new model is computed.
         learner: The private learner.
         alive: The present records.
         model: The published model.
-        edits: Number of edits since it was computed; always below `GroupBudget.edits`.
+        edits: Number of edits since the model was computed; always below `GroupBudget.edits`.
     """
 
     budget: GroupBudget
@@ -43,17 +46,19 @@ class CountedEdits:
         return cls(budget, learner, Alive(ids), learner(ids, budget.learner_epsilon, budget.learner_delta))
 
     def edit(self, removed: Sequence[int], inserted: Sequence[int]) -> bool:
-        """Delete some records and insert others; each of them counts as one edit.
+        """Delete some records and insert others.
+
+        Each of them counts as one edit.
 
         Args:
             removed: Ids of present records.
             inserted: Ids that were never used, ascending.
 
         Returns:
-            Whether the model was computed anew.
+            Whether a new model was computed.
 
         Raises:
-            ParameterError: An id does not fit.
+            ParameterError: A removed id is absent, or an inserted id is not new.
         """
         device = self.alive.ids.device
         self.alive.edit(*(torch.tensor(ids, dtype=torch.int64, device=device) for ids in (removed, inserted)))

@@ -1,13 +1,14 @@
-"""Mini-batch descent that forgets exactly: the engine that noisy, quantized and plain descent share.
+"""Mini-batch descent with exact unlearning: the engine that noisy, quantized and plain descent share.
 
-An edit examines the iterations whose batch it changes, in order. Each keeps its direction if a test allows it; at the
-first one that does not, the direction changes, and the following iterations are run again on the edited records.
-Source: Ullah (dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C, Algorithms 9, 10 and 19 to 24,
-corrected.
+An edit examines, in order, the iterations whose batch it changes. Each iteration keeps its direction if a test allows
+it. At the first iteration whose test fails, the direction changes, and the following iterations are run again on the
+edited records. Source: Ullah (dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C, Algorithms 9, 10
+and 19 to 24, corrected.
 
-Exact means: for requests that were chosen without looking at models, states and randomness, and up to rounding
-(`ExactDescent.refresh`), the whole trajectory has the law of one learned on the edited records alone. This needs sums
-over single records' gradients; it needs no convexity and no bound on gradients.
+Exact unlearning means: the whole trajectory has the distribution of one that was learned on the edited records alone.
+This holds for requests that were chosen without looking at models, states and randomness, and up to rounding
+(`ExactDescent.refresh`). It needs gradients that are sums over single records, but neither convexity nor a bound on
+gradients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +29,21 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 
 class ExactDescent(Generic[SettingsT]):
-    """Learns and edits trajectories, for many trials at once.
+    """A learner and editor of trajectories, for many trials at once.
 
     Attributes:
         settings: The constants.
-        records: The records; rows may be added to them, and an id is a row's position.
-        from_batches: Whether an edit computes changed gradients from all members of their batches, ``m`` gradients of
-            records each, instead of updating them by the difference. Then no row of a removed record is read, which may
-            already be erased, and the last bits of a gradient do not reveal that it changed.
+        records: The records. Rows may be added to them, and an id is the position of a row.
+        from_batches: Whether an edit computes changed gradients from all members of their batches, which needs ``m``
+            gradients of records each, instead of updating them by the difference. Then no row of a removed record is
+            read, so it may already be erased. Also, the last bits of a gradient do not reveal that it changed.
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
-        """Take constants and records; nothing is computed yet."""
+        """Store constants and records.
+
+        Nothing is computed yet.
+        """
         self.settings = settings
         self.records = records
         self.from_batches = from_batches
@@ -48,13 +52,13 @@ class ExactDescent(Generic[SettingsT]):
         """Run all iterations on some records.
 
         Args:
-            ids: The records, shape ``(n,)``.
-            draws: Fresh randomness; the trajectory is on its device.
+            ids: Ids of the records, shape ``(n,)``.
+            draws: Fresh randomness; the trajectory is stored on its device.
             trials: Number of independent runs.
 
         Raises:
-            ParameterError: An id is not a row or a duplicate, or ``trials`` is not at least 1.
-            AssumptionError: There are not more records than a batch has members.
+            ParameterError: An id is not that of a row or is a duplicate, or ``trials`` is not at least 1.
+            AssumptionError: There are not more records than members of a batch.
         """
         require_count(least=1, trials=trials)
         alive = Alive(ids.to(draws.device))
@@ -73,20 +77,20 @@ class ExactDescent(Generic[SettingsT]):
         return self.edit(state, [], [record], draws)
 
     def edit(self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
-        """Delete some records and insert others, in one request, in every trial.
+        """Delete some records and insert others in one request, in every trial.
 
         Args:
-            state: Changed in place.
+            state: The trajectory, which is changed in place.
             removed: Ids of present records.
-            inserted: Ids that were never used, ascending; their rows are already in the records.
+            inserted: Ids that were never used, in ascending order. Their rows are already in the records.
             draws: Fresh randomness, never used before.
 
         Returns:
-            The work of the edit. It reveals when a record was used, which no trajectory does after the edit, so do not
-            keep it together with a trajectory.
+            The work of the edit. It reveals when a record was used, which no trajectory does after the edit. So it must
+            not be kept together with a trajectory.
 
         Raises:
-            ParameterError: An id does not fit.
+            ParameterError: A removed id is absent, or an inserted id is not new or has no row.
             AssumptionError: Too few records would remain, or the trajectory was learned with other constants.
         """
         leaving, entering = self._edit_alive(state, removed, inserted, draws.device)
@@ -97,12 +101,12 @@ class ExactDescent(Generic[SettingsT]):
         return work
 
     def check(self, state: Trajectory[SettingsT], *, tolerance: float = TOLERANCE) -> None:
-        """Recompute every iteration of a trajectory from its predecessor, and compare.
+        """Recompute every iteration of a trajectory from the previous one, and compare the results.
 
         Args:
-            state: The state between edits.
-            tolerance: Tolerated error, relative to the largest number of the iteration and to 1: gradients are updated
-                by differences, so rounding adds up over edits.
+            state: The trajectory between edits.
+            tolerance: Largest accepted error, relative to the largest number of the iteration and to 1. Gradients are
+                updated by differences, so rounding adds up over edits.
 
         Raises:
             AssumptionError: The trajectory was learned with other constants, or there are too few records.
@@ -121,20 +125,21 @@ class ExactDescent(Generic[SettingsT]):
             require_close(f"weights after iteration {step + 1}", state.weights[:, step + 1], moved, tolerance)
 
     def refresh(self, state: Trajectory[SettingsT]) -> None:
-        """Recompute all gradients of a trajectory, for ``T m`` gradients of records per trial.
+        """Recompute all gradients of a trajectory.
 
-        An edit updates a gradient by its difference, which costs two gradients of records (unless `from_batches`). So
-        the last bits of an updated one reveal the update, and rounding adds up; `refresh` removes both. No iterate
-        changes.
+        This needs ``T m`` gradients of records per trial. Unless `from_batches` is set, an edit updates a gradient by
+        its difference, which needs two gradients of records. So the last bits of an updated gradient reveal the update,
+        and rounding adds up. `refresh` removes both effects. It changes no iterate.
         """
         require_same_settings(state.settings, self.settings)
         for step in range(self.settings.steps):
             state.gradients[:, step] = self._computed(state, step)[1]
 
     def restored(self, tensors: Mapping[str, Tensor]) -> Trajectory[SettingsT]:
-        """Return the trajectory with these `Trajectory.least_tensors`, for ``T m`` gradients of records per trial.
+        """Return the trajectory with these `Trajectory.least_tensors`.
 
-        Its iterates and gradients follow from batches, kept randomness and the records, up to rounding.
+        This needs ``T m`` gradients of records per trial. Iterates and gradients follow from the batches, the kept
+        randomness and the records, up to rounding.
         """
         batches, randomness = tensors["batches"], tensors["randomness"]
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
@@ -149,7 +154,7 @@ class ExactDescent(Generic[SettingsT]):
         return state
 
     def _computed(self, state: Trajectory[SettingsT], step: int) -> tuple[Tensor, Tensor]:
-        """Return the point and the gradient of an iteration in every trial, from its batch."""
+        """Return an iteration's point and gradient in every trial, computed from its batch."""
         trials = torch.arange(state.trials, device=state.batches.device)
         points = state.points(trials, torch.full_like(trials, step))
         return points, self.records.sums(points, state.batches[:, step]) / self.settings.batch_size
@@ -157,21 +162,24 @@ class ExactDescent(Generic[SettingsT]):
     def _edit_alive(
         self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], device: torch.device
     ) -> tuple[Tensor, Tensor]:
-        """Edit the ids, or refuse the request before any change; return them as tensors."""
+        """Edit the ids and return them as tensors.
+
+        An impossible request is refused before any change.
+        """
         require_same_settings(state.settings, self.settings)
         require_rows(self.records, max(inserted, default=-1) + 1)
         return edit_ids(state.alive, removed, inserted, self.settings.batch_size, device)
 
     def _examine(self, state: Trajectory[SettingsT], changes: BatchChanges, draws: Draws, work: Work) -> Tensor:
-        """Test the changed iterations of every trial in order, up to the first rejection.
+        """Test the changed iterations of every trial in order, up to the first rejection in the trial.
 
         Returns:
-            The iteration from which each trial must be run again, shape ``(trials,)``; ``T`` if nothing was rejected.
+            The iteration from which each trial must be run again, shape ``(trials,)``; ``T`` if no test failed.
         """
         settings = self.settings
         starts = torch.full((state.trials,), settings.steps, device=state.batches.device)
         rejected = torch.zeros_like(starts, dtype=torch.bool)
-        # Changes ascend by trial: the rank of one among its trial's is its distance to the first of them.
+        # The changes are sorted by trial. The rank of a change is its distance from its trial's first change.
         ranks = torch.arange(len(changes.trials), device=starts.device)
         ranks -= torch.searchsorted(changes.trials, changes.trials)
         for rank in range(int(ranks.max()) + 1 if len(ranks) else 0):
@@ -200,14 +208,14 @@ class ExactDescent(Generic[SettingsT]):
         return starts
 
     def _run_again(self, state: Trajectory[SettingsT], starts: Tensor, draws: Draws, work: Work) -> None:
-        """Run every trial again from its iteration of ``starts``, and count it."""
+        """Run every trial again from its iteration in ``starts``, and count the work."""
         again = (self.settings.steps - starts).cpu()
         work.iterations_run_again += again
         work.gradients += again * self.settings.batch_size
         self._run(state, starts, draws)
 
     def _run(self, state: Trajectory[SettingsT], starts: Tensor, draws: Draws) -> None:
-        """Run iterations with fresh batches and noise, every trial from its own start, side by side."""
+        """Run iterations of all trials together, with fresh batches and noise, each trial from its own start."""
         settings = self.settings
         rows = (starts < settings.steps).nonzero()[:, 0]
         if not len(rows):
@@ -230,11 +238,11 @@ class ExactDescent(Generic[SettingsT]):
 def edit_ids(
     alive: Alive, removed: Sequence[int], inserted: Sequence[int], batch_size: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Edit the ids, and return both lists as tensors.
+    """Edit the ids, and return both lists of ids as tensors.
 
     Raises:
-        ParameterError: An id does not fit.
-        AssumptionError: At most as many records as a batch has members would remain.
+        ParameterError: A removed id is absent, or an inserted id is not new.
+        AssumptionError: No more records would remain than a batch has members.
     """
     require_more_than_a_batch(len(alive) - len(removed) + len(inserted), batch_size)
     leaving, entering = (torch.tensor(ids, dtype=torch.int64, device=device) for ids in (removed, inserted))
@@ -243,7 +251,7 @@ def edit_ids(
 
 
 def require_same_settings(learned_with: Descent, given: Descent) -> None:
-    """Raise `AssumptionError` unless a trajectory is edited with the constants that it was learned with."""
+    """Raise `AssumptionError` unless a trajectory is edited with the constants with which it was learned."""
     if learned_with != given:
         raise AssumptionError(
             f"the trajectory was learned with {learned_with}; no edit may change these constants, got {given}"
@@ -251,22 +259,22 @@ def require_same_settings(learned_with: Descent, given: Descent) -> None:
 
 
 def require_more_than_a_batch(n: int, batch_size: int) -> None:
-    """Raise `AssumptionError` unless a batch leaves out a record, by which a deletion can replace a member."""
+    """Raise `AssumptionError` unless every batch leaves out a record, which can replace a deleted member."""
     if batch_size > n - 1:
         raise AssumptionError(
-            f"batch_size must be at most the number of records less one, also after a request: got {batch_size} of {n}"
+            f"batch_size must be at most the number of records minus one, also after a request: got {batch_size} of {n}"
         )
 
 
 def require_rows(records: RecordGradients, rows: int) -> None:
-    """Raise `ParameterError` unless there are enough rows."""
+    """Raise `ParameterError` if there are fewer records than ``rows``."""
     if rows > len(records):
         raise ParameterError(f"an id must be the position of one of the {len(records)} rows, got {rows - 1}")
 
 
 def check_batches(batches: Tensor, alive: Alive) -> None:
-    """Raise `DataError` unless every batch has different, present records, in ascending order."""
+    """Raise `DataError` unless the members of every batch are present and distinct, in ascending order."""
     if bool((batches.diff(dim=-1) <= 0).any()):
-        raise DataError("members of a batch must ascend and be all different")
+        raise DataError("members of a batch must ascend and be distinct")
     if bool((alive.positions(batches) < 0).any()):
         raise DataError("a batch has a record that is not there")

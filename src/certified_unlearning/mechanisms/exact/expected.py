@@ -1,9 +1,9 @@
-"""The mean cost of a deletion, given what was learned: far less noisy than deleting records and counting.
+"""The mean cost of a deletion, given what was learned.
 
-The deleted record is uniform over the present ones. Along a learned trajectory each iteration that used it keeps its
-direction with a probability that follows from the change of its gradient and the stored noise. So probabilities,
-iterations and gradients are averages over all records, not over deleted ones. Only the trajectory and the replacing
-records are random.
+This mean is far less noisy than counts of actual deletions. The deleted record is uniform over the present ones. Along
+a learned trajectory, each iteration that used the record keeps its direction with a probability that follows from the
+change of its gradient and the stored noise. So probabilities, iterations and gradients are averages over all records.
+Only the trajectory and the replacing records are random.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 
 _SURE = 1 - 2.0**-52
-"""Replaces a probability of 1, because its complement has a logarithm."""
+"""The number that replaces a probability of 1, so that its complement has a logarithm."""
 
 
 @dataclass(frozen=True)
 class ExpectedWork:
-    """Averages of `work.Work` over the deleted record; each of shape ``(trials,)``.
+    """Averages of `work.Work` over the deleted record, each of shape ``(trials,)``.
 
     Attributes:
         gradients: Number of gradients of single records' losses, including tests.
@@ -42,17 +42,17 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
 
     Args:
         descent: The learner.
-        state: Its state; not changed.
-        draws: Draws the records that replace the one that leaves.
+        state: The learner's trajectory; it is not changed.
+        draws: Randomness that draws the replacements of the deleted record.
     """
     settings, (trials, steps, members) = state.settings, state.batches.shape
-    # If an iteration draws only its batch, the first use is run again, and nothing is tested.
+    # If an iteration draws only its batch, the first iteration that used the record is run again without a test.
     used_whole = not settings.keeps_randomness
     rejections = state.weights.new_ones(trials, steps, members)
     if not used_whole:
         for step in range(steps):
             rejections[:, step] = _rejections(descent, state, step, draws)
-    # Uses of each record, in the order of iterations.
+    # The uses of each record, in the order of iterations.
     order = state.batches.flatten(1).argsort(dim=1, stable=True)
     records = state.batches.flatten(1).gather(1, order)
     rejected = rejections.flatten(1).gather(1, order)
@@ -74,7 +74,7 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
 
 
 def _rejections(descent: ExactDescent[Any], state: Trajectory[Any], step: int, draws: Draws) -> Tensor:
-    """Return, for each member of a batch, the probability that its leaving changes the direction; ``(trials, m)``."""
+    """Return the probability that a direction changes when a member of its batch leaves, shape ``(trials, m)``."""
     trials, _, members = state.batches.shape
     rows = torch.arange(trials, device=draws.device)
     points = state.points(rows, torch.full_like(rows, step)).repeat_interleave(members, dim=0)

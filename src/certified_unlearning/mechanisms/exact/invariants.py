@@ -1,4 +1,4 @@
-"""Checks of records' names, and of a stored state against recomputed values."""
+"""Checks of record ids, and of a stored state against recomputed values."""
 
 import torch
 from torch import Tensor
@@ -6,11 +6,11 @@ from torch import Tensor
 from certified_unlearning.errors import DataError, ParameterError
 
 TOLERANCE = 1e-9
-"""Tolerated difference of a stored number from the recomputed one, relative to the largest of its tensor and to 1."""
+"""Largest accepted difference of a stored number, relative to the largest number of its tensor and to 1."""
 
 
 def require_names(records: Tensor) -> None:
-    """Raise `ParameterError` unless there are records, with different whole numbers from 0 on as names."""
+    """Raise `ParameterError` unless there are records, and their names are distinct whole numbers from 0 on."""
     different = len(torch.unique(records))
     if records.ndim != 1 or different != records.numel() or not different or int(records.min()) < 0:
         raise ParameterError(
@@ -20,7 +20,7 @@ def require_names(records: Tensor) -> None:
 
 
 def require_close(name: str, stored: Tensor, expected: Tensor, tolerance: float = TOLERANCE) -> None:
-    """Raise `DataError` if numbers are wrong, relative to the largest of them and to 1, or are not finite."""
+    """Raise `DataError` if stored numbers are not finite or differ by more than ``tolerance``, as in `TOLERANCE`."""
     off, scale = float((stored - expected).abs().max()), max(1.0, float(expected.abs().max()))
     if not off <= tolerance * scale:
-        raise DataError(f"{name} are off by {off:g} from those computed anew, more than {tolerance:g} of {scale:g}")
+        raise DataError(f"{name} are off by {off:g} from those computed anew, more than {tolerance:g} times {scale:g}")

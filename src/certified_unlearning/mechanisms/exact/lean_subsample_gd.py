@@ -1,6 +1,6 @@
-"""Plain mini-batch descent that keeps its batches and its model, but no iterates: ``O(T m + d)`` numbers per trial.
+"""Plain mini-batch descent that stores its batches and its model, but no iterates: ``O(T m + d)`` numbers per trial.
 
-Values that follow from the batches are computed from them when needed (Algorithms 19 and 20, space-saving).
+Other values are computed from the batches when needed (Algorithms 19 and 20, space-saving).
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,15 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass
 class LeanTrajectory:
-    """The stored state: after an edit it has the law of learning on the edited records.
+    """The stored state.
+
+    After an edit, the state has the distribution of learning on the edited records.
 
     Attributes:
-        settings: The constants that it was learned with.
+        settings: The constants with which the trajectory was learned.
         alive: The present records.
-        batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending.
-        weights: The models, shape ``(trials, d)``: means of all ``T + 1`` iterates.
+        batches: The members of each batch in ascending order, shape ``(trials, T, m)``, int64.
+        weights: The models, which are the means of all ``T + 1`` iterates, shape ``(trials, d)``.
     """
 
     settings: SubsampleGd
@@ -45,7 +47,7 @@ class LeanTrajectory:
 
     @property
     def trials(self) -> int:
-        """Number of independent runs, side by side."""
+        """Number of independent runs."""
         return len(self.batches)
 
     def model(self) -> Tensor:
@@ -53,7 +55,10 @@ class LeanTrajectory:
         return self.weights.clone()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything except the settings, by name; ids are ascending, so that their order reveals nothing."""
+        """Return everything except the settings, by name.
+
+        Ids are ascending, so their order reveals nothing.
+        """
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -63,21 +68,24 @@ class LeanTrajectory:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SubsampleGd) -> Self:
-        """Return the state with these `tensors`."""
+        """Return the state from the tensors that `tensors` returned."""
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         return cls(settings, alive, tensors["batches"].clone(), tensors["weights"].clone())
 
 
 class LeanSubsampleDescent:
-    """Learns and edits trajectories.
+    """A learner and editor of trajectories.
 
     Attributes:
         settings: The constants.
-        records: The records; rows may be added to them, and an id is a row's position.
+        records: The records. Rows may be added to them, and an id is the position of a row.
     """
 
     def __init__(self, settings: SubsampleGd, records: RecordGradients) -> None:
-        """Take constants and records; nothing is computed yet."""
+        """Store constants and records.
+
+        Nothing is computed yet.
+        """
         self.settings = settings
         self.records = records
 
@@ -91,18 +99,18 @@ class LeanSubsampleDescent:
         return LeanTrajectory(self.settings, alive, batches, self._model(batches))
 
     def delete(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Delete a record: if a batch had it, learn anew. Raises the errors of `ExactDescent.edit`."""
+        """Delete a record: every trial that used it learns anew. Errors are those of `ExactDescent.edit`."""
         self._edit_ids(state, [record], [], draws)
         used = (first_uses(state.batches, record) < self.settings.steps).nonzero()[:, 0]
         fresh = self._fresh_batches(state.alive, len(used), draws, iterations=self.settings.steps)
         return self._learn_again(state, used, fresh)
 
     def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Insert a record: batches before the first that it joins stay. Raises the errors of `ExactDescent.edit`."""
+        """Insert a record: batches before the first that it joins stay. Errors are those of `ExactDescent.edit`."""
         removed, inserted = self._edit_ids(state, [], [record], draws)
         changes = edited_batches(state.batches, state.alive, removed, inserted, draws)
         trials, counts = torch.unique_consecutive(changes.trials, return_counts=True)
-        joined = counts.cumsum(0) - counts  # The start of a trial's changes: the first batch that it joins.
+        joined = counts.cumsum(0) - counts  # The position of each trial's first change: the first batch that is joined.
         steps = changes.steps[joined]
         batches = state.batches[trials]
         batches[torch.arange(len(trials), device=steps.device), steps] = changes.members[joined]
@@ -113,7 +121,7 @@ class LeanSubsampleDescent:
         return self._learn_again(state, trials, batches)
 
     def check(self, state: LeanTrajectory, *, tolerance: float = 1e-9) -> None:
-        """Recompute the models from the batches, and compare; see `ExactDescent.check`."""
+        """Recompute the models from the batches, and compare them; see `ExactDescent.check`."""
         require_same_settings(state.settings, self.settings)
         require_more_than_a_batch(len(state.alive), self.settings.batch_size)
         check_batches(state.batches, state.alive)
@@ -131,7 +139,7 @@ class LeanSubsampleDescent:
         return draws.subsets(alive.ids, self.settings.batch_size, trials, iterations).sort(dim=-1).values
 
     def _learn_again(self, state: LeanTrajectory, trials: Tensor, batches: Tensor) -> Work:
-        """Set new batches of some trials, and the models that follow from them."""
+        """Store new batches of some trials, and the models that follow from them."""
         state.batches[trials] = batches
         state.weights[trials] = self._model(batches)
         work = Work.none(state.trials)

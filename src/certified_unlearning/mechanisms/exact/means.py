@@ -1,9 +1,9 @@
-"""Stable means: of a random part of the records, or of all of them with noise.
+"""Stable means: the mean of a random part of the records, or the mean of all records with noise.
 
-Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12: the two kinds of
-stability in their simplest form, which lower bounds reduce to. An edit leaves value and state in the law of a fresh
-mean of the edited records, for requests that were chosen without looking at values or states. The size of the part, or
-the noise, stays what it was in learning, however many records are inserted and deleted.
+Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12. These claims show the two
+kinds of stability in their simplest form, to which lower bounds reduce. After an edit, value and state have the
+distribution of a fresh mean of the edited records, if requests were chosen without looking at values or states. The
+size of the part, or the noise, stays that of learning, however many records are inserted and deleted later.
 
 With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the unit
 ball, an edit changes the value with probability at most ``rho``.
@@ -28,13 +28,14 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass
 class MeanState:
-    """The published values, and what later edits need, for many trials.
+    """The published values, with the state that later edits need, for many trials.
 
     Attributes:
         alive: The present records.
-        values: Shape ``(trials, d)``: the published values.
-        members: Shape ``(trials, m)``, int64, ascending: the members of the mean; ``m`` is 0 for the mean of all.
-        mean: Shape ``(d,)``: the mean of all records, without noise; zeros if a part is used.
+        values: The published values, shape ``(trials, d)``.
+        members: The members of the mean in ascending order, shape ``(trials, m)``, int64; ``m`` is 0 for the mean of
+            all records.
+        mean: The mean of all records without noise, shape ``(d,)``; zeros if the mean is of a part.
     """
 
     alive: Alive
@@ -44,11 +45,14 @@ class MeanState:
 
     @property
     def trials(self) -> int:
-        """Number of independent means, side by side."""
+        """Number of independent means."""
         return len(self.values)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything by name; ids are ascending, so that their order reveals nothing."""
+        """Return everything by name.
+
+        Ids are ascending, so their order reveals nothing.
+        """
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -59,26 +63,26 @@ class MeanState:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "MeanState":
-        """Return the state with these `tensors`."""
+        """Return the state from the tensors that `tensors` returned."""
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         return cls(alive, *(tensors[name].clone() for name in ("values", "members", "mean")))
 
 
 class SubsampledMean:
-    """The mean of ``m`` records, a uniform subset: Subsample-mean.
+    """The mean of ``m`` records, which are a uniform subset (Subsample-mean).
 
-    A deletion replaces the record where it is a member, with probability ``m / n``; nothing else changes.
+    If a deleted record is a member, which has probability ``m / n``, another record replaces it. Nothing else changes.
     """
 
     def __init__(self, rows: Tensor, size: int) -> None:
-        """Take the records and ``m``.
+        """Store the records and ``m``.
 
         Args:
-            rows: Shape ``(N, d)``, float64: all present and future records; an id is a position.
-            size: Size ``m``, always below the number of records.
+            rows: All present and future records, shape ``(N, d)``, float64; an id is a position.
+            size: Size ``m`` of the part, always below the number of records.
 
         Raises:
-            ParameterError: Rows have another shape, or ``m`` is below 1.
+            ParameterError: ``rows`` has another shape, or ``m`` is below 1.
         """
         require_count(least=1, size=size)
         _require_rows(rows)
@@ -89,8 +93,8 @@ class SubsampledMean:
         """Publish means of some records.
 
         Raises:
-            ParameterError: An id is not a row or a duplicate, or ``trials`` is not at least 1. AssumptionError: There
-                are not more records than a part has members.
+            ParameterError: An id is not that of a row or is a duplicate, or ``trials`` is not at least 1.
+            AssumptionError: There are not more records than members of a part.
         """
         alive = _alive(self.rows, ids, draws, trials)
         require_more_than_a_batch(len(alive), self.size)
@@ -98,7 +102,9 @@ class SubsampledMean:
         return MeanState(alive, self.rows[members].mean(dim=1), members, torch.zeros_like(self.rows[0]))
 
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Delete a record, in every trial; ``gradients`` counts rows that were read.
+        """Delete a record in every trial.
+
+        ``gradients`` of the result counts the rows that were read.
 
         Raises:
             ParameterError: The record is absent.
@@ -107,14 +113,14 @@ class SubsampledMean:
         return self._edit(state, [record], [], draws)
 
     def insert(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Insert a record, in every trial; see `delete`. Its id must never have been used."""
+        """Insert a record in every trial; see `delete`. Its id must never have been used."""
         return self._edit(state, [], [record], draws)
 
     def check(self, state: MeanState) -> None:
-        """Recompute the means from their members, and compare.
+        """Recompute the means from their members, and compare them.
 
         Raises:
-            DataError: A part has a duplicate or absent record, or a value is not its mean.
+            DataError: A part has a duplicate or absent record, or a value is not the mean of its part.
         """
         check_batches(state.members, state.alive)
         require_close("means", state.values, self.rows[state.members].mean(dim=1))
@@ -133,20 +139,20 @@ class SubsampledMean:
 
 
 class NoisyMean:
-    """The mean of all records, with Gaussian noise: Noisy-mean.
+    """The mean of all records, with Gaussian noise (Noisy-mean).
 
-    An edit moves the mean by ``|z - mean'| / n``, and keeps the value or reflects it.
+    An edit moves the mean by ``|z - mean'| / n``. It keeps the value or reflects it.
     """
 
     def __init__(self, rows: Tensor, sigma: float) -> None:
-        """Take the records and the noise.
+        """Store the records and the noise.
 
         Args:
-            rows: Shape ``(N, d)``, float64: all present and future records; an id is a position.
-            sigma: Standard deviation of a coordinate, at least 0.
+            rows: All present and future records, shape ``(N, d)``, float64; an id is a position.
+            sigma: Standard deviation of the noise on a coordinate, at least 0.
 
         Raises:
-            ParameterError: Rows have another shape, or the noise is invalid.
+            ParameterError: ``rows`` has another shape, or ``sigma`` is invalid.
         """
         require_non_negative(sigma=sigma)
         _require_rows(rows)
@@ -157,7 +163,8 @@ class NoisyMean:
         """Publish noisy means of some records.
 
         Raises:
-            ParameterError: There are none, an id is not a row or is a duplicate, or ``trials`` is not at least 1.
+            ParameterError: There is no record, an id is not that of a row or is a duplicate, or ``trials`` is not at
+                least 1.
         """
         alive = _alive(self.rows, ids, draws, trials)
         mean = self.rows[alive.ids].mean(dim=0)
@@ -165,24 +172,26 @@ class NoisyMean:
         return MeanState(alive, values, torch.zeros(trials, 0, dtype=torch.int64, device=draws.device), mean)
 
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Delete a record, in every trial; ``recomputations`` counts values that were reflected.
+        """Delete a record in every trial.
+
+        ``recomputations`` of the result counts reflected values.
 
         Raises:
-            ParameterError: The record is absent, or the only one.
+            ParameterError: The record is absent, or it is the only record.
         """
         if len(state.alive) == 1 and bool((state.alive.ids == record).all()):
             raise ParameterError(f"record {record} is the only one left: there is no mean without it")
         return self._edit(state, [record], [], draws)
 
     def insert(self, state: MeanState, record: int, draws: Draws) -> Work:
-        """Insert a record, in every trial; see `delete`. Its id must never have been used."""
+        """Insert a record in every trial; see `delete`. Its id must never have been used."""
         return self._edit(state, [], [record], draws)
 
     def check(self, state: MeanState) -> None:
-        """Recompute the mean, and compare.
+        """Recompute the mean, and compare it.
 
         Raises:
-            DataError: The mean differs, or a value is not a number.
+            DataError: The mean differs, or a value is not finite.
         """
         require_close("coordinates of the mean", state.mean, self.rows[state.alive.ids].mean(dim=0))
         if not bool(state.values.isfinite().all()):

@@ -1,8 +1,8 @@
 """Noisy mini-batch descent, plain (Algorithms 21 and 22) or accelerated (Algorithms 9 and 10).
 
-An iteration descends along its noisy gradient ``xi ~ N(g, sigma^2 I)``. An edit that moves ``g`` keeps ``xi`` or
-reflects it, by `reflection_step`. ``xi`` itself is kept: the noise is ``xi - g`` with the *new* gradient, which
-Algorithm 10 as printed omits.
+An iteration descends along its noisy gradient ``xi ~ N(g, sigma^2 I)``. An edit that changes ``g`` keeps ``xi`` or
+reflects it (`reflection_step`). The stored value is ``xi``, so the noise of later edits is ``xi - g`` with the *new*
+gradient. Algorithm 10 as printed omits this.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from certified_unlearning.mechanisms.exact.trajectory import Descent
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySgd(Descent):
-    """Constants of noisy descent.
+    """The constants of noisy descent.
 
     Attributes:
-        sigma: Standard deviation of the noise of a coordinate of a mean gradient, at least 0.
-        accelerated: Whether gradients are taken at ``w_t + (t - 1)/(t + 2) (w_t - w_{t-1})``, and the model is the last
-            iterate; otherwise they are taken at ``w_t``, and the model is the mean of all iterates.
+        sigma: Standard deviation of the noise on a coordinate of a mean gradient, at least 0.
+        accelerated: Whether gradients are computed at ``w_t + (t - 1)/(t + 2) (w_t - w_{t-1})``, and the model is the
+            last iterate. Otherwise, they are computed at ``w_t``, and the model is the mean of all iterates.
     """
 
     sigma: float
@@ -42,11 +42,11 @@ class NoisySgd(Descent):
         return randomness
 
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Keep noisy gradients, or reflect them."""
+        """Return the noisy gradients, each kept or reflected, and whether each was kept."""
         return reflection_step(randomness, old, new, self.sigma, draws.uniform(len(randomness)))
 
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return the probability that noisy gradients are reflected: 1 if they have no noise and gradients change."""
+        """Return the probability that noisy gradients are reflected: 1 if gradients change and have no noise."""
         if self.sigma == 0:
             return (change != 0).any(dim=1).to(change.dtype)
         log_ratio = ((randomness - old - change / 2) * change).sum(dim=1) / self.sigma**2

@@ -1,7 +1,7 @@
-"""The constants of a descent that forgets exactly, for a user's own records: fixed before anything is learned.
+"""The constants of a descent with exact unlearning for a user's own records, fixed before anything is learned.
 
-They depend on the records only through their number at the start. They are part of the run that every later state is
-compared with, so no request changes them.
+They depend on the records only through their number at the start. They are part of the run with which every later
+state is compared, so no request changes them.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,28 +24,28 @@ from certified_unlearning.vocabulary import ExactMechanism
 USUAL_STEPS = 256
 """Default number of steps."""
 USUAL_SIGMA = 0.01
-"""Standard deviation of the noise of a mean gradient's coordinate."""
+"""Default standard deviation of the noise on a coordinate of a mean gradient."""
 USUAL_QUANTUM = 0.05
-"""Spacing of the grid that mean gradients are rounded to."""
+"""Default spacing of the grid to which mean gradients are rounded."""
 _USUAL_BATCH = 8
-"""Default number of members of a batch, unless a quarter of the records is fewer."""
+"""Default number of members of a batch, unless a quarter of the records is a smaller number."""
 
 
 class ExactPlan(BaseModel):
-    """What is fixed before anything is learned.
+    """The constants that are fixed before anything is learned.
 
     Attributes:
         n: Number of records at the start.
         features: Number of columns of a row.
         classes: Number of classes, at least 2.
-        mechanism: How steps are made stable.
-        strong_convexity: Strong convexity ``lambda`` of the regulariser in every record's loss.
+        mechanism: Name of the mechanism.
+        strong_convexity: Strong convexity ``lambda`` of the regulariser, which is part of every record's loss.
         steps: Number of steps ``T``.
         batch_size: Batch size ``m``, always below the number of records.
         step_size: Step size ``eta``.
-        radius: Radius of the ball that models are projected onto; None for none.
-        sigma: Standard deviation of a gradient's noise, for noisy-sgd and accelerated-noisy-sgd; else None.
-        quantum: Spacing of the grid, for quantized-sgd; else None.
+        radius: Radius of the ball onto which models are projected; None if there is no projection.
+        sigma: Standard deviation of the noise on a gradient, for noisy-sgd and accelerated-noisy-sgd; otherwise None.
+        quantum: Spacing of the grid, for quantized-sgd; otherwise None.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,19 +78,21 @@ class ExactPlan(BaseModel):
         sigma: float | None = None,
         quantum: float | None = None,
     ) -> Self:
-        """Return the plan, with default values for None.
+        """Return the plan.
+
+        Arguments that are None get default values.
 
         Args:
-            n: Number of records.
+            n: Number of records at the start.
             features: Number of columns of a row.
             classes: Number of classes, at least 2.
-            mechanism: How steps are made stable.
+            mechanism: Name of the mechanism.
             strong_convexity: Strong convexity ``lambda``, at least 0.
             steps: Number of steps ``T``. None: `USUAL_STEPS`.
-            batch_size: Batch size ``m``. ``auto``: see `usual_batch`.
-            step_size: Step size ``eta``. None: see `usual_step_size`.
-            radius: Radius of the ball of models. None: nothing is projected.
-            sigma: Noise, for noisy mechanisms only. None: `USUAL_SIGMA`.
+            batch_size: Batch size ``m``. ``auto``: the result of `usual_batch`.
+            step_size: Step size ``eta``. None: the result of `usual_step_size`.
+            radius: Radius of the ball of models. None: there is no projection.
+            sigma: Standard deviation of the noise, for noisy mechanisms only. None: `USUAL_SIGMA`.
             quantum: Spacing of the grid, for quantized-sgd only. None: `USUAL_QUANTUM`.
 
         Raises:
@@ -145,7 +147,7 @@ class ExactPlan(BaseModel):
 
     @property
     def loss(self) -> Literal["logistic", "softmax"]:
-        """A record's loss."""
+        """The loss of a record."""
         return "logistic" if self.classes == 2 else "softmax"
 
     @property
@@ -155,15 +157,15 @@ class ExactPlan(BaseModel):
 
 
 def usual_batch(n: int) -> int:
-    """Return the default size of a batch from ``n`` records: 8, or a quarter of them if fewer."""
+    """Return the default size of a batch from ``n`` records: 8, or a quarter of them if that is smaller."""
     return max(1, min(_USUAL_BATCH, n // 4))
 
 
 def usual_step_size(mechanism: ExactMechanism) -> float:
-    """Return the default size of steps, for rows of norm at most 1 and small batches.
+    """Return the default step size, for rows of norm at most 1 and small batches.
 
-    The mean of iterates tolerates long steps, which improve test accuracy. In accelerated descent the last iterate is
-    the model, and extrapolation adds up the differences of batches, so its steps are short.
+    The mean of iterates tolerates large steps, which improve test accuracy. In accelerated descent, the last iterate is
+    the model, and extrapolation adds up the differences of batches. So its steps are small.
     """
     return 0.05 if mechanism == "accelerated-noisy-sgd" else 8.0
 
@@ -181,9 +183,9 @@ def descent_of(mechanism: ExactMechanism, *, sigma: Any, quantum: Any, **constan
     """Return the constants of a mechanism, by its name.
 
     Args:
-        mechanism: Its name.
-        sigma: Used by noisy mechanisms, ignored by the others.
-        quantum: Used by quantized-sgd, ignored by the others.
+        mechanism: Name of the mechanism.
+        sigma: Standard deviation of the noise; mechanisms without noise ignore it.
+        quantum: Spacing of the grid; mechanisms other than quantized-sgd ignore it.
         constants: Arguments of `Descent`.
     """
     own = {name: value for name, value in (("sigma", sigma), ("quantum", quantum)) if name in _OWN[mechanism]}
@@ -206,4 +208,4 @@ _OWN: Mapping[ExactMechanism, tuple[str, ...]] = {
     "quantized-sgd": ("quantum",),
     "subsample-gd": (),
 }
-"""Constructors of mechanisms, with the constants besides those of every descent."""
+"""The names of each mechanism's constants in addition to those of every descent."""

@@ -1,8 +1,8 @@
 """Quantized mini-batch descent (Algorithms 23 and 24): gradients are rounded to a grid with a random offset.
 
 An edit that moves a gradient within its cell changes no iterate. If the gradient leaves the cell, the iteration
-descends along the middle of the new cell of the *same* grid: a kept offset is one whose cell was kept, so a fresh one
-after a failed test, as in the printed Algorithm 24, would have the wrong law.
+descends along the middle of the new cell of the *same* grid. The printed Algorithm 24 draws a fresh offset after a
+failed test. This gives the wrong distribution, because only offsets whose cell was kept would be kept.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from certified_unlearning.mechanisms.exact.trajectory import Descent
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedSgd(Descent):
-    """Constants of quantized descent.
+    """The constants of quantized descent.
 
     Attributes:
         quantum: Width of a cell in every coordinate of a mean gradient, ``tau``, above 0.
@@ -38,11 +38,11 @@ class QuantizedSgd(Descent):
         return quantized(gradients, self.quantum, randomness)
 
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Keep the offsets; directions stay if no coordinate leaves its cell."""
+        """Keep the offsets, and return where directions stay: where no coordinate leaves its cell."""
         same = cells(old, self.quantum, randomness) == cells(new, self.quantum, randomness)
         return randomness, same.all(dim=-1)
 
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return 1 if a coordinate leaves its cell, else 0."""
+        """Return 1 if a coordinate leaves its cell, otherwise 0."""
         same = cells(old, self.quantum, randomness) == cells(old + change, self.quantum, randomness)
         return 1 - same.all(dim=1).to(change.dtype)

@@ -1,8 +1,10 @@
-"""SISA: one model per shard of the data, learned slice by slice; an edit learns one shard again from its slice on.
+"""SISA: one model per shard of the data, learned slice by slice.
 
-Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record goes to a slice of a shard that is drawn uniformly
-for it alone, so an edit leaves the others' places in the law of a fresh run: unlearning is exact, for model,
-checkpoints and places.
+An edit learns one shard again, from its slice on.
+
+Source: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record gets a slice of a shard, which is drawn
+uniformly and independently of other records. So after an edit, the places of the other records have the distribution of
+a fresh run. Unlearning is exact, for model, checkpoints and places.
 """
 
 from dataclasses import dataclass
@@ -20,13 +22,16 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass(frozen=True)
 class Sisa:
-    """How shards are learned; fixed for all edits.
+    """The settings of learning shards.
+
+    The settings are the same for all edits.
 
     Attributes:
         shards: Number of shards ``S``.
-        slices: Number ``R`` of slices, with checkpoints, of a shard. Stage ``r`` learns from the first ``r`` slices.
-        steps: Number of steps of mini-batch SGD in the last stage. Stage ``r`` takes ``r / R`` of them, rounded up, so
-            that all stages pass equally often over their records.
+        slices: Number of slices of a shard, ``R``, each with a checkpoint. Stage ``r`` learns from the first ``r``
+            slices.
+        steps: Number of steps of mini-batch SGD in the last stage. Stage ``r`` has the share ``r / R`` of these steps,
+            rounded up, so that all stages make the same number of passes over their records.
         batch_size: Number ``m`` of records of a step, drawn with replacement.
         step_size: Step size ``eta``.
     """
@@ -42,7 +47,10 @@ class Sisa:
         require_positive(step_size=self.step_size)
 
     def steps_of(self, stage: int) -> int:
-        """Return the steps of a stage, counted from 0."""
+        """Return the number of steps of a stage.
+
+        Stages are counted from 0.
+        """
         return -(-self.steps * (stage + 1) // self.slices)
 
     def learn(self, records: RecordGradients, alive: Tensor, draws: Draws, *, trials: int = 1) -> "Shards":
@@ -50,7 +58,7 @@ class Sisa:
 
         Args:
             records: The data set.
-            alive: Shape ``(n,)``, int64: the present records.
+            alive: The present records, shape ``(n,)``, int64.
             draws: Fresh randomness.
             trials: Number of independent runs.
         """
@@ -68,16 +76,16 @@ class Sisa:
 
 @dataclass
 class Shards:
-    """All shards of some trials, and what later edits need.
+    """All shards of some trials, with the state that later edits need.
 
     Attributes:
-        settings: How they are learned.
+        settings: The settings of learning.
         records: The data set.
-        alive: Shape ``(n,)``: the present records.
-        places: Shape ``(trials, n)``: each record's shard times ``slices`` plus its slice.
-        checkpoints: Shape ``(trials, shards, slices + 1, d)``: each shard's weights before its first stage, where all
-            are 0, and after each.
-        learned: Cost of learning.
+        alive: The present records, shape ``(n,)``.
+        places: Each record's shard times ``slices`` plus its slice, shape ``(trials, n)``.
+        checkpoints: Each shard's weights before its first stage, which are 0, and after each stage, shape
+            ``(trials, shards, slices + 1, d)``.
+        learned: The cost of learning.
     """
 
     settings: Sisa
@@ -89,7 +97,10 @@ class Shards:
 
     @property
     def model(self) -> Tensor:
-        """Shape ``(trials, d)``: the mean of the shards' weights; the scores of a linear model are also their mean."""
+        """The mean of the shards' weights, shape ``(trials, d)``.
+
+        The scores of a linear model are then the means of the shards' scores.
+        """
         return self.checkpoints[:, :, -1].mean(dim=1)
 
     def delete(self, record: int, draws: Draws) -> Work:
@@ -106,7 +117,7 @@ class Shards:
         return self._edited(place, draws)
 
     def insert(self, record: int, draws: Draws) -> Work:
-        """Add a record that the data set holds, and learn its shard again from its slice on.
+        """Add a record that is in the data set, and learn its shard again from its slice on.
 
         Raises:
             ParameterError: The record is already present.
@@ -125,16 +136,16 @@ class Shards:
         return work
 
     def relearn(self, trial: Tensor, shard: Tensor, first: Tensor, draws: Draws) -> Work:
-        """Learn some shards again, side by side.
+        """Learn some shards again, all at the same time.
 
         Args:
-            trial: Shape ``(k,)``: the trials.
-            shard: Shape ``(k,)``: the shards.
-            first: Shape ``(k,)``: the first stage of each, counted from 0.
+            trial: The trial of each shard, shape ``(k,)``.
+            shard: The shards, shape ``(k,)``.
+            first: The first stage of each shard, counted from 0, shape ``(k,)``.
             draws: Fresh randomness.
         """
         settings, work = self.settings, Work.none(len(self.places))
-        # A shard's records come first, those of its first slices before the others.
+        # A shard's own records come first, in the order of their slices.
         later = self.places[trial] - shard[:, None] * settings.slices
         later = torch.where((later >= 0) & (later < settings.slices), later, settings.slices)
         sizes = torch.stack([(later <= stage).sum(dim=1) for stage in range(settings.slices)])
@@ -157,10 +168,13 @@ class Shards:
         return work
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what later edits need, for a file."""
+        """Return the tensors that later edits need, for a file."""
         return {"alive": self.alive, "places": self.places, "checkpoints": self.checkpoints}
 
     @classmethod
     def from_tensors(cls, settings: Sisa, records: RecordGradients, tensors: dict[str, Tensor]) -> Self:
-        """Return the state from the result of `tensors`; the cost of learning is not kept."""
+        """Return the state from the tensors that `tensors` returned.
+
+        The cost of learning is not stored.
+        """
         return cls(settings, records, **tensors, learned=Work.none(len(tensors["places"])))

@@ -1,8 +1,8 @@
-"""The state that a descent keeps so that it can forget: every iteration of every trial.
+"""The state that a descent stores so that it can unlearn: every iteration of every trial.
 
-A trajectory reveals when each record was used, and holds gradients without noise: keep it as secret as the records.
-Exactness is a statement on one trajectory, not on two: after an edit, keep no older copy, and nothing of the edit's
-draws or cost.
+A trajectory reveals when each record was used, and contains gradients without noise. It must be as secret as the
+records. Exactness is a statement about one trajectory, not about two. So after an edit, no older copy may be kept, and
+nothing about the edit's draws or cost.
 """
 
 from abc import ABC, abstractmethod
@@ -22,14 +22,14 @@ from certified_unlearning.mechanisms.exact.balls import project
 
 @dataclass(frozen=True, kw_only=True)
 class Descent(ABC):
-    """The constants of a projected mini-batch descent from 0; no edit changes them, because its law depends on them.
+    """The constants of a projected mini-batch descent from 0. No edit changes them: the distribution depends on them.
 
     Attributes:
         steps: Number of iterations, ``T``.
-        batch_size: Batch size ``m``, always below the number of records; a batch is a uniform subset without
+        batch_size: Batch size ``m``, always below the number of records. A batch is a uniform subset without
             replacement.
         step_size: Step size ``eta``.
-        radius: Models are projected onto the ball of this radius at 0; None for no projection.
+        radius: Radius of the ball around 0 onto which models are projected; None if there is no projection.
     """
 
     steps: int
@@ -45,7 +45,7 @@ class Descent(ABC):
 
     @property
     def accelerated(self) -> bool:
-        """Whether gradients are taken at Nesterov's extrapolated points, and the last iterate is the model."""
+        """Whether gradients are computed at Nesterov's extrapolated points, and the last iterate is the model."""
         return False
 
     @property
@@ -55,32 +55,32 @@ class Descent(ABC):
 
     @abstractmethod
     def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
-        """Draw the randomness that iterations keep besides the batch; shapes ``(k, d)``."""
+        """Draw the randomness that iterations store in addition to the batch, shape ``(k, d)``."""
 
     @abstractmethod
     def directions(self, gradients: Tensor, randomness: Tensor) -> Tensor:
-        """Return the directions of iterations: a function of the batches' gradients and the kept randomness."""
+        """Return the directions of iterations, which depend on the batches' gradients and the stored randomness."""
 
     @abstractmethod
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Turn randomness kept under old gradients into randomness under new ones.
+        """Turn randomness that was stored for old gradients into randomness for new gradients.
 
         Args:
-            randomness: Shape ``(k, d)``.
-            old: The gradients that it was drawn for, shape ``(k, d)``.
+            randomness: The stored randomness, shape ``(k, d)``.
+            old: The gradients for which it was drawn, shape ``(k, d)``.
             new: The gradients after the edit, shape ``(k, d)``.
-            draws: Fresh.
+            draws: Fresh randomness.
 
         Returns:
-            The randomness, and where the directions did not change (a change is a rejection), shape ``(k,)``.
+            The new randomness, and whether each direction stayed the same, shape ``(k,)``. A change is a rejection.
         """
 
     @abstractmethod
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return the probability that directions change if gradients do, given the kept randomness; shape ``(k,)``."""
+        """Return the probability that changed gradients change directions, given the randomness, shape ``(k,)``."""
 
     def moved(self, points: Tensor, directions: Tensor) -> Tensor:
-        """Return the projected points one step further; shapes ``(k, d)``."""
+        """Return the points after one projected step along the directions, shape ``(k, d)``."""
         return project(torch.add(points, directions, alpha=-self.step_size), self.radius)
 
 
@@ -89,16 +89,19 @@ SettingsT = TypeVar("SettingsT", bound=Descent)
 
 @dataclass
 class Trajectory(Generic[SettingsT]):
-    """The state of learning: after an edit it has the law of learning on the edited records.
+    """The state of learning.
+
+    After an edit, the state has the distribution of learning on the edited records.
 
     Attributes:
-        settings: The constants that it was learned with.
+        settings: The constants with which the trajectory was learned.
         alive: The present records.
-        batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending, so that their order reveals nothing.
-        weights: Shape ``(trials, T + 1, d)``: the iterates, the start first.
-        gradients: Shape ``(trials, T, d)``: mean gradients of the batches.
-        randomness: Shape ``(trials, T, d)``, or ``(trials, T, 0)`` where only batches are drawn. Noisy descent keeps
-            its noisy gradients, quantized descent its offsets.
+        batches: The members of each batch, shape ``(trials, T, m)``, int64. They are ascending, so their order reveals
+            nothing.
+        weights: The iterates, beginning with the start, shape ``(trials, T + 1, d)``.
+        gradients: The mean gradients of the batches, shape ``(trials, T, d)``.
+        randomness: The stored randomness, shape ``(trials, T, d)``, or ``(trials, T, 0)`` if only batches are drawn.
+            Noisy descent stores its noisy gradients, quantized descent its offsets.
     """
 
     settings: SettingsT
@@ -110,7 +113,7 @@ class Trajectory(Generic[SettingsT]):
 
     @classmethod
     def start(cls, settings: SettingsT, alive: Alive, trials: int, dimension: int, device: torch.device) -> Self:
-        """Return a trajectory at 0, whose iterations are not yet run.
+        """Return a trajectory at 0 whose iterations have not been run yet.
 
         Raises:
             ParameterError: The trajectory does not fit in memory.
@@ -137,7 +140,7 @@ class Trajectory(Generic[SettingsT]):
 
     @property
     def trials(self) -> int:
-        """Number of independent runs, side by side."""
+        """Number of independent runs."""
         return len(self.batches)
 
     def model(self) -> Tensor:
@@ -153,7 +156,10 @@ class Trajectory(Generic[SettingsT]):
         return weights + (steps.double() / (steps + 3))[:, None] * (weights - before)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything except the settings, by name; ids are ascending, so that their order reveals nothing."""
+        """Return everything except the settings, by name.
+
+        Ids are ascending, so their order reveals nothing.
+        """
         return {
             "alive": self.alive.ids.sort().values,
             "next_id": torch.tensor(self.alive.next_id),
@@ -164,13 +170,16 @@ class Trajectory(Generic[SettingsT]):
         }
 
     def least_tensors(self) -> dict[str, Tensor]:
-        """Return the third of the state that does not follow from the rest and records; see `ExactDescent.restored`."""
+        """Return the tensors that do not follow from the others and the records; see `ExactDescent.restored`."""
         stored = self.tensors()
         return {name: stored[name] for name in ("alive", "next_id", "batches", "randomness")}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SettingsT) -> Self:
-        """Return the trajectory with these `tensors`; `ExactDescent.check` checks whether they fit the records."""
+        """Return the trajectory with these `tensors`.
+
+        `ExactDescent.check` checks that they fit the records.
+        """
         alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
         names = ("batches", "weights", "gradients", "randomness")
         return cls(settings, alive, **{name: tensors[name].clone() for name in names})

@@ -1,4 +1,4 @@
-"""Counts of the cost of learning or an edit."""
+"""Counts of the work of learning or of an edit."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass
 class Work:
-    """Counts of one operation, or of many, for each trial; all of shape ``(trials,)``, int64.
+    """Counts for one operation or for several, for each trial; all of shape ``(trials,)``, int64.
 
     Attributes:
         gradients: Number of gradients of single records' losses.

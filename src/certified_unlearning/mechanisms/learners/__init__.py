@@ -1,1 +1,4 @@
-"""Learners: a user's own models, planned once and learned once, with any number of removals not known in advance."""
+"""Learners of a user's own models, each planned once and learned once.
+
+Removals are not known in advance.
+"""

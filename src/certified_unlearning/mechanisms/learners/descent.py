@@ -1,7 +1,7 @@
-"""Descent-to-Delete for a user's own records: gradient descent without noise, Gaussian noise on published weights.
+"""Descent-to-Delete for a user's own records: gradient descent without noise, and Gaussian noise on published weights.
 
-Source: Neel, Roth, Sharifi-Malvajerdi, Descent-to-Delete (ALT 2021). The counterpart of `learner` for a single model
-whose requests are not known in advance.
+Source: Neel, Roth, Sharifi-Malvajerdi, Descent-to-Delete (ALT 2021). Like `learner`, this is for a single model whose
+requests are not known in advance.
 """
 
 import math
@@ -45,21 +45,22 @@ DescentVariant = Literal["secret-state", "published-state"]
 DescentAccountant = Literal["shifted", "conditional", "as published"]
 _Adjacency = Literal["zero-out", "replace"]
 CONVERGENCE = 1e-8
-"""Factor that learning leaves of the distance between start and optimum, if no theorem prescribes its length."""
+"""Share of the distance between start and optimum that remains after learning, if no theorem prescribes the steps."""
 
 
 class DescentLearner(LinearLearner):
     """A `LinearLearner` with step size ``2 / (L + m)`` and noise of standard deviation ``sigma`` on published weights.
 
     Attributes:
-        steps: ``I`` of the published theorems; 0 with ``shifted``, which plans every removal separately.
-        radius: Radius of the ball that every step projects onto, which the published theorems need; None for no
-            projection.
+        steps: Number of steps ``I`` of the published theorems; 0 with ``shifted``, which plans every removal
+            separately.
+        radius: Radius of the ball onto which every step projects, which the published theorems need; None if there is
+            no projection.
         variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 there, N.1 of Langevin
-            unlearning); ``published-state`` keeps the published weights (Theorem 28, N.2).
-        accountant: ``shifted``; ``conditional``, for published state, which compares with retraining noised once,
-            where ``shifted`` compares with a model that is published and continued at the same times; or the theorems
-            ``as published``: one record at a time.
+            unlearning). ``published-state`` keeps only the published weights (Theorem 28, N.2).
+        accountant: ``shifted`` compares with a model that is published and continued at the same times.
+            ``conditional``, for published state only, compares with retraining that gets noise once. ``as published``
+            uses the theorems, which cover one record at a time.
         adjacency: ``zero-out`` or ``replace``.
     """
 
@@ -89,25 +90,26 @@ class DescentLearner(LinearLearner):
         dtype: str = "float32",
         class_weights: tuple[float, ...] | None = None,
     ) -> "DescentLearner":
-        """Choose the noise, and the learning steps, before anything is learned.
+        """Choose the noise, and the number of learning steps, before anything is learned.
 
         Args:
             n: Number of records.
             features: Number of columns of a row.
             classes: Number of classes.
-            regularisation: ``lambda / n``.
+            regularisation: Strength of the regulariser per record, ``lambda / n``.
             epsilon: Target epsilon, above 0.
-            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
+            delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             variant: ``secret-state`` or ``published-state``.
-            sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps remove
-                ``records`` records in the first request.
-            steps: Number of steps of that request. None, without ``sigma``: as many as it takes for what was learned to
-                fade by a factor ``e``.
+            sigma: Standard deviation of the noise on published weights. None: the smallest with which ``steps`` steps
+                remove ``records`` records in the first request.
+            steps: Number of steps of the first request. None, without ``sigma``: the number in which the influence of
+                earlier learning decreases by a factor ``e``.
             records: Number of records that ``steps`` steps must be able to remove at once; 1 for ``as published``.
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: Adjacency of the comparator's data.
-            dtype: Type of weights and rows.
-            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
+            dtype: Floating-point type of weights and rows.
+            class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
+                weights are 1.
 
         Raises:
             ParameterError: Both ``sigma`` and ``steps`` are given.
@@ -115,14 +117,14 @@ class DescentLearner(LinearLearner):
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)
         require_count(least=1, n=n, features=features, records=records)
-        epsilon = float(epsilon)  # Parameter searches give NumPy numbers, which are not JSON and may be short.
+        epsilon = float(epsilon)  # Parameter searches give NumPy numbers, which are not JSON and may be imprecise.
         if sigma is not None:
             sigma = required_sigma(sigma)
         target_delta = required_delta(delta, n)
         require_one_to_plan(sigma, steps)
         require_one_of(get_args(DescentAccountant), accountant=accountant)
         if accountant == "conditional" and variant != "published-state":
-            raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
+            raise ParameterError("accountant conditional is for published state; with secret state, use shifted")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
         require_class_weights(class_weights, classes=classes)
@@ -176,7 +178,7 @@ class DescentLearner(LinearLearner):
 
     @property
     def exact_problem(self) -> Problem:
-        """The constants, with the step size ``2 / (L + m)`` and exact arithmetic."""
+        """The problem in exact arithmetic, with the step size ``2 / (L + m)``."""
         return accounting.descent_problem(super().exact_problem)
 
     @property
@@ -192,7 +194,7 @@ class DescentLearner(LinearLearner):
         return self.accountant == "as published"
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
-        """Return the least steps that remove ``records`` more records, given what was removed before.
+        """Return the fewest steps that remove ``records`` more records, given the earlier removals.
 
         Args:
             history: The earlier removals.
@@ -200,7 +202,7 @@ class DescentLearner(LinearLearner):
             places: Not used, because every step reads all records.
 
         Raises:
-            ParameterError: More records are removed than there are, or several at once by the published theorems.
+            ParameterError: More records are removed than are present, or several at once with the published theorems.
             InfeasibleError: The target cannot be met.
         """
         removed = sum(removal.records for removal in history)
@@ -236,7 +238,7 @@ class DescentLearner(LinearLearner):
         def is_enough(steps: int) -> bool:
             return self._mu(problem, [*history, Removal(records, steps)]) <= target
 
-        # Each step removes a share step_size * m of the request's effect.
+        # Each step reduces the request's effect by the share step_size * m.
         excess = self._mu(problem, [*history, Removal(records, 1)]) / target
         estimate = math.log(max(excess, 1.0)) / -math.log1p(-problem.step_size * problem.strong_convexity)
         return Removal(records, least_whole(estimate, is_enough, minimum=1))
@@ -245,12 +247,12 @@ class DescentLearner(LinearLearner):
         """Learn from the origin without noise.
 
         Args:
-            rows: Shape ``(n, features)``, of norm at most 1.
-            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
-            progress: Receives the work done, in steps.
+            rows: Rows of norm at most 1, shape ``(n, features)``.
+            labels: Labels, shape ``(n,)``: -1 or +1 for two classes, otherwise 0 to ``classes - 1``.
+            progress: Function that receives the work done so far, in steps.
 
         Returns:
-            Noiseless weights of one trial, shape ``(1, d)``, because all are equal.
+            Noiseless weights of one trial, shape ``(1, d)``, because all trials have the same.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
         return self._steps(start, rows, labels, [], progress)
@@ -264,19 +266,24 @@ class DescentLearner(LinearLearner):
         *,
         progress: Progress | None = None,
     ) -> Tensor:
-        """Carry out the last removal of ``history`` without noise; its result must be published by `publish`.
+        """Carry out the last removal of ``history`` without noise.
+
+        The result must be published by `publish`.
 
         Args:
-            weights: The noiseless weights with secret state, else the published ones, shape ``(trials, d)``.
-            rows: The rows after all removals.
-            labels: Their labels.
-            history: All removals so far, this one last.
-            progress: Receives the work done, in steps of all trials.
+            weights: The noiseless weights with secret state, otherwise the published weights; shape ``(trials, d)``.
+            rows: The rows after all removals, shape ``(n, features)``.
+            labels: Labels of these rows, shape ``(n,)``.
+            history: All removals so far; the last one is carried out.
+            progress: Function that receives the work done so far, in steps of all trials.
         """
         return self._steps(weights, rows, labels, history, progress)
 
     def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
-        """Return weights with noise of standard deviation ``sigma``, one address of noise for each trial."""
+        """Return weights with noise of standard deviation ``sigma``.
+
+        ``keys`` contains an address for each trial.
+        """
         return descent.publish(weights, self._phase(history, len(weights), keys))
 
     def laws(
@@ -290,14 +297,14 @@ class DescentLearner(LinearLearner):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Draw published weights; see `LinearLearner.laws`.
 
-        The comparator is the accountant's: with secret state it learns for the same total number of steps and is noised
-        once; with published state it is published and continued at the same times, or, with ``conditional``, learns and
-        is noised once.
+        The comparator is that of the accountant. With secret state, it learns for the same total number of steps and
+        gets noise once. With published state, it is published and continued at the same times. With ``conditional``, it
+        learns and gets noise once.
         """
         fed_back = self.variant == "published-state"
 
         def published(rows: tuple[Tensor, Tensor], keys: Sequence[int]) -> tuple[Tensor, Tensor]:
-            """Return the state that a removal continues from, and its published form."""
+            """Return the state from which a removal continues, and its published form."""
             state = self.learn(*rows)
             weights = self.publish(state, [], keys)
             return weights if fed_back else state, weights
@@ -327,7 +334,7 @@ class DescentLearner(LinearLearner):
         ).mu
 
     def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
-        """Return the least noise with which the first request needs these steps, or that of Theorem N.2."""
+        """Return the smallest noise for which these steps answer the first request, or the noise of Theorem N.2."""
         epsilon, delta = self.epsilon, self.delta
         if self.accountant == "conditional":
             assert steps is not None
@@ -346,7 +353,7 @@ class DescentLearner(LinearLearner):
         return self._published_state_plan(problem).sigma
 
     def _converging(self, sigma: float) -> "DescentLearner":
-        """Return the learner with enough learning steps that the remaining distance is small, also for that noise."""
+        """Return the learner with so many learning steps that the remaining distance is small, also for that noise."""
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)
@@ -368,10 +375,10 @@ class DescentLearner(LinearLearner):
 
     @property
     def _fadings(self) -> float:
-        """How often what was learned fades by a factor ``e``, by default, in the steps of a request."""
+        """How often, in a request's default steps, the influence of earlier learning decreases by a factor ``e``."""
         if self.accountant != "conditional":
             return 1.0
-        # The noise that is fed back must fade first.
+        # The published noise must fade first, because learning continues from it.
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)
         return 1 + math.log(max(1.0, fed_back_noise(self.dimension, self.delta) / target))
 
@@ -381,7 +388,7 @@ class DescentLearner(LinearLearner):
         )
 
     def _as_published(self, sigma: float, steps: int | None) -> "DescentLearner":
-        """Return the plan of Theorem N.1 or N.2, with a ball that holds the optimum."""
+        """Return the plan of Theorem N.1 or N.2, with a ball that contains the optimum."""
         problem = self.problem
         if self.variant == "published-state":
             steps = max(1, math.ceil(self._published_state_plan(problem).bound_on_steps))
@@ -416,4 +423,4 @@ class DescentLearner(LinearLearner):
 def require_records_one_by_one(records: int) -> None:
     """Raise `ParameterError` unless a request is for one record, as the published theorems require."""
     if records != 1:
-        raise ParameterError(f"the published theorems speak of one record a request, got records = {records}")
+        raise ParameterError(f"the published theorems cover one record per request, got records = {records}")

@@ -1,4 +1,4 @@
-"""An estimate of how long a plan will learn."""
+"""Estimates of how long a plan will learn."""
 
 import time
 from typing import Any, NamedTuple, Protocol
@@ -8,23 +8,23 @@ import numpy as np
 from certified_unlearning.accounting.core.losses import scores_per_record
 
 SECONDS_OF_A_NOISY_STEP = 5e-5
-"""Seconds of a step with few records; measured: 2e-5 on a quiet machine, 2e-4 on a very busy one."""
+"""Seconds of a noisy step with few records. Measured: 2e-5 on a quiet machine, 2e-4 on a very busy one."""
 SECONDS_OF_A_STEP = 1e-4
 SECONDS_OF_A_BOX = 5e-3
-"""The same for a step with bounds for all parameters."""
+"""Seconds of a step with bounds for all parameters, with few records."""
 _ROWS_TIMED = 1 << 15
 _NUMBERS_TIMED = 1 << 24
 _SLOWEST = 1e8
-"""Least number of entries of rows that a pass reads in a second."""
+"""Smallest number of row entries that a pass reads in a second."""
 
 
 class Work(NamedTuple):
     """The work of learning.
 
     Attributes:
-        seconds: Duration of its steps, without reading records.
+        seconds: Duration of the steps in seconds, without reading records.
         passes: Number of passes over all records.
-        dtype: Type of the rows as read.
+        dtype: Floating-point type in which rows are read.
     """
 
     seconds: float
@@ -33,12 +33,12 @@ class Work(NamedTuple):
 
 
 class Planned(Protocol):
-    """A plan with known work of learning.
+    """A plan whose work of learning is known.
 
     Attributes:
         n: Number of records.
-        features: Columns of a row.
-        classes: Number of classes; 1 for targets that are numbers.
+        features: Number of columns of a row.
+        classes: Number of classes; 1 for numeric targets.
     """
 
     n: int
@@ -51,33 +51,36 @@ class Planned(Protocol):
 
 
 class Stepwise(Planned, Protocol):
-    """A plan of steps; ``learning_steps`` is the number of learning steps."""
+    """A plan of steps.
+
+    ``learning_steps`` is the number of steps during learning.
+    """
 
     learning_steps: int
 
 
 def seconds_to_learn(rows: Any, learner: Planned) -> float:
-    """Return an estimate of how long a plan learns on the processor, within a factor of about four on a quiet machine.
+    """Return an estimate of how long a plan learns on the CPU, within a factor of about four on a quiet machine.
 
     Args:
-        rows: The rows that it learns from, some of which are timed; their values do not matter.
+        rows: The rows of the plan. Some of them are used for a measurement; their values do not matter.
         learner: The plan.
     """
     return learner.work.seconds + learner.work.passes * _seconds_of_a_pass(rows, learner)
 
 
 def is_quick(learner: Planned, seconds: float) -> bool:
-    """Return whether a plan certainly learns in a number of seconds, without reading the rows."""
+    """Return whether a plan certainly learns within a number of seconds, without reading the rows."""
     numbers = learner.n * learner.features * scores_per_record(learner.classes)
     return learner.work.seconds + learner.work.passes * numbers / _SLOWEST < seconds
 
 
 def _seconds_of_a_pass(rows: Any, learner: Planned) -> float:
-    """Return an estimate of the time for the scores and the gradient of all rows."""
+    """Return an estimate of the seconds for the scores and the gradient of all rows."""
     dtype = np.dtype(learner.work.dtype)
     is_dense = isinstance(rows, np.ndarray)
     count = min(_ROWS_TIMED, max(1, _NUMBERS_TIMED // rows.shape[1])) if is_dense else _ROWS_TIMED
-    some = rows[:count].astype(dtype)  # A copy, also for rows in a file.
+    some = rows[:count].astype(dtype)  # This makes a copy, also of rows in a file.
     weights = np.ones((rows.shape[1], scores_per_record(learner.classes)), dtype)
     least = float("inf")
     for _ in range(3):

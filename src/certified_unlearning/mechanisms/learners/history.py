@@ -1,4 +1,4 @@
-"""The removals of a learner so far, and what follows from them."""
+"""The removals of a learner so far, with values that follow from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from certified_unlearning.mechanisms.run import Request
 
 
 class Removal(NamedTuple):
-    """One answered request: the number of records and of steps, and the records' places in a cycle."""
+    """One answered request: its numbers of records and steps, and the records' places in a cycle."""
 
     records: int
     steps: int
@@ -20,7 +20,7 @@ class Removal(NamedTuple):
 
     @classmethod
     def read(cls, records: int, steps: int, places: Sequence[Sequence[int]] | None = None) -> "Removal":
-        """Return a removal from JSON, where tuples are lists."""
+        """Return a removal from JSON, in which tuples are lists."""
         return cls(records, steps, None if places is None else tuple((batch, count) for batch, count in places))
 
     def __repr__(self) -> str:
@@ -30,20 +30,19 @@ class Removal(NamedTuple):
 
 @dataclass
 class History(Sequence[Removal]):
-    """The removals from one learner's model so far, in order, and what follows from them.
+    """The removals from one learner's model so far, in order, with values that follow from them.
 
-    A history is a value, kept with the model: `after` returns another one, which carries over what follows from this
-    one.
+    A history is kept with the model. `after` does not change it, but returns a new history that reuses its values.
 
     Attributes:
         learner: The learner.
         removals: The removals, in order.
-        requests: The requests, as in a run.
-        records: Number of records that each removed.
-        steps: Number of steps of each.
-        places: Places of the records in a cycle; None if not known for all.
-        texts: Records, steps and, where known, places as canonical JSON, which names a run.
-        stream: Their effect, once requested.
+        requests: The requests, in the form of a run.
+        records: Number of records that each request removed.
+        steps: Number of steps of each request.
+        places: Places of the removed records in a cycle, for each request; None unless all are known.
+        texts: Canonical JSON of the records, the steps and any known places; it names a run.
+        stream: The effect of the requests; None until it is first needed.
     """
 
     learner: object
@@ -57,7 +56,10 @@ class History(Sequence[Removal]):
 
     @classmethod
     def of(cls, learner: object, removals: Sequence[Removal]) -> "History":
-        """Return removals with what follows from them; a history of this learner is returned unchanged."""
+        """Return removals as a history.
+
+        A history of the same learner is returned unchanged.
+        """
         if isinstance(removals, History) and removals.learner is learner:
             return removals
         return cls(learner).after(*removals)
@@ -75,7 +77,7 @@ class History(Sequence[Removal]):
         return len(self.removals)
 
     def after(self, *new: Removal) -> "History":
-        """Return the history with more removals.
+        """Return the history with more removals at its end.
 
         Raises:
             TypeError: A value is not a whole number.
@@ -90,7 +92,7 @@ class History(Sequence[Removal]):
             )
             requests.append(request)
             stream = stream and stream.after(**removal._asdict())
-        # The same objects, which makes comparison of schedules immediate.
+        # These are the same objects as before, so that comparing schedules needs no time.
         told = [request.places for request in requests if request.places is not None]
         earlier = self.places if self.removals else ()
         all_places = None if earlier is None or len(told) < len(removals) else (*earlier, *told)
@@ -115,6 +117,6 @@ def _plain(removal: Removal) -> Removal:
 
 
 def _longer(text: str, values: Sequence[object]) -> str:
-    """Return the canonical JSON of a list with more values."""
+    """Return the canonical JSON of a list with more values at its end."""
     more = canonical(values)
     return text if more == "[]" else more if text == "[]" else f"{text[:-1]},{more[1:]}"

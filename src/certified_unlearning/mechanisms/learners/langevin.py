@@ -33,8 +33,8 @@ from certified_unlearning.vocabulary import Adjacency, Delta, DType
 class LangevinLearner(NoisyLearner):
     """A `NoisyLearner` with step size ``1 / L``.
 
-    ``n`` is the normaliser, unless the adjacency is ``remove``: then it is the number of remaining records. Learning
-    that stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, and nothing with ``shifted``.
+    Losses are divided by ``n``, or by the number of remaining records if the adjacency is ``remove``. Learning that
+    stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, and adds nothing with ``shifted``.
 
     Attributes:
         accountant: Name of the accountant.
@@ -73,36 +73,38 @@ class LangevinLearner(NoisyLearner):
         class_weights: tuple[float, ...] | None = None,
         target_range: tuple[float, float] | None = None,
     ) -> "LangevinLearner":
-        """Choose the noise, and the learning steps, before anything is learned.
+        """Choose the noise, and the number of learning steps, before anything is learned.
 
         Args:
             n: Number of records.
             features: Number of columns of a row.
             classes: Number of classes; 1 for ridge regression.
-            regularisation: ``lambda / n``.
+            regularisation: Strength of the regulariser per record, ``lambda / n``.
             epsilon: Target epsilon, above 0.
-            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
-            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records and which rounding
-                does not exceed.
-            steps: Number of steps of a removal of ``records`` records, at least 1. None, without ``sigma``:
-                ``1 / (step_size strong_convexity)``, the steps in which what was learned fades by a factor ``e``.
-            records: Number of records that ``steps`` steps must be able to remove at once. Any number can be removed
-                later, by more steps.
+            delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
+            sigma: Noise scale. None: the smallest with which ``steps`` steps remove ``records`` records, but large
+                enough that rounding does not exceed it.
+            steps: Number of steps that remove ``records`` records, at least 1. None, without ``sigma``:
+                ``1 / (step_size strong_convexity)`` steps, in which the influence of earlier learning decreases by a
+                factor ``e``.
+            records: Number of records that ``steps`` steps must be able to remove at once. Any number of records can be
+                removed later, by more steps.
             accountant: Name of the accountant.
             adjacency: Adjacency of the comparator's data.
-            learning_steps: Number of learning steps ``T``. None: the least number after which the distance to the
+            learning_steps: Number of learning steps ``T``. None: the smallest number after which the distance to the
                 stationary distribution is certified to be negligible.
-            dtype: Type of weights and rows.
-            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
-            target_range: The public range that the targets of ridge regression were clipped to; None for classes.
+            dtype: Floating-point type of weights and rows.
+            class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
+                weights are 1.
+            target_range: The public range to which the targets of ridge regression were clipped; None for classes.
 
         Raises:
             ParameterError: Both ``sigma`` and ``steps`` are given.
-            AssumptionError: The noise would drown in rounding.
+            AssumptionError: The noise is too small compared with rounding.
             InfeasibleError: The target cannot be met.
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)
-        epsilon = float(epsilon)  # Parameter searches give NumPy numbers, which are not JSON and may be short.
+        epsilon = float(epsilon)  # Parameter searches give NumPy numbers, which are not JSON and may be imprecise.
         require_count(least=1, n=n, features=features, records=records)
         require_count(least=1, classes=classes)
         if (classes == 1) != (target_range is not None):
@@ -158,7 +160,7 @@ class LangevinLearner(NoisyLearner):
         learner = learner._computed_finely_enough(floor_of, least, may_rise=sigma is None)
         problem = learner.problem
         if sigma is None:
-            # Many steps need so little noise that rounding would exceed it; more noise is also private.
+            # Many steps need so little noise that rounding would exceed it. More noise is also private.
             sigma = max(least_sigma(problem), floor_of(problem).least_sigma(epsilon, learner.delta))
         planned_steps = learned_steps(
             problem, sigma=sigma, dimension=learner.dimension, start=START, epsilon=epsilon, delta=learner.delta
@@ -172,7 +174,7 @@ class LangevinLearner(NoisyLearner):
     def _require_payable(self, history: Sequence[Removal]) -> None:
         """Raise `AssumptionError` if the addition to delta would be too large for a certificate.
 
-        This must be called before anything is removed; afterwards it is too late.
+        This must be called before anything is removed, because a removal cannot be undone.
         """
         added_to_delta(
             self.problem,
@@ -186,7 +188,7 @@ class LangevinLearner(NoisyLearner):
         )
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
-        """Return the least steps, at least 1, that remove ``records`` more records, given what was removed before.
+        """Return the fewest steps, at least 1, that remove ``records`` more records, given the earlier removals.
 
         Args:
             history: The earlier removals.
@@ -194,7 +196,7 @@ class LangevinLearner(NoisyLearner):
             places: Not used, because every step reads all records.
 
         Raises:
-            ParameterError: More records are removed than there are.
+            ParameterError: More records are removed than are present.
             AssumptionError: Learning, rounding or noise would add more than delta to delta.
             InfeasibleError: The target cannot be met.
         """

@@ -1,7 +1,8 @@
-"""Learners: a user's own model, planned once, learned once, then any number of removals not known in advance.
+"""Learners of a user's own model, which is planned once and learned once.
 
-A learner is what is fixed before the first step; `LinearLearner.run` returns the resulting `Run`. Its phases are those
-of its mechanism's module, which sweeps of a plan use, too.
+Removals are not known in advance. A learner contains everything that is fixed before the first step.
+`LinearLearner.run` returns the resulting `Run`. The phases of a learner are those of its mechanism's module, which also
+serve sweeps of a plan.
 """
 
 from abc import abstractmethod
@@ -39,32 +40,33 @@ from certified_unlearning.vocabulary import Adjacency, DType
 START = 0.0
 """Mean of every coordinate of the start."""
 ARITHMETICS: tuple[DType, ...] = get_args(DType)
-"""The types of weights, coarsest first."""
+"""The floating-point types of weights, the coarsest first."""
 
 
 class LinearLearner(BaseModel):
     """Base of learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1.
 
-    Their constants hold for all such rows: ``L = 1/4 + lambda``, ``M = 1``, or ``L = 1/2 + lambda``, ``M = sqrt(2)``.
-    One class means ridge regression, if a learner supports it: targets lie in [-1, 1], every step projects onto a ball
-    of radius ``R``, and ``L = 1 + lambda``, ``M = R + 1`` (`accounting.core.losses.ridge_constants`).
+    Their constants hold for all such rows: ``L = 1/4 + lambda`` and ``M = 1`` for two classes, ``L = 1/2 + lambda`` and
+    ``M = sqrt(2)`` for more. A single class means ridge regression, if a learner supports it: targets are in [-1, 1],
+    every step projects onto a ball of radius ``R``, and ``L = 1 + lambda`` and ``M = R + 1``
+    (`accounting.core.losses.ridge_constants`).
 
     Attributes:
         n: Number of records at the start.
         features: Number of columns of a row.
         classes: Number of classes, at least 2; 1 for ridge regression.
-        regularisation: ``lambda / n``, above 0; `accounting.core.losses.regularisation_of` gives it for scikit-learn's
-            ``C``.
+        regularisation: Strength of the regulariser per record, ``lambda / n``, above 0.
+            `accounting.core.losses.regularisation_of` computes it from scikit-learn's ``C``.
         epsilon: Target epsilon after every removal.
         delta: Target delta.
         sigma: Noise scale.
         learning_steps: Number of learning steps ``T``.
         adjacency: The data of the comparator: a removed record's loss is 0 (``zero-out``), another record takes its
             place (``replace``), or the mean is over the others (``remove``).
-        dtype: Type of weights and rows.
-        class_weights: Factors between 0 and 1 on the losses of records of each class, for two classes in the order -1,
-            +1; None for 1. All constants stay bounds.
-        target_range: The public range that the targets of ridge regression were clipped to; None for classes.
+        dtype: Floating-point type of weights and rows.
+        class_weights: Factors between 0 and 1 on the losses of the records of each class; two classes are in the order
+            -1, +1. None: all factors are 1. All constants remain valid bounds.
+        target_range: The public range to which the targets of ridge regression were clipped; None for classes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,7 +86,7 @@ class LinearLearner(BaseModel):
 
     @property
     def cycle(self) -> Cycle | None:
-        """The mini-batches of a step; None where every step uses all records."""
+        """The mini-batches of the steps; None if every step uses all records."""
         return None
 
     @property
@@ -101,7 +103,7 @@ class LinearLearner(BaseModel):
 
     @property
     def exact_problem(self) -> Problem:
-        """The constants, with the step size ``1 / L`` and exact arithmetic."""
+        """The problem in exact arithmetic, with the step size ``1 / L``."""
         constants = loss_constants(
             classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
         )
@@ -115,12 +117,12 @@ class LinearLearner(BaseModel):
         )
 
     _mechanism: ClassVar[str]
-    """The mechanism's name."""
+    """Name of the mechanism."""
 
     @property
     @abstractmethod
     def _accountant(self) -> str:
-        """Name of the analysis in certificates."""
+        """Name of the accountant in certificates."""
 
     @property
     def _variant(self) -> str:
@@ -129,7 +131,7 @@ class LinearLearner(BaseModel):
 
     @property
     def problem(self) -> Problem:
-        """`exact_problem` as computed in ``dtype``, for the accountants."""
+        """The problem `exact_problem` with the rounding of ``dtype``, for the accountants."""
         return as_computed(
             self.exact_problem,
             dimension=self.dimension,
@@ -147,13 +149,14 @@ class LinearLearner(BaseModel):
 
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
         """Return the content key of the run up to the last removal of ``history``."""
-        # `files.content_key` of a list of these, assembled from parts because each request needs it.
+        # This equals `files.content_key` of a list of the parts. It is assembled from them, because every request needs
+        # it.
         stated = canonical(self.model_dump(mode="json"))
         return key_of(f"[{','.join([stated, *self.history(history).texts, canonical(data_digest)])}]")
 
     @property
     def _ball(self) -> float | None:
-        """The radius of the ball that every step projects onto; None for no projection."""
+        """The radius of the ball onto which every step projects; None if there is no projection."""
         return ridge_radius(self.exact_problem.strong_convexity) if self.classes == 1 else None
 
     @property
@@ -162,15 +165,15 @@ class LinearLearner(BaseModel):
         return self._ball is not None
 
     def _computed_finely_enough(self, floor_of: FloorOf, sigma: float, *, may_rise: bool) -> Self:
-        """Return the learner in its type, or in a finer one if rounding would cost too much of epsilon.
+        """Return the learner in its floating-point type, or in a finer one if rounding would increase epsilon too much.
 
         Args:
-            floor_of: The cost of rounding.
-            sigma: The noise scale, or the least one that suffices without rounding.
-            may_rise: Whether a larger one may be used.
+            floor_of: Function that gives the cost of rounding for a problem.
+            sigma: The noise scale, or the smallest one that suffices without rounding.
+            may_rise: Whether a larger noise scale may be used.
 
         Raises:
-            AssumptionError: It would in all types; the message names a sufficient noise.
+            AssumptionError: Rounding increases epsilon too much in all types; the message names a sufficient noise.
         """
         finer = [dtype for dtype in ARITHMETICS if ARITHMETICS.index(dtype) >= ARITHMETICS.index(self.dtype)]
         candidates = {dtype: self.model_copy(update={"dtype": dtype}) for dtype in finer}
@@ -185,7 +188,10 @@ class LinearLearner(BaseModel):
         return candidates[cast(DType, chosen)]
 
     def history(self, removals: Sequence[Removal] = ()) -> History:
-        """Return removals with what follows from them; a history of this learner is returned unchanged."""
+        """Return removals as a history.
+
+        A history of the same learner is returned unchanged.
+        """
         return History.of(self, removals)
 
     def schedule(self, history: Sequence[Removal]) -> Schedule | None:
@@ -193,11 +199,11 @@ class LinearLearner(BaseModel):
         return None
 
     def stream(self, history: Sequence[Removal]) -> Stream | None:
-        """Return the effect of the removals so far; None if the learner does not keep it between requests."""
+        """Return the effect of the removals so far; None if the learner does not store it between requests."""
         return None
 
     def places_of(self, positions: ArrayLike) -> Places | None:
-        """Return the mini-batches of rows, by their positions in learning; None if there are no mini-batches."""
+        """Return the mini-batches of rows, given the rows' positions in learning; None if there are no mini-batches."""
         return None
 
     @abstractmethod
@@ -210,29 +216,30 @@ class LinearLearner(BaseModel):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw published models: learned ones, these after their first removal, and the comparator.
+        """Draw published models: learned models, these models after their first removal, and models of the comparator.
 
         Args:
-            whole: All rows and labels.
+            whole: All rows and their labels.
             left: Rows and labels after the removal, as for `unlearn`.
-            removal: Its records and steps.
-            learning: The address of the noise of each model that learns.
-            removing: The same for its removal.
-            comparing: The same for each comparator model.
+            removal: The numbers of records and steps of the removal.
+            learning: The address of each learned model's noise in learning.
+            removing: The address of each learned model's noise in the removal.
+            comparing: The address of the noise of each model of the comparator.
 
         Returns:
-            Weights, each of shape ``(trials, d)``.
+            The weights of the three kinds of models, each of shape ``(trials, d)``.
         """
 
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return the run up to the last removal of ``history``, for `certificate.of`.
 
         Args:
-            history: All removals so far; with none nothing is guaranteed (epsilon = 0).
-            dataset: The data set's name, not one of the built-in ones.
-            features: ``declared`` if rows were made from a table by its declaration, ``given`` if used unchanged.
+            history: All removals so far. If it is empty, the run guarantees nothing (epsilon = 0).
+            dataset: Name of the data set; not the name of a built-in one.
+            features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
+                unchanged.
             data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
-                not stated.
+                it is not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(
@@ -269,11 +276,11 @@ class LinearLearner(BaseModel):
             cycle=self.cycle,
             requests=(),
         )
-        # Requests were checked one by one on arrival, so they are not all checked again with each.
+        # Requests were checked on arrival, so they are not all checked again with every new one.
         return begun.model_copy(update={"records_per_request": known.records, "requests": known.requests})
 
     def _batch(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> OwnBatch:
-        """Return the run so far in the form for the mechanisms' phases."""
+        """Return the run so far, in the form that the phases of mechanisms need."""
         return OwnBatch((self.run(history, dataset="own", features="given", data_digest=None),), trials, keys)
 
     def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> descent.Objective:
@@ -301,7 +308,10 @@ class LinearLearner(BaseModel):
         normaliser: int,
         progress: Progress | None,
     ) -> Tensor:
-        """Return all trials' weights after the steps of a phase on these rows, which are already the remaining ones."""
+        """Return all trials' weights after the steps of a phase.
+
+        The rows are already the remaining ones.
+        """
         problem = self.exact_problem
         steps = replace(phase, removed=0, publication_sigma=(), publication_keys=(), feeds_back=False)
         rows_of_a_step = rows.shape[0] if self.cycle is None else self.cycle.batch_size
@@ -320,9 +330,9 @@ class NoisyLearner(LinearLearner):
     """A `LinearLearner` with noise of deviation ``sqrt(2 step_size) sigma`` in every step and no secret state."""
 
     mechanism: ClassVar[str] = "langevin"
-    """Its name in the ledger, with or without mini-batches."""
+    """The mechanism's name in the ledger, with or without mini-batches."""
     _dynamics: ClassVar[Any]
-    """The mechanism's module: the start of trials, and their phases."""
+    """The mechanism's module, with the start of trials and their phases."""
 
     @property
     def strong_convexity(self) -> float:
@@ -352,20 +362,20 @@ class NoisyLearner(LinearLearner):
         """Learn a model for each key by noisy gradient descent.
 
         Args:
-            rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
-            labels: Shape ``(n,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more; targets from -1 to 1 for
-                ridge regression.
-            keys: The address of each trial's noise. With it, the noise can be subtracted.
-            progress: Receives the work done, in steps of all trials.
+            rows: Rows of norm at most 1, shape ``(n, features)``. The weights get their dtype and device.
+            labels: Labels, shape ``(n,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more; targets from -1 to
+                1 for ridge regression.
+            keys: The address of each trial's noise, with which the noise could be subtracted.
+            progress: Function that receives the work done so far, in steps of all trials.
 
         Returns:
-            Weights, shape ``(trials, d)``; for softmax class after class.
+            Weights, shape ``(trials, d)``; for softmax regression, in the order of classes.
         """
         batch = self._batch([], len(keys), keys)
         like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
         start, phase = self._dynamics.start(batch, like), self._dynamics.learning_phase(batch)
         if self._ball is not None:
-            # The first step's gradient is bounded, too.
+            # The gradient of the first step must be bounded, too.
             descent.project(start, self._ball)
         return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
 
@@ -382,16 +392,16 @@ class NoisyLearner(LinearLearner):
         """Carry out the last removal of ``history`` by continuing noisy descent on the data without its records.
 
         Args:
-            weights: Shape ``(trials, d)``; not changed.
-            rows: The rows after all removals. A removed record is left out, except with adjacency ``replace``, where
-                another takes its place; with ``zero-out`` it may also be a row of zeros.
-            labels: Their labels.
-            history: All removals so far, this one last.
-            keys: The address of each trial's noise, never the same as for learning or another removal.
-            progress: Receives the work done, in steps of all trials.
+            weights: Weights before the removal, shape ``(trials, d)``; they are not changed.
+            rows: The rows after all removals. Removed records are left out; with ``zero-out``, they may also be rows of
+                zeros. With ``replace``, other records are in their places.
+            labels: Labels of these rows, shape ``(n,)``.
+            history: All removals so far; the last one is carried out.
+            keys: The address of each trial's noise; it must not have been used for learning or for another removal.
+            progress: Function that receives the work done so far, in steps of all trials.
 
         Returns:
-            New weights, shape ``(trials, d)``.
+            The new weights, shape ``(trials, d)``.
         """
         removed = sum(removal.records for removal in history)
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
@@ -407,7 +417,7 @@ class NoisyLearner(LinearLearner):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw models; the comparator's have the same start and total number of steps; see `LinearLearner`."""
+        """Draw models; the comparator's have the same start and the same total number of steps; see `LinearLearner`."""
         learned = self.learn(*whole, learning)
         unlearned = self.unlearn(learned, *left, [removal], removing)
         begun = self.model_copy(update={"learning_steps": 0})
@@ -417,7 +427,7 @@ class NoisyLearner(LinearLearner):
 
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:
-    """Raise `ParameterError` if both are given, because one of them is planned."""
+    """Raise `ParameterError` if both ``sigma`` and ``steps`` are given, because one of them must be planned."""
     if sigma is not None and steps is not None:
         raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
 

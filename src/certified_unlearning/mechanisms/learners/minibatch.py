@@ -40,32 +40,41 @@ from certified_unlearning.vocabulary import Delta, DType
 SCORE_NOISE = 0.05
 """Default for the largest standard deviation of the noise in the score of a row of norm 1."""
 NOISE_OF_LONGEST = 5e-4
-"""It is at most this share of ``1 / m``, which bounds the norm of logistic regression's weights: the stronger the
-regulariser, the smaller are all scores."""
-BATCHES_LEARNED = 5.0
-"""Learning is long enough for the start to fade by ``exp(-5)``."""
-ROWS_PER_FADING = 50
-"""Rows of a batch for each step in which what was learned fades by a factor ``e``: then the gradient's own noise is
-equally small however weak the regulariser is."""
-ROWS_FOR_LONGEST = 160_000
-"""Rows of a batch for each unit of ``m``: then that noise is an equally small part of ``1 / m`` however strong it is.
+"""Upper limit of the default noise in a score, as a share of ``1 / m``.
 
-Both are for the longest steps that contract most, ``2 / (L + m)``.
+``1 / m`` bounds the norm of logistic regression's weights: the stronger the regulariser, the smaller are all scores.
+"""
+BATCHES_LEARNED = 5.0
+"""Number of times that the start fades by a factor ``e`` during learning."""
+ROWS_PER_FADING = 50
+"""Rows of a batch, divided by the number of steps in which the influence of earlier steps fades by a factor ``e``.
+
+With this number, the noise of the gradient itself is equally small for every regulariser, however weak.
+"""
+ROWS_FOR_LONGEST = 160_000
+"""Rows of a batch for each unit of ``m``.
+
+With this number, the noise of the gradient is an equally small part of ``1 / m`` for every regulariser, however strong.
+Both numbers are for the longest steps that contract most, ``2 / (L + m)``.
 """
 ROWS_OF_SHORT_STEPS = 0.43
-"""With steps half as long, this share of the rows: there are twice as many steps, but fewer rows to read. Long steps
-overshoot what all rows have in common: with shorter ones its noise is a fourth or less. If the regulariser is so strong
-that the second number decides, fewer rows cost too much: on MNIST with ``C n = 20`` 0.013 from one order to another.
+"""Share of these rows that suffices with steps that are half as long.
 
-With these numbers noise and gradients together were measured to cost 0.0035 of accuracy or less, in the mean over the
-order in which records are dealt, for 30 000 records of 20 features and 11 982 of 784, with ``C n`` from 20 to 1280.
+There are then twice as many steps, but fewer rows to read. Long steps overshoot along the direction that all rows have
+in common; shorter steps reduce the noise of that direction to a fourth or less. If the regulariser is so strong that
+``ROWS_FOR_LONGEST`` decides, fewer rows cost too much: on MNIST with ``C n = 20``, accuracy differed by 0.013 between
+orders of the records.
+
+With these numbers, noise and gradients together were measured to cost at most 0.0035 of accuracy. This is the mean over
+the orders in which records are dealt, for 30 000 records of 20 features and 11 982 of 784, with ``C n`` from 20 to
+1280.
 """
 LEAST_BATCH = 1000
-"""Smaller batches of narrow rows are not faster, because rows do not dominate the time of a step."""
+"""Smallest number of rows in a batch. Smaller batches are not faster: rows no longer dominate the time of a step."""
 LEAST_NUMBERS = 1 << 17
-"""The same holds for wide rows if a batch holds fewer entries than this."""
+"""Smallest number of entries in a batch of wide rows, for the same reason."""
 LEAST_BATCHES = 4
-"""With fewer batches there is no gain."""
+"""Smallest number of batches. Fewer batches save no time."""
 
 _Adjacency = Literal["zero-out", "replace"]
 
@@ -82,10 +91,10 @@ def mini_batches_for(n: int, *, features: int, C: float, classes: int, intercept
 
     Args:
         n: Number of rows.
-        features: Number of columns of a row, including the intercept's.
+        features: Number of columns of a row, including that of the intercept.
         C: Inverse strength of the regulariser.
         classes: Number of classes, at least 2.
-        intercept: Whether the rows' last column is an intercept's.
+        intercept: Whether the last column of the rows is that of an intercept.
     """
     curvature, strong_convexity = (0.25 if classes == 2 else 0.5), 1 / (C * n * (2 if intercept else 1))
     fading = (curvature + 2 * strong_convexity) / (2 * strong_convexity)
@@ -98,14 +107,14 @@ def mini_batches_for(n: int, *, features: int, C: float, classes: int, intercept
 
 
 class MiniBatchLearner(NoisyLearner):
-    """A `NoisyLearner` with one mini-batch per step, and a step size of ``2 / (L + m)`` or a share of it.
+    """A `NoisyLearner` with one mini-batch per step, and a step size of at most ``2 / (L + m)``.
 
-    Rows are given in dealt order, signed for two classes, as for `engine.minibatch.CyclicObjective`; a removed row is
-    replaced by zeros or another row. A request reads only its batches.
+    Rows must be in dealt order, and signed for two classes, as for `engine.minibatch.CyclicObjective`. Zeros or another
+    row replace a removed row. A request reads only its batches.
 
     Attributes:
-        batch_size: Batch size ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` over the number of rows
-            including them.
+        batch_size: Batch size ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` divided by the number of
+            rows including these.
         adjacency: ``zero-out`` or ``replace``.
         step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
     """
@@ -114,7 +123,7 @@ class MiniBatchLearner(NoisyLearner):
     adjacency: _Adjacency
     step_share: float = Field(default=1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
     accountant: ClassVar[str] = "shifted"
-    """Name of its analysis in `plan_learner`."""
+    """Name of the learner's accountant in `plan_learner`."""
     _dynamics: ClassVar[Any] = minibatch_langevin
     _mechanism: ClassVar[str] = minibatch_langevin.MINIBATCH_LANGEVIN.name
 
@@ -138,30 +147,31 @@ class MiniBatchLearner(NoisyLearner):
         dtype: str = "float64",
         class_weights: tuple[float, ...] | None = None,
     ) -> "MiniBatchLearner":
-        """Choose the noise, and the learning steps, before anything is learned.
+        """Choose the noise, and the number of learning steps, before anything is learned.
 
         Args:
             n: Number of records.
             features: Number of columns of a row.
             classes: Number of classes.
-            regularisation: ``lambda / n``.
+            regularisation: Strength of the regulariser per record, ``lambda / n``.
             epsilon: Target epsilon, above 0.
-            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
-            batch_size: ``b``.
+            delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
+            batch_size: Batch size ``b``.
             step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
-            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records at any places;
+            sigma: Noise scale. None: the smallest with which ``steps`` steps remove ``records`` records at any places;
                 without ``steps``, the noise that `SCORE_NOISE` and `NOISE_OF_LONGEST` allow in scores.
             steps: Largest number of steps of a removal of ``records`` records, at least 1.
             records: Number of records that ``steps`` steps must be able to remove at once.
             adjacency: Adjacency of the comparator's data.
-            learning_steps: Number of learning steps ``T``. None: whole epochs, as many as it takes for the start to
-                fade.
-            dtype: Type of weights and rows.
-            class_weights: One weight between 0 and 1 per class, for two classes in the order -1, +1. None: all are 1.
+            learning_steps: Number of learning steps ``T``. None: the smallest number of whole epochs in which the start
+                fades.
+            dtype: Floating-point type of weights and rows.
+            class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
+                weights are 1.
 
         Raises:
             ParameterError: Both ``sigma`` and ``steps`` are given.
-            AssumptionError: The noise would drown in rounding.
+            AssumptionError: The noise is too small compared with rounding.
             InfeasibleError: The target cannot be met.
         """
         require_positive(epsilon=epsilon, regularisation=regularisation, step_share=step_share)
@@ -222,7 +232,7 @@ class MiniBatchLearner(NoisyLearner):
 
     @property
     def exact_problem(self) -> Problem:
-        """The constants of a batch, with its step size and exact arithmetic."""
+        """The problem of a batch in exact arithmetic, with the learner's step size."""
         whole = super().exact_problem
         curvature = whole.smoothness - whole.strong_convexity
         strong_convexity = whole.strong_convexity * self.n / self.cycle.records
@@ -245,7 +255,10 @@ class MiniBatchLearner(NoisyLearner):
         return self.stream(history).schedule
 
     def stream(self, history: Sequence[Removal]) -> Stream:
-        """Return the effect of the removals so far, which their history keeps for the next one."""
+        """Return the effect of the removals so far.
+
+        The history stores this effect for the next request.
+        """
         known = self.history(history)
         if known.stream is None:
             schedule = super().schedule(known)
@@ -253,15 +266,15 @@ class MiniBatchLearner(NoisyLearner):
         return known.stream
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
-        """Return the least steps, at least 1, that remove more records, given what was removed before.
+        """Return the fewest steps, at least 1, that remove ``records`` more records, given the earlier removals.
 
         Args:
             history: The earlier removals.
             records: Number of removed records.
-            places: Places of the records; None for the worst places.
+            places: Places of the removed records; None for the worst places.
 
         Raises:
-            ParameterError: More records are removed than there are.
+            ParameterError: More records are removed than are present.
             AssumptionError: Rounding or noise would add more than delta to delta.
             InfeasibleError: The target cannot be met.
         """
@@ -302,18 +315,18 @@ class MiniBatchLearner(NoisyLearner):
     ) -> NDArray[Any]:
         """Carry out the last removal of ``history`` from one model on the CPU; see `NoisyLearner.unlearn`.
 
-        Compiled steps run directly, because the overhead of a phase of many trials would take longer.
+        The compiled steps run directly, because preparing a phase for many trials would take longer than the steps.
 
         Args:
-            weights: Shape ``(1, d)``; not changed.
+            weights: Weights before the removal, shape ``(1, d)``; they are not changed.
             rows: All rows, in memory, as for `unlearn`.
-            labels: Their labels.
-            history: All removals so far, this one last.
+            labels: Labels of the rows.
+            history: All removals so far; the last one is carried out.
             key: The address of the noise.
-            progress: Told of the work done, in steps.
+            progress: Function that receives the work done so far, in steps.
 
         Returns:
-            New weights, shape ``(1, d)``.
+            The new weights, shape ``(1, d)``.
         """
         weighted = self.class_weights is not None
         if (
@@ -365,7 +378,7 @@ class MiniBatchLearner(NoisyLearner):
 
     def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
         if steps is None:
-            # The noise's stationary variance is 2 eta sigma^2 / (1 - c^2) in every direction.
+            # In every direction, the noise's stationary variance is 2 eta sigma^2 / (1 - c^2).
             rate = problem.step_size * problem.strong_convexity
             noise = min(SCORE_NOISE, NOISE_OF_LONGEST / problem.strong_convexity)
             return noise * math.sqrt(rate * (2 - rate) / (2 * problem.step_size))
@@ -384,7 +397,7 @@ class MiniBatchLearner(NoisyLearner):
         if added > self.delta:
             raise AssumptionError(
                 f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
-                "larger than supposed; raise delta, or learn again"
+                "larger than assumed; raise delta, or learn again"
             )
 
 
@@ -397,20 +410,20 @@ def plan_learner(
     adjacency: str,
     **asked: Any,
 ) -> LangevinLearner | MiniBatchLearner:
-    """Plan a learner with all records in every step, or with mini-batches.
+    """Plan a learner that uses all records in every step, or one that uses mini-batches.
 
     Args:
-        batch_size: Number of records of a mini-batch; None: all records in every step; ``"auto"``: mini-batches if
-            there are enough records for `mini_batches_for`, and accountant and adjacency allow it.
+        batch_size: Number of records of a mini-batch. None: every step uses all records. ``"auto"``: mini-batches are
+            used if `mini_batches_for` finds enough records, and the accountant and the adjacency allow them.
         C: Inverse strength of the regulariser, as in scikit-learn.
-        intercept: Whether the rows' last column is an intercept's.
+        intercept: Whether the last column of the rows is that of an intercept.
         accountant: Name of the accountant.
         adjacency: Adjacency of the comparator's data.
         asked: Other arguments of `LangevinLearner.plan` and `MiniBatchLearner.plan`.
 
     Raises:
         ParameterError: Mini-batches are requested but not possible.
-        AssumptionError: The noise would drown in rounding.
+        AssumptionError: The noise is too small compared with rounding.
         InfeasibleError: The target cannot be met.
     """
     asked |= {"adjacency": adjacency, "regularisation": regularisation_of(C=C, n=asked["n"], intercept=intercept)}
@@ -420,7 +433,7 @@ def plan_learner(
         if whole:
             raise ParameterError(
                 "batch_size must be None or 'auto' with accountant lsi or lsi-tight and with adjacency remove, which "
-                f"speak of all records in every step, got {batch_size}"
+                f"need all records in every step, got {batch_size}"
             )
         return MiniBatchLearner.plan(**asked, batch_size=int(batch_size))
     known = isinstance(asked["classes"], int) and asked["classes"] >= 2
@@ -432,7 +445,7 @@ def plan_learner(
 
 
 def learner_of(stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:
-    """Return the learner planned by `plan_learner`, from a file."""
+    """Return a learner that `plan_learner` planned, from its fields in a file."""
     learner: type[LangevinLearner] | type[MiniBatchLearner]
     learner = MiniBatchLearner if "batch_size" in stated else LangevinLearner
     return learner.model_validate(stated)

@@ -1,10 +1,11 @@
-"""How much removed records change a Hessian, relative to it: `accounting.residual.distance` calls it ``Theta``.
+"""Bounds on how much removed records change a Hessian, relative to it (``Theta`` in `accounting.residual.distance`).
 
-``B_0 - B`` is a sum ``R'R`` over removed rows, ``R`` of rows ``sqrt(s'(a.w_B) / n) a``. Relative to any Hessian that it
-is taken out of, its largest eigenvalue is at most ``|R R'| / (|R R'| + m)``, whatever the data; and that of ``R B^-1
-R'``, for which the solution ``X`` of ``B X = R'`` is evaluated, with what it leaves: ``R B^-1 R' = R X + R B^-1 (R' - B
-X)``, the second part at most ``|R| |R' - B X| / m``. All norms are Frobenius'. Of several requests the changes add up:
-what is relative to a matrix is no larger relative to one from which less was taken.
+``B_0 - B`` is a sum ``R'R`` over removed rows. The rows of ``R`` are ``sqrt(s'(a.w_B) / n) a``. Relative to a Hessian
+from which ``R'R`` is subtracted, the largest eigenvalue of ``R'R`` has two upper bounds. The first is
+``|R R'| / (|R R'| + m)``, for any data. The second is the largest eigenvalue of ``R B^-1 R'``. For the second, the
+solution ``X`` of ``B X = R'`` is evaluated with its remainder: ``R B^-1 R' = R X + R B^-1 (R' - B X)``, whose second
+part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: a change
+relative to a matrix is not larger relative to a matrix from which less was subtracted.
 """
 
 import numpy as np
@@ -15,28 +16,28 @@ from certified_unlearning.accounting.residual.distance import share_of
 from certified_unlearning.mechanisms.newton.state import REFINEMENTS, Array, Curvature
 
 LARGEST_GRAM = 256
-"""Number of records up to which products of all pairs are worthwhile."""
+"""Largest number of records for which products of all pairs are worthwhile."""
 LARGEST_SOLUTION = 256
-"""Number of columns up to which a solution is worthwhile."""
+"""Largest number of columns for which a solution is worthwhile."""
 ENOUGH = 0.01
-"""A change that needs no better bound."""
+"""A change up to which no better bound is needed."""
 
 
 def change_of(
     roots: Array, curvature: Curvature, *, part_error: float, product_error: float, strong_convexity: float, exact: bool
 ) -> float:
-    """Return a bound on how much some records change a Hessian.
+    """Return an upper bound on how much some records change a Hessian.
 
     Args:
-        roots: ``R``, evaluated; shape ``(records, d)``.
+        roots: The evaluated ``R``, shape ``(records, d)``.
         curvature: The Hessian that still includes these records.
-        part_error: Largest distance of ``R'R`` from the records' exact part.
-        product_error: Error of the evaluated matrix times a vector of norm 1.
-        strong_convexity: ``m``.
-        exact: Whether the matrix is the Hessian, up to rounding; otherwise it is not used for a solution.
+        part_error: Largest distance of ``R'R`` from the records' exact part of the Hessian.
+        product_error: Error of the evaluated product of the matrix and a vector of norm 1.
+        strong_convexity: Strong convexity ``m``.
+        exact: Whether the matrix is the Hessian, up to rounding; if not, no solution with it is computed.
     """
     records, features = roots.shape
-    # The rounding of a product and of the norm of the result, whose numbers may be added in any order.
+    # The rounding of a product and of the norm of its result, for sums in any order.
     rounded = rounding.gamma(records * max(records, features) + features + 16)
     size = float(np.sum(roots * roots)) * (1 + rounded)
     part = size

@@ -1,14 +1,15 @@
-"""Each class against the rest: a model of two classes for each, removals from all of them at once, released as one.
+"""Each class against the rest: one model of two classes for each class.
 
-The objective is the sum over classes of the logistic losses against the rest, so it separates into one for each class
-with its own weights. All of them are published together, with independent noise: one Gaussian vector, whose mean is
-shifted by the root of the sum of the classes' squared shifts (`accounting.residual.release.together`). The budget
-bounds this; each class gets the share that it needs.
+All models are unlearned and released together. The objective is the sum, over classes, of the logistic losses against
+the rest. So it separates into one objective for each class, with weights of its own. All weights are published together
+with independent noise. This is one Gaussian vector, and the shift of its mean is the root of the sum of the classes'
+squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the share that it
+needs.
 
-A removed record leaves all models: the one of its class as a positive record, the others as a negative one. The
-contribution of the removed rows is computed for all classes in one product. If the budget would be exceeded, a pass
-reads the rows once for all classes whose share of it is not small. If this does not help, or as planned by counts, all
-are learned anew. If no Hessian is made, every request refits all classes.
+A removed record leaves all models. It is a positive record of its own class' model, and a negative record of the
+others. One product computes the contribution of the removed rows for all classes. If a request would exceed the budget,
+a pass reads the rows once, for all classes whose share of the budget is not small. If this does not help, or if counts
+require it, all classes are learned anew. If no Hessian is made, every request refits all classes.
 """
 
 import math
@@ -30,10 +31,12 @@ from certified_unlearning.vocabulary import Reading
 
 
 class ClassModels(NamedTuple):
-    """The models of all classes, each against the rest: all of them are secret.
+    """The models of all classes, each against the rest.
+
+    All models are secret.
 
     Attributes:
-        of_class: The models by the class' number; `Fitted` weights without Newton steps.
+        of_class: The models in the order of classes; without Newton steps, they are `Fitted`.
     """
 
     of_class: Sequence[Any]
@@ -45,16 +48,16 @@ class ClassModels(NamedTuple):
 
     @property
     def residual(self) -> float:
-        """A bound on the norm of the gradient of all classes' objectives together."""
+        """An upper bound on the norm of the gradient of all classes' objectives together."""
         return release.together(each.residual for each in self.of_class)
 
 
 @dataclass(frozen=True)
 class OneVsRest:
-    """How models of each class against the rest are fitted and how records leave them.
+    """A mechanism that fits the models of each class against the rest and removes records from them.
 
     Attributes:
-        plan: The plan, `RefitPlan.one_vs_rest`.
+        plan: The plan, with `RefitPlan.one_vs_rest`.
     """
 
     plan: RefitPlan
@@ -63,12 +66,13 @@ class OneVsRest:
         """Fit all classes from scratch.
 
         Args:
-            rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
+            rows: Rows of norm at most 1 (to within 1e-6), shape ``(n, d)``.
             numbers: Numbers of the records' classes, shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
-            AssumptionError: A Hessian is not positive definite in float64, or float64 cannot keep to the budget.
+            AssumptionError: A Hessian is not positive definite in float64, or float64 is not precise enough for the
+                budget.
         """
         if self.plan.removes_by_newton:
             return ClassModels([each.fit(rows, numbers) for each in self._classes])
@@ -84,17 +88,17 @@ class OneVsRest:
         *,
         since_read: int,
     ) -> tuple[ClassModels, Reading]:
-        """Return the models without some records, and whether data were read for it.
+        """Return the models without some records, and how the data were read.
 
         Args:
-            models: The models. They are not changed, except that their curvatures become the new models' unless data
-                are read.
-            gone: Rows of the removed records, shape ``(S, d)``; float32 is not converted. Not used if every request
-                reads.
-            gone_numbers: Numbers of their classes.
-            rows: All rows, with those of all removed records already zero; used only if data are read.
-            numbers: Numbers of all records' classes.
-            since_read: Number of records removed since data were read, without these.
+            models: The models. Unless the data are read, the new models take over their curvatures, which change in
+                place.
+            gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted. They are not used if
+                every request reads the data.
+            gone_numbers: Numbers of the removed records' classes, shape ``(S,)``.
+            rows: All rows; those of all removed records are already zero. They are used only if the data are read.
+            numbers: Numbers of all records' classes, shape ``(n,)``.
+            since_read: Number of records that were removed since the last reading, without those of this request.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -109,7 +113,7 @@ class OneVsRest:
             if release.together(after) <= plan.budget:
                 return models, "none"
             if plan.by_passes:
-                # The request's share of an unused budget.
+                # The increase by this request, as if the budget had been unused before.
                 of_request = math.dist(before, after)
                 corrected = self._corrected(models, after, rows, numbers, of_request=of_request)
                 if corrected is not None:
@@ -117,14 +121,14 @@ class OneVsRest:
         return self.fit(rows, numbers), "unscheduled"
 
     def certified(self, models: ClassModels) -> float:
-        """Return a bound on ``m |W - W*_R|`` of the weights of all classes together, rounded up."""
+        """Return an upper bound on ``m |W - W*_R|`` for the weights of all classes together, rounded up."""
         return release.together(self._certified_by_class(models))
 
     def _certified_by_class(self, models: ClassModels) -> list[float]:
         return [each.certified(model) for each, model in zip(self._classes, models.of_class, strict=True)]
 
     def _step_without(self, models: ClassModels, gone: Array, gone_numbers: NDArray[np.int64]) -> ClassModels:
-        """Return the models after one step each, whatever their residuals are."""
+        """Return the models after one step each, however large their residuals are."""
         plan, gone = self.plan, gone.astype(np.float64, copy=False)
         weights = np.stack([each.weights for each in models.of_class])
         at = np.stack([each.curvature.at for each in models.of_class])
@@ -132,8 +136,8 @@ class OneVsRest:
         roots = root_curvatures(gone, gone_numbers, at, plan.class_weights)
         return ClassModels(
             [
-                # Curved rows one class at a time, because those of all classes would multiply the memory of the removed
-                # rows.
+                # The curved rows of one class at a time, because those of all classes would multiply the memory of the
+                # removed rows.
                 each.after(model, Removed(of_class, root[:, None] * gone))
                 for each, model, of_class, root in zip(self._classes, models.of_class, ghat, roots, strict=True)
             ]
@@ -148,16 +152,16 @@ class OneVsRest:
         *,
         of_request: float,
     ) -> ClassModels | None:
-        """Return the models after passes, as long as each halves the certified bound; None if none suffices.
+        """Return the models after passes, as long as each pass halves the certified bound; None if no pass suffices.
 
-        This is like `NewtonRemoval` with one model; a pass leaves out classes whose bounds are already small enough.
+        The method is that of `NewtonRemoval`. A pass leaves out classes whose bounds are already small enough.
 
         Args:
             models: The models after the steps of a request.
-            certified: The certified bound of each of them.
-            rows: All rows, zero where removed.
-            numbers: Numbers of all records' classes.
-            of_request: The addition of those steps to the certified bound.
+            certified: The certified bound of each class' model.
+            rows: All rows; those of removed records are zero.
+            numbers: Numbers of all records' classes, shape ``(n,)``.
+            of_request: The increase of the certified bound by those steps.
         """
         plan, of_class, before = self.plan, list(models.of_class), math.inf
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
@@ -182,6 +186,6 @@ class OneVsRest:
 
     @cached_property
     def _classes(self) -> list[NewtonRemoval]:
-        """How each class' model is fitted and changed."""
+        """The method by which each class' model is fitted and changed."""
         plan = self.plan.of_one_class()
         return [NewtonRemoval(plan, positive=positive) for positive in range(self.plan.classes)]

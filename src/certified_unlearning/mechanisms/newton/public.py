@@ -1,9 +1,10 @@
 """The curvature that public rows guarantee, evaluated from the rows and rounded down (`accounting.residual.public`).
 
-A least eigenvalue is certified by a factor: if Cholesky's algorithm completes for a symmetric matrix ``A`` in floating
+A factor certifies the smallest eigenvalue. If Cholesky's algorithm completes for a symmetric matrix ``A`` in floating
 point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace (Rump, Verification of
-Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by slightly less than its evaluated least
-eigenvalue, which is only a guess, and factored. Twice the bound is counted, for libraries that multiply by reciprocals.
+Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by slightly less than its evaluated smallest
+eigenvalue, which is only a guess, and then factored. Twice the bound is used, for libraries that multiply by
+reciprocals.
 """
 
 import numpy as np
@@ -18,12 +19,14 @@ from certified_unlearning.mechanisms.newton.state import Array, factor_of, solve
 from certified_unlearning.mechanisms.refit_plan import takes_newton_steps
 
 WORTH = 0.1
-"""Least addition of public rows to ``m``, relative to it; smaller ones are not sought, because this takes many
-passes."""
+"""Smallest useful addition of public rows to ``m``, relative to ``m``.
+
+Smaller additions are not computed, because this needs many passes.
+"""
 SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
-"""Shifts that are tried, as shares of the evaluated least eigenvalue."""
+"""Shifts that are tried, as shares of the evaluated smallest eigenvalue."""
 ENOUGH = 1e-3
-"""The gradient at ``w_0``, as a share of the largest contribution of private records."""
+"""The norm of the gradient at ``w_0`` that is small enough, as a share of the private records' largest contribution."""
 _ROUNDS = 60
 
 
@@ -36,23 +39,23 @@ def public_curvature(
     classes: int,
     class_weights: tuple[float, ...] | None = None,
 ) -> float:
-    """Return the guaranteed curvature: ``k`` for ridge regression, ``k_1`` for two classes; 0 if not worthwhile.
+    """Return the guaranteed curvature: ``k`` for ridge regression, ``k_1`` for two classes; 0 if it is not worthwhile.
 
-    It is also 0 for more classes and for rows without a Hessian.
+    It is also 0 for more classes, and for rows for which no Hessian is computed.
 
     Args:
-        rows: Public rows, shape ``(p, d)``, of norm at most 1 (to 1e-6).
-        labels: Their labels, or targets from -1 to 1.
+        rows: Public rows of norm at most 1 (to within 1e-6), shape ``(p, d)``.
+        labels: Labels of the public rows, or targets from -1 to 1, shape ``(p,)``.
         n: Number of all rows.
-        strong_convexity: ``m``.
+        strong_convexity: Strong convexity ``m``.
         classes: Number of classes, at least 2; 1 for ridge regression.
-        class_weights: Factors, at most 1, on the losses of each class.
+        class_weights: Factors, at most 1, on the losses of each class; None if all are 1.
     """
     records, features = rows.shape
     share = (n - records) / n * rounding.OUTWARD
 
     def hopeless(curvature: float) -> bool:
-        """Return whether no public rows with this curvature at most add much to ``m``."""
+        """Return whether public rows with at most this curvature cannot add much to ``m``."""
         best = (
             curvature
             if classes == 1
@@ -63,7 +66,7 @@ def public_curvature(
         return best < WORTH * strong_convexity
 
     most = public.most_curvature(records, n=n, features=features, classes=classes)
-    wide = issparse(rows) and features > rounding.NARROW  # Their sums have other lengths than counted here.
+    wide = issparse(rows) and features > rounding.NARROW  # Sums over such rows have other lengths than assumed.
     if not takes_newton_steps(classes, features, sparse=wide) or records < features or hopeless(most):
         return 0.0
     sizes = {"n": n, "features": features, "strong_convexity": strong_convexity, "classes": classes}
@@ -78,7 +81,7 @@ def public_curvature(
     # Curvature is largest at the origin.
     if hopeless(max(0.0, _guess(_whole(hessian)) - strong_convexity)):
         return 0.0
-    # If Newton's method does not come near the minimiser, the bounds are still valid: they hold from any weights.
+    # The bounds hold from any weights. So they stay valid if Newton's method does not get near the minimiser.
     for _ in range(_ROUNDS):
         if np.linalg.norm(gradient) <= ENOUGH * share:
             break
@@ -99,11 +102,11 @@ def least_eigenvalue(matrix: Array) -> float:
     """Return a lower bound on the eigenvalues of a positive semidefinite matrix; 0 if none is certified.
 
     Args:
-        matrix: Symmetric, shape ``(d, d)``; only the lower half is used.
+        matrix: A symmetric matrix, shape ``(d, d)``; only its lower half is used.
     """
     whole = _whole(matrix)
     size, trace, guess = len(whole), float(np.trace(whole)), _guess(whole)
-    # The errors of the factor, and of the shift, which rounds the diagonal.
+    # The error of the factor, and the error of the shift, which rounds the diagonal.
     off = (2 * rounding.gamma(size + 2) + 2 * rounding.UNIT) * trace + 8 * size**2 * rounding.LEAST
     for share in SHARES:
         shift = share * guess - 2 * off
@@ -120,7 +123,7 @@ def least_eigenvalue(matrix: Array) -> float:
 
 
 def _beside(eigenvalue: float, strong_convexity: float) -> float:
-    """Return an eigenvalue's bound without the regulariser, rounded down."""
+    """Return a lower bound on an eigenvalue without the regulariser, rounded down."""
     return max(0.0, eigenvalue / rounding.OUTWARD - strong_convexity * rounding.OUTWARD) / rounding.OUTWARD
 
 
@@ -130,5 +133,5 @@ def _whole(lower: Array) -> Array:
 
 
 def _guess(matrix: Array) -> float:
-    """Return the evaluated least eigenvalue."""
+    """Return the evaluated smallest eigenvalue, which is not a bound."""
     return float(eigvalsh(matrix, subset_by_index=[0, 0], check_finite=False)[0])

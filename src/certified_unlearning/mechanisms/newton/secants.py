@@ -1,4 +1,4 @@
-"""L-BFGS with a first matrix that is better than a multiple of the identity: a Hessian's factor."""
+"""L-BFGS whose first matrix is better than a multiple of the identity: it comes from a Hessian's factor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from certified_unlearning.mechanisms.newton.state import Array
 
 FAR = 0.5
-"""A first matrix is scaled if the correct one along the last step is less than this share of it."""
+"""A first matrix is scaled down if the correct matrix is less than this share of it along the last step."""
 
 
 @dataclass
 class Secants:
-    """An approximation of an inverse Hessian, from another one and from earlier steps.
+    """An approximation of an inverse Hessian, from a first matrix and from earlier steps.
 
     Attributes:
-        first: Multiplies by the first matrix: an inverse Hessian's, or one like it.
-        scaled: Whether the first matrix is corrected along the last step if it is far too large there (`FAR`).
-        pairs: Steps, changes of the gradient along them, and their products' inverses.
+        first: Function that multiplies a vector by the first matrix, an approximate inverse Hessian.
+        scaled: Whether the first matrix is scaled if it is far too large along the last step (`FAR`).
+        pairs: The steps, the changes of the gradient along them, and the inverses of their inner products.
     """
 
     first: Callable[[Array], Array]
@@ -24,7 +24,7 @@ class Secants:
     pairs: list[tuple[Array, Array, float]] = field(default_factory=list)
 
     def add(self, step: Array, change: Array) -> None:
-        """Add a step and the gradient's change along it, if the loss has visible curvature there."""
+        """Add a step and the change of the gradient along it, unless rounding hides the curvature along the step."""
         product = float(step @ change)
         if product > 0:
             self.pairs.append((step, change, 1 / product))

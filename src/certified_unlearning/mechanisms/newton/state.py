@@ -1,4 +1,4 @@
-"""The state of Newton removal between requests, all of it secret, and the solution of equations with it."""
+"""The state of Newton removal between requests, which is secret, and the solution of equations with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from certified_unlearning.vocabulary import Reading
 
 Array = NDArray[np.float64]
 REFINEMENTS = 8
-"""Largest number of rounds of a solution."""
+"""Largest number of refinements of a solution."""
 
 
 @dataclass
 class Curvature:
-    """A Hessian, made when data were read.
+    """A Hessian that was computed when the data were read.
 
     Attributes:
-        at: Weights ``w_B`` where it was made; shape ``(d,)``.
-        matrix: Its lower half, shape ``(d, d)`` in Fortran's order; downdated in place.
-        factor: Cholesky's lower factor of the matrix when it was made.
-        error: Largest distance of the matrix from the Hessian over the remaining rows, by rounding.
-        not_downdated: Number of records ``S_B``.
-        usable: False while it is being changed, and if that was interrupted: data must then be read.
+        at: Weights ``w_B`` at which the Hessian was computed, shape ``(d,)``.
+        matrix: The lower half of the Hessian, shape ``(d, d)`` in Fortran order. Downdates change it in place.
+        factor: Cholesky's lower factor of the matrix, before any downdate.
+        error: Largest distance, by rounding, between the matrix and the Hessian over the remaining rows.
+        not_downdated: Number ``S_B`` of removed records that are still in the matrix.
+        usable: False while the curvature is being changed, also if that was interrupted. Then the data must be read.
     """
 
     at: Array
@@ -43,8 +43,8 @@ class Removed(NamedTuple):
     """The contribution of some records to a model.
 
     Attributes:
-        gradient: Change ``ghat`` of the gradient when they leave, shape ``(d,)``.
-        curved: Rows whose squares, over ``n``, are their part of the Hessian, shape ``(records, d)``.
+        gradient: The change ``ghat`` of the gradient when the records leave, shape ``(d,)``.
+        curved: Rows whose squares, divided by ``n``, are the records' part of the Hessian, shape ``(records, d)``.
     """
 
     gradient: Array
@@ -52,12 +52,14 @@ class Removed(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A fitted model: all of it is secret.
+    """A fitted model.
+
+    All its fields are secret.
 
     Attributes:
-        weights: ``w``, without noise.
-        left: Bounds on the gradient there.
-        curvature: Starting information of the next request.
+        weights: ``w``, without noise, shape ``(d,)``.
+        left: Bounds on the gradient at these weights.
+        curvature: Hessian from which the next request starts.
     """
 
     weights: Array
@@ -66,19 +68,22 @@ class Model(NamedTuple):
 
     @property
     def residual(self) -> float:
-        """A bound on the gradient's norm."""
+        """An upper bound on the norm of the gradient."""
         return self.left.residual
 
 
 class Answer(NamedTuple):
-    """A model without some records, and whether data were read for it."""
+    """A model without some records, and how the data were read."""
 
     model: Model
     reading: Reading
 
 
 def left_of(header: Mapping[str, Any], *, strong_convexity: float) -> Left:
-    """Return the bounds on the gradient from a stored header; plans without passes store its norm alone."""
+    """Return the bounds on the gradient from a stored header.
+
+    Without passes, only the bound on its norm is stored.
+    """
     if "left" in header:
         return Left(**header["left"])
     return Left.of_residual(header["residual"], strong_convexity=strong_convexity)
@@ -99,17 +104,18 @@ def factor_of(hessian: Array) -> Array:
 
 
 def solve(factor: Array, right: Array) -> Array:
-    """Return an approximation of ``B^-1 right``, by ``B``'s factor."""
-    # LAPACK's routine for both takes three times as long with one right-hand side.
+    """Return an approximation of ``B^-1 right``, computed with the factor of ``B``."""
+    # LAPACK's routine for both solutions is three times slower for a single right-hand side.
     return np.asarray(dtrsv(factor, dtrsv(factor, right, lower=1), lower=1, trans=1))
 
 
 def solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array, Array, Array]:
-    """Return ``v`` with ``B v`` within ``enough`` of ``-gradient``, the evaluated ``B v``, and their evaluated sum."""
+    """Return ``v`` with ``B v`` within ``enough`` of ``-gradient``, the evaluated ``B v``, and ``gradient + B v``."""
     step = np.zeros_like(gradient)
     left = gradient
     for _ in range(REFINEMENTS):
-        # The factor is that of the matrix before downdates, whose change determines how fast the remainder shrinks.
+        # The factor is that of the matrix before downdates. The size of the downdates determines how fast the remainder
+        # decreases.
         step = step - solve(curvature.factor, left)
         image = dsymv(1.0, curvature.matrix, step, lower=1)
         left = gradient + image

@@ -1,4 +1,4 @@
-"""Checks that records are those that a plan was made for."""
+"""Checks that records are those for which a plan was made."""
 
 from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import DisjointPlan
@@ -8,9 +8,9 @@ from certified_unlearning.text import counted
 
 
 def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
-    """Raise `ParameterError` unless records have the number, columns, loss and bound that noise was planned for.
+    """Raise `ParameterError` unless records have the number, columns, loss and bound for which noise was planned.
 
-    A plan for shorter rows, or for more records, has too little noise.
+    A plan for shorter rows, or for more records, would add too little noise.
     """
     found = {"n": len(records), "features": records.features, "loss": records.loss}
     for name, value in found.items():
@@ -24,7 +24,7 @@ def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
 
 
 def require_count_of(plan: DisjointPlan, records: BoundedRecords) -> None:
-    """Raise `ParameterError` unless the number of records is what the parts of a plan read and leave over."""
+    """Raise `ParameterError` unless there are as many records as a plan reads and leaves over."""
     due = plan.learned + plan.left_over
     if len(records) != due:
         raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")

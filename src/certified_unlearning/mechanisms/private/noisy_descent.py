@@ -1,7 +1,7 @@
-"""Noisy gradient descent (Algorithm 1), and the same on rows of few random columns (Algorithm 2), for many trials.
+"""Noisy gradient descent (Algorithm 1), and the same on randomly projected rows (Algorithm 2), for many trials.
 
-Source: Ullah (2024). Every step takes all records, adds noise to their mean gradient and projects; the mean of all
-iterates is published. `accounting.private.learners.NoisyDescent` has its privacy.
+Source: Ullah (2024). Every step uses all records, adds noise to their mean gradient, and projects. The mean of all
+iterates is published. `accounting.private.learners.NoisyDescent` computes the privacy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ def learn(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -> T
     """Return the mean of the iterates of each trial.
 
     Args:
-        plan: The plan, for this number of records with the same bounds.
+        plan: The plan, which must be for this number of records with the same bounds.
         records: The records to learn from.
-        keys: The address of each trial's noise, with which it can be subtracted.
+        keys: The address of each trial's noise, with which the noise could be subtracted.
 
     Returns:
-        Shape ``(trials, features)``, float64.
+        The mean iterates, shape ``(trials, features)``, float64.
 
     Raises:
         ParameterError: The plan is for other records.
@@ -40,22 +40,24 @@ def learn(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -> T
 def iterates(
     plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int], *, pull: Tensor | None = None
 ) -> Iterator[Tensor]:
-    """Yield the iterates, the start first, each shape ``(trials, features)``; each is overwritten by the next.
+    """Yield the iterates, beginning with the start, each of shape ``(trials, features)``.
 
-    Publishing them all is as private as publishing their mean.
+    The same tensor is yielded each time, with new values. Publishing all iterates is as private as publishing their
+    mean.
 
     Args:
-        plan: As for `learn`.
-        records: As for `learn`.
-        keys: As for `learn`.
-        pull: If the plan has a regulariser, the public term that its gradient ``regulariser w - pull`` subtracts.
+        plan: The plan, as for `learn`.
+        records: The records, as for `learn`.
+        keys: The addresses of the noise, as for `learn`.
+        pull: A public term, shape ``(trials, features)``, for plans with a regulariser, whose gradient is
+            ``regulariser w - pull``. None for other plans.
 
     Raises:
-        ParameterError: The plan is for other records, or only one of pull and regulariser is given.
+        ParameterError: The plan is for other records, or there is a regulariser without a pull, or a pull without one.
     """
     require_fitting(plan.problem, records)
     if (pull is None) != (plan.regulariser == 0):
-        raise ParameterError("a pull goes with a regulariser, and neither alone")
+        raise ParameterError("give a pull if the plan has a regulariser, and no pull otherwise")
     weights = records.rows.new_zeros(len(keys), records.features)
     noise = weights.new_empty(len(keys), 1, BLOCK_STEPS, records.features)
     yield weights
@@ -65,7 +67,7 @@ def iterates(
         gradients = records.mean_gradients(weights)
         gradients.add_(noise[:, 0, step % BLOCK_STEPS], alpha=plan.sigma)
         if pull is not None:
-            # With noise included, everything that depends on records is already public.
+            # The gradients contain noise already, so everything here that depends on records is public.
             gradients.add_(weights, alpha=plan.regulariser).sub_(pull)
         weights.sub_(gradients, alpha=plan.step_size)
         project(weights, plan.problem.radius)
@@ -73,10 +75,10 @@ def iterates(
 
 
 def embedded(matrix: Tensor, rows: Tensor) -> Tensor:
-    """Return rows in few columns, whose bound must be enforced again; see `LinearProblem.embedded`.
+    """Return projected rows with few columns. Their bound must be enforced again; see `LinearProblem.embedded`.
 
     Args:
-        matrix: Shape ``(k, features)``, drawn before any record was read.
-        rows: Shape ``(n, features)``, with the bound of the original rows.
+        matrix: The projection, drawn before any record was read, shape ``(k, features)``.
+        rows: Rows within the bound of the original rows, shape ``(n, features)``.
     """
     return torch.as_tensor(rows, dtype=torch.float64) @ matrix.T

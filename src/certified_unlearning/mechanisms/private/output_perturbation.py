@@ -1,9 +1,9 @@
 """Output perturbation (Algorithm 3): a regularised minimiser in a ball, computed to a certified distance, with noise.
 
-Source: Ullah (2024). The distance of computed weights from the minimiser is certified by one projected step of size
-``s = 1 / (L + lambda)``: it contracts distances by ``1 - s lambda``, and the minimiser is its fixed point, so weights
-that it moves by ``a`` are within ``a / (s lambda)`` of it. This also holds on the ball's boundary. It does not matter
-how the weights were found.
+Source: Ullah (2024). One projected step of size ``s = 1 / (L + lambda)`` certifies the distance between computed
+weights and the minimiser. The step contracts distances by the factor ``1 - s lambda``, and the minimiser is its fixed
+point. So weights that the step moves by ``a`` are within ``a / (s lambda)`` of the minimiser. This also holds on the
+boundary of the ball, and for weights from any solver.
 """
 
 import math
@@ -24,7 +24,9 @@ MOST_STEPS = 200_000
 
 
 def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the minimiser with the noise of each trial, not projected; arguments as for `noisy_descent.learn`.
+    """Return the minimiser with the noise of each trial, not projected.
+
+    Arguments are those of `noisy_descent.learn`.
 
     Raises:
         InfeasibleError: The solver did not get as near to the minimiser as the plan assumes.
@@ -34,9 +36,10 @@ def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]
 
 
 def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
-    """Return the minimiser within the plan's `inexactness`, shape ``(1, features)``; it is secret.
+    """Return the minimiser to within the plan's `inexactness`, shape ``(1, features)``.
 
-    This uses accelerated projected descent (Nesterov), restarted where it overshoots. Errors are those of `learn`.
+    The minimiser is secret. The solver is accelerated projected descent (Nesterov), which restarts if it overshoots.
+    Errors are those of `learn`.
     """
     require_fitting(plan.problem, records)
     strength, smoothness = plan.strong_convexity, plan.problem.smoothness + plan.strong_convexity
@@ -48,12 +51,12 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
         there = _step(plan, records, ahead, smoothness)
         moved = there - ahead
         near = _distance(plan, moved) <= plan.inexactness
-        # Certified from within the ball, where the rounding of gradients is bounded; extrapolated points may lie
-        # outside.
+        # The certificate is for a point in the ball, where the rounding of gradients is bounded. Extrapolated points
+        # may be outside.
         if near and _distance(plan, _step(plan, records, there, smoothness) - there) <= plan.inexactness:
             return there
         velocity = there - weights
-        # The step is against the momentum, which has overshot the minimum.
+        # The step is opposite to the momentum, so the momentum has overshot the minimum.
         overshot = float((moved * velocity).sum()) < 0
         weights, ahead = there, there if overshot else there + momentum * velocity
     raise InfeasibleError(
@@ -63,7 +66,7 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
 
 
 def _distance(plan: OutputPerturbation, moved: Tensor) -> float:
-    """Return the largest distance from the minimiser of weights that a step moves by this much; rounded up."""
+    """Return an upper bound, rounded up, on the minimiser's distance from weights that a step moves by ``moved``."""
     problem, length = plan.problem, norm_above(float(torch.linalg.vector_norm(moved)), moved.shape[1])
     smoothness = problem.smoothness + plan.strong_convexity
     rounded = (problem.features + 16) * UNIT * (problem.longest_weights + problem.gradient_bound / smoothness)

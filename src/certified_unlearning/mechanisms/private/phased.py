@@ -1,6 +1,6 @@
 """Phased descent (Algorithms 16 and 17): one pass that reads each record once, for many trials.
 
-Source: Ullah (2024). `accounting.private.phased` has its privacy, and the condition that steps must not be too long.
+Source: Ullah (2024). `accounting.private.phased` computes the privacy, and the condition that limits the step size.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from certified_unlearning.mechanisms.private.fitting import require_count_of, re
 
 
 def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the last phase's published weights, not projected; arguments as for `noisy_descent.learn`.
+    """Return the published weights of the last phase, not projected.
 
-    The order of records must not depend on their values.
+    Arguments are those of `noisy_descent.learn`. The order of records must not depend on their values.
     """
     require_count_of(plan, records)
     weights = records.rows.new_zeros(len(keys), records.features)
@@ -33,12 +33,12 @@ def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> 
 
 
 def one_pass(plan: OnePass, records: BoundedRecords, start: Tensor, keys: Sequence[int]) -> Tensor:
-    """Return the mean of a pass' iterates with noise, shape ``(trials, features)``.
+    """Return the noisy mean of a pass' iterates, shape ``(trials, features)``.
 
     Args:
         plan: The plan for these records.
-        records: A block, read in order.
-        start: Shape ``(trials, features)``: public weights, which are projected first.
+        records: A block of records, which are read in order.
+        start: Public weights, which are projected first, shape ``(trials, features)``.
         keys: The address of each trial's noise.
 
     Raises:

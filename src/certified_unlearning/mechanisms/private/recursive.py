@@ -1,6 +1,6 @@
 """Recursive regularisation (Algorithm 7) with noisy descent on regularised losses (Algorithm 18), for many trials.
 
-Source: Ullah (2024). `accounting.private.recursive.RecursiveRegularisation` has its privacy.
+Source: Ullah (2024). `accounting.private.recursive.RecursiveRegularisation` computes the privacy.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,18 @@ from certified_unlearning.mechanisms.private.noisy_descent import iterates
 
 
 def learn(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the last stage's result, for each trial; arguments as for `noisy_descent.learn`.
+    """Return the result of the last stage, for each trial.
 
-    The order of records must not depend on their values.
+    Arguments are those of `noisy_descent.learn`. The order of records must not depend on their values.
     """
     return found_by_stage(plan, records, keys)[-1]
 
 
 def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> list[Tensor]:
-    """Return each stage's result; all together are as private as the last. Arguments as for `learn`."""
+    """Return the result of each stage.
+
+    All results together are as private as the last. Arguments are those of `learn`.
+    """
     require_count_of(plan, records)
     size = plan.problem.n
     pull = records.rows.new_zeros(len(keys), records.features)
@@ -34,7 +37,7 @@ def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys:
         chunk = records.part(number * size, (number + 1) * size)
         own = [address(str(key), "stage", number) for key in keys]
         found.append(_selected(stage, chunk, own, pull))
-        # The next regulariser is around this point, twice as strong as the last.
+        # The next regulariser is centred at this point and twice as strong.
         pull = pull + plan.strength * 2 ** (number + 1) * found[-1]
     return found
 

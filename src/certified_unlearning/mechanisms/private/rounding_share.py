@@ -1,7 +1,7 @@
-"""Enforces the share of a sensitivity that the rounding of gradients may take, if weights have no ball.
+"""Checks that the rounding of gradients keeps to its share of a sensitivity, if no ball bounds the weights.
 
-The norm of weights is public there, and so is the error of a gradient. If two points are so near that the rounding of
-their difference would exceed its share, their distance is counted as large enough.
+The norm of the weights is public here, and so is the error of a gradient. If two points are so close that the rounding
+of their gradients' difference would exceed its share, a larger distance is used instead of theirs.
 """
 
 import torch
@@ -17,13 +17,13 @@ LENGTH_ERROR = 1e-9
 
 
 def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weights: Tensor) -> float:
-    """Return the largest distance of mean gradients at public weights from the exact ones.
+    """Return an upper bound on the distance between mean gradients at public weights and the exact ones.
 
     Args:
-        problem: Bounds of the records.
+        problem: Problem with the bounds of the records.
         bound: Largest norm of a record's gradient.
-        records: Number of records of a mean.
-        weights: Shape ``(trials, features)``.
+        records: Number of records in a mean.
+        weights: The weights, shape ``(trials, features)``.
     """
     return gradient_error(
         n=records,
@@ -36,11 +36,14 @@ def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weig
 
 
 def require_share(error: float, bound: float, records: int) -> None:
-    """Raise `AssumptionError` if rounding exceeds its share of a gradient's sensitivity, by public numbers."""
+    """Raise `AssumptionError` if rounding exceeds its share of a gradient's sensitivity.
+
+    All numbers are public.
+    """
     allowed = ROUNDING_SHARE * bound / records
     if not 2 * error <= allowed:
         raise AssumptionError(
-            f"gradients are computed to {error:.3g} in float64 at weights so large, of which the plan allows "
+            f"at weights this large, gradients in float64 have an error of {error:.3g}, but the plan allows "
             f"{allowed / 2:.3g}; a smaller step_size, or less noise, keeps weights small"
         )
 
@@ -48,15 +51,18 @@ def require_share(error: float, bound: float, records: int) -> None:
 def counted_distances(
     problem: LinearProblem, error: float, records: int, farthest: float, one: Tensor, other: Tensor
 ) -> Tensor:
-    """Return the counted distances of points, shape ``(trials, 1)``; a difference has the rounding of two gradients.
+    """Return the distances of points that noise must cover, shape ``(trials, 1)``.
+
+    A difference of gradients has the rounding of both gradients. So no returned distance is smaller than one at which
+    this rounding keeps to its share.
 
     Args:
-        problem: Bounds of the records.
+        problem: Problem with the bounds of the records.
         error: Error of a mean gradient.
-        records: Number of records of a mean.
-        farthest: Distance from which on a difference is bounded by its gradients.
-        one: One point, shape ``(trials, features)``.
-        other: The other point, of the same shape.
+        records: Number of records in a mean.
+        farthest: Largest distance that is used; beyond it, the bounds on both gradients bound their difference.
+        one: The first points, shape ``(trials, features)``.
+        other: The second points, shape ``(trials, features)``.
     """
     apart: Tensor = torch.linalg.vector_norm(one - other, dim=1, keepdim=True) * (1 + LENGTH_ERROR)
     least = 4 * error * records / (ROUNDING_SHARE * problem.smoothness)

@@ -1,6 +1,6 @@
 """DP-SGD of linear models on Poisson batches, for many trials, as a comparison.
 
-`accounting.private.sampled.SampledDescent` has its privacy.
+`accounting.private.sampled.SampledDescent` computes the privacy.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,10 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 
 
 def learn(plan: SampledDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the last weights of each trial, projected onto the problem's ball in every step.
+    """Return the last weights of each trial.
 
-    Arguments are those of `noisy_descent.learn`. A trial's key reveals its batches and its noise.
+    Every step projects onto the problem's ball. The arguments are those of `noisy_descent.learn`. The key of a trial
+    reveals its batches and its noise.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)

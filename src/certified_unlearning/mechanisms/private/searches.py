@@ -1,6 +1,6 @@
-"""Selection of a model on separate records: search for the radius (Algorithm 4), boosting (Algorithm 15).
+"""Selection of a model on separate records: a search for the radius (Algorithm 4), and boosting (Algorithm 15).
 
-Source: Ullah (2024), corrected; `accounting.private.searches` has their privacy. Records are split by position, so
+Source: Ullah (2024), corrected. `accounting.private.searches` computes the privacy. Records are split by position, so
 their order must not depend on their values.
 """
 
@@ -25,11 +25,14 @@ ADDRESS_BITS = 128
 
 
 class LearnedWeights(NamedTuple):
-    """Models of all trials, and the candidate that each one is; both may be published.
+    """The selected model of each trial, and which candidate it is.
+
+    Both may be published.
 
     Attributes:
-        weights: Shape ``(trials, features)``.
-        selected: Shape ``(trials,)``, int64; for a search, 0 means weights of zero. Zeros if nothing is selected.
+        weights: The selected weights, shape ``(trials, features)``.
+        selected: Number of the selected candidate, shape ``(trials,)``, int64. In a search, candidate 0 has weights of
+            zero. All numbers are 0 if the plan selects nothing.
     """
 
     weights: Tensor
@@ -37,16 +40,16 @@ class LearnedWeights(NamedTuple):
 
 
 def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
-    """Learn by any plan.
+    """Learn a model by any plan, including plans that select one of several models.
 
     Args:
-        plan: The plan, for this number of records with the same bounds.
+        plan: The plan, which must be for this number of records with the same bounds.
         records: The records to learn from.
-        keys: The address of each trial's randomness, with which its noise can be subtracted.
+        keys: The address of each trial's randomness, with which the trial's noise could be subtracted.
 
     Raises:
         ParameterError: The plan is for other records.
-        InfeasibleError: A minimiser was not found.
+        InfeasibleError: The solver did not reach a minimiser.
     """
     return _BY_SELECTION[plan.selection](plan, records, keys)
 
@@ -63,13 +66,13 @@ _LEARN: dict[str, Callable[[Any, BoundedRecords, Sequence[int]], Tensor]] = {
     NoisyDescent.name: noisy_descent.learn,
     OutputPerturbation.name: output_perturbation.learn,
 }
-"""Functions that run a learner, by its name."""
+"""Functions that run a learner, by the name of the learner."""
 
 
 def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
     learned = _require_records(plan.problem.n, plan.validated, records)
     training, validation = records.part(0, learned), records.part(learned, len(records))
-    # Separate noise for every radius: two runs with the same noise would be one release with less noise.
+    # Each radius needs separate noise: two runs with the same noise would be one release with less noise.
     runs = [
         _run(each, training, [address(str(key), "radius", number) for key in keys])
         for number, each in enumerate(plan.learners)
@@ -115,7 +118,7 @@ _BY_SELECTION: dict[str, Callable[[Any, BoundedRecords, Sequence[int]], LearnedW
     GridSearch.selection: _search,
     Boosting.selection: _boost,
 }
-"""Functions that run a plan, by how it selects a model."""
+"""Functions that run a plan, by the name of its selection."""
 
 
 def _picked(candidates: Tensor, selected: list[int]) -> LearnedWeights:
@@ -124,7 +127,7 @@ def _picked(candidates: Tensor, selected: list[int]) -> LearnedWeights:
 
 
 def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
-    # Whole numbers, because sums of floats would favour some candidates, and 53 bits miss rare events.
+    # This uses whole numbers, because sums of floats would favour some candidates, and 53 bits miss rare events.
     numerators = [Fraction(float(each)) for each in probabilities]
     uniform = sum(numerators) * Fraction(bits(key, DRAWN_BITS), 1 << DRAWN_BITS)
     for candidate, numerator in enumerate(numerators):
@@ -142,14 +145,17 @@ def bits(key: int, count: int) -> int:
 
 
 def _laplace(count: int, key: int) -> Tensor:
-    """Return standard Laplace noise from numbers of 53 bits, which is counted where only a minimum is published."""
+    """Return standard Laplace noise from numbers of 53 bits.
+
+    The accounting of published minima counts the bits.
+    """
     uniform = Draws(address(str(key), "selection")).uniform(2, count)
     exponential = -torch.log1p(-uniform[0])
     return torch.where(uniform[1] < 0.5, -exponential, exponential)
 
 
 def _require_records(learned: int, validated: int, records: BoundedRecords) -> int:
-    """Return the number of records to learn from, after checking the planned numbers for learning and selection."""
+    """Return the number of records to learn from, after a check that the number of all records is the planned one."""
     if len(records) != learned + validated:
         raise ParameterError(
             f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)}"

@@ -1,10 +1,11 @@
 """Private SpiderBoost (Algorithm 5), for losses that need not be convex, on full or Poisson batches, for many trials.
 
-Source: Ullah (2024). `accounting.private.spider.SpiderBoost` has its privacy, and `SampledSpider` that with differences
-of batches that each record enters at random. The rounding of gradients may take a share of each sensitivity, which this
-module enforces. If two points are so near that the rounding of their difference would exceed it, the noise is that of
-points far enough apart; both are already public. Unlike in noisy descent, the distance of the sampler's noise from
-exact noise is not counted: a certificate states this as an assumption.
+Source: Ullah (2024). `accounting.private.spider` computes the privacy: `SpiderBoost` with full batches, `SampledSpider`
+with differences over batches that each record joins at random. The rounding of gradients may use up a share of each
+sensitivity, and this module checks that it does not use more. If two points are so close that the rounding of their
+gradients' difference would exceed the share, the noise is that of points far enough apart. Both points are already
+public. Unlike in noisy descent, the distance of the sampler's noise from exact noise is not counted. Certificates state
+this as an assumption.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +22,9 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[int], Sequence[Tensor]]
-"""Returns the positions of the records in a step's batch, for each trial."""
+"""A function from a step to the positions of the records in its batch, for each trial."""
 Differences = Callable[[int, Tensor, Tensor], Tensor]
-"""Returns the mean difference of gradients in a step, between weights and the previous ones."""
+"""A function from a step, its weights and the previous weights to the mean difference of gradients between them."""
 
 
 def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
@@ -45,15 +46,15 @@ def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -
 def iterates(
     plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int], *, batches: Batches | None = None
 ) -> Iterator[Tensor]:
-    """Yield the iterates ``w_0 = 0`` to ``w_T``, each shape ``(trials, features)``.
+    """Yield the iterates ``w_0 = 0`` to ``w_T``, each of shape ``(trials, features)``.
 
-    Publishing them all is as private as publishing one. Errors are those of `learn`.
+    Publishing all iterates is as private as publishing one. Errors are those of `learn`.
 
     Args:
-        plan: As for `learn`.
-        records: As for `learn`.
-        keys: As for `learn`.
-        batches: Chooses the batches of a sampled plan, in tests; None: they are drawn.
+        plan: The plan, as for `learn`.
+        records: The records, as for `learn`.
+        keys: The addresses of the noise, as for `learn`.
+        batches: Function that chooses the batches of a sampled plan, for tests; None: they are drawn.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)
@@ -68,7 +69,7 @@ def iterates(
         reset = step % plan.period == 0
         if reset or sampled is None:
             gradients = records.mean_gradients(weights)
-        # The error of the mean over all records: sums over a batch have no more terms, so their error is no larger.
+        # The error of the mean over all records. Sums over a batch have no more terms, so their error is not larger.
         error = max(error, mean_gradient_error(plan.problem, plan.gradient_bound, plan.problem.n, weights))
         if reset:
             require_share(error, plan.gradient_bound, plan.problem.n)
@@ -77,7 +78,7 @@ def iterates(
             require_share(2 * error, plan.gradient_bound, plan.problem.n)
             scale = counted_distances(plan.problem, error, plan.problem.n, plan.farthest, weights, previous)
             difference = gradients - before if sampled is None else sampled(step, weights, previous)
-            # In this order, because the addition to the estimate is rounded with its noise.
+            # The order matters: the addition to the estimate must be rounded together with its noise.
             estimate = estimate + (difference + plan.sigma_difference * scale * fresh)
         previous, before = weights, gradients
         weights = weights - plan.step_size * estimate
@@ -87,7 +88,7 @@ def iterates(
 def _of_batches(
     plan: VarianceReduced, size: int, records: BoundedRecords, keys: Sequence[int], batches: Batches | None
 ) -> Differences:
-    """Return a function that sums the differences of a batch and divides by its expected size."""
+    """Return a function that sums the differences over a batch and divides by the batch's expected size."""
     share = size / plan.problem.n
     draws = [Draws(address(str(key), "batches"), device=records.rows.device) for key in keys]
 
@@ -98,7 +99,7 @@ def _of_batches(
 
     def differences(step: int, weights: Tensor, previous: Tensor) -> Tensor:
         some = members(step)
-        # No gradient exceeds the bound that it is clipped to, so no difference exceeds H times the distance.
+        # Every gradient is clipped to its bound, so no difference exceeds H times the distance.
         here, there = (records.clipped_sums(each, some, plan.gradient_bound) for each in (weights, previous))
         return (here - there).div_(size)
 

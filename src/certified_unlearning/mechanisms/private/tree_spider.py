@@ -1,7 +1,8 @@
 """Tree-based private Spider (Algorithm 6): one pass over disjoint batches along a binary tree.
 
-Source: Ullah (2024). `accounting.private.tree_spider.TreeSpider` has its privacy. As in SpiderBoost, the rounding of
-gradients is counted, the sampler's resolution is not. Trials stop at different leaves, so each runs separately.
+Source: Ullah (2024). `accounting.private.tree_spider.TreeSpider` computes the privacy. As in SpiderBoost, the rounding
+of gradients is counted, but the resolution of the sampler is not. Trials stop at different leaves, so each runs
+separately.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +21,16 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[str, int], BoundedRecords]
-"""Returns a number of fresh records for a node."""
+"""A function from a node's name and a number of records to that many fresh records."""
 
 
 class Node(NamedTuple):
     """The final state of a node.
 
     Attributes:
-        name: Bits from the root down; empty for a root.
-        weights: Shape ``(1, features)``.
-        estimate: Noisy estimate of the gradient there.
+        name: Bits of the path from the root to the node; empty for a root.
+        weights: Weights of the node, shape ``(1, features)``.
+        estimate: Noisy estimate of the gradient at these weights, shape ``(1, features)``.
     """
 
     name: str
@@ -38,9 +39,9 @@ class Node(NamedTuple):
 
 
 def learn(plan: TreeSpider, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the first leaf that is nearly stationary by its noisy gradient, or a uniform leaf.
+    """Return the first leaf whose noisy gradient is small enough; if there is none, a uniformly drawn leaf.
 
-    Arguments are those of `noisy_descent.learn`; the order of records must not depend on their values.
+    The arguments are those of `noisy_descent.learn`. The order of records must not depend on their values.
 
     Raises:
         AssumptionError: Weights became so large that rounding would exceed its share.
@@ -49,13 +50,15 @@ def learn(plan: TreeSpider, records: BoundedRecords, keys: Sequence[int]) -> Ten
 
 
 def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches | None = None) -> Iterator[Node]:
-    """Yield all nodes in the order of visits, root by root, without stopping; publishing all is as private as one.
+    """Yield all nodes in the order of visits, root by root, without stopping.
+
+    Publishing all nodes is as private as publishing one.
 
     Args:
-        plan: As for `learn`.
-        records: As for `learn`.
+        plan: The plan, as for `learn`.
+        records: The records, as for `learn`.
         key: The trial's address.
-        batches: Chooses the records, in tests; None: the next ones in order, each once.
+        batches: Function that chooses the records, for tests; None: the records in order, each once.
     """
     require_fitting(plan.problem, records)
     fresh = _in_order(records) if batches is None else batches
@@ -87,14 +90,14 @@ def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches 
 def _right_child(
     plan: TreeSpider, batch: BoundedRecords, parent: Node, name: str, weights: Tensor, noise: Tensor
 ) -> Node:
-    """Return a node whose estimate is its parent's plus a noisy difference on fresh records."""
+    """Return a node whose estimate is its parent's estimate plus a noisy difference on fresh records."""
     both = torch.cat([weights, parent.weights])
     error = mean_gradient_error(plan.problem, plan.gradient_bound, len(batch), both)
     require_share(2 * error, plan.gradient_bound, len(batch))
     there, before = batch.mean_gradients(both).split([1, 1])  # type: ignore[no-untyped-call]
     apart = counted_distances(plan.problem, error, len(batch), plan.farthest, weights, parent.weights)
     sigma = plan.node_sigma(len(name), float(apart))
-    # In this order, because the addition to the estimate is rounded with its noise.
+    # The order matters: the addition to the estimate must be rounded together with its noise.
     return Node(name, weights, parent.estimate + ((there - before) + sigma * noise))
 
 
@@ -109,12 +112,12 @@ def _learned(plan: TreeSpider, records: BoundedRecords, key: int) -> Tensor:
 
 
 def pre_order(depth: int) -> list[str]:
-    """Return the names of all nodes below a root in the order of visits, which is that of their names."""
+    """Return the names of all nodes below a root in the order of visits, which is alphabetical."""
     return sorted("".join(bits) for level in range(1, depth + 1) for bits in product("01", repeat=level))
 
 
 def _in_order(records: BoundedRecords) -> Batches:
-    """Return a function that hands out records in order, each once."""
+    """Return a function that gives out records in order, each once."""
     used = 0
 
     def fresh(name: str, count: int) -> BoundedRecords:

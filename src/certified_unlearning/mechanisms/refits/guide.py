@@ -1,12 +1,12 @@
 """The guide of a certified refit by passes: an inverse curvature that all classes share, and earlier steps.
 
-A record's curvature in its scores is ``diag(p) - p p'``: 0 along equal scores, and of trace ``1 - sum p^2`` in the
-other ``k - 1`` directions, ``omega = (1 - sum p^2) / (k - 1)`` each on average. With that average the Hessian of
-softmax regression is ``P = (1/n) sum omega x x' + m I`` for differences of classes, and ``m I`` for their mean: one
-``(d, d)`` factor for any number of classes. Earlier steps supply what it misses (L-BFGS).
+The curvature of a record's loss in its scores is ``diag(p) - p p'``. It is 0 along equal scores. In the other ``k - 1``
+directions, its trace is ``1 - sum p^2``, so its average is ``omega = (1 - sum p^2) / (k - 1)``. With this average, the
+Hessian of softmax regression is ``P = (1/n) sum omega x x' + m I`` for differences of classes, and ``m I`` for their
+mean. So one ``(d, d)`` factor serves any number of classes. Earlier steps correct the approximation (L-BFGS).
 
-All of it is secret, like the weights: factor and steps were made with records that were removed since. No certified
-bound depends on it: wrong numbers only cost passes.
+All parts of the guide are secret, like the weights: factor and steps were made with records that were removed since. No
+certified bound depends on the guide. A wrong guide only costs passes.
 """
 
 from collections.abc import Callable
@@ -20,22 +20,27 @@ from certified_unlearning.mechanisms.newton.secants import Secants
 from certified_unlearning.mechanisms.newton.state import Array, factor_of
 
 KEPT = 30
-"""Number of steps that are kept: more of them save no pass."""
+"""Largest number of stored steps.
+
+More steps save no pass.
+"""
 FEWEST_ROWS, MOST_ROWS = 2, 12
-"""Number of rows per column from which a curvature is made."""
+"""Smallest and largest number of rows per column in the sample from which a curvature is computed."""
 WORTH = 16
-"""Approximate limit on the time of a curvature, in passes."""
+"""Approximate limit on the time of computing a curvature, in passes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """What is known at the end of a fit; nothing in it is changed in place.
+    """The information that remains at the end of a fit.
+
+    A guide is never changed in place.
 
     Attributes:
-        gradient: Evaluated at the weights over all remaining rows; shape ``(classes d,)``.
+        gradient: The gradient over all remaining rows, evaluated at the weights, shape ``(classes d,)``.
         factor: Cholesky's lower factor of ``P``, shape ``(d, d)``.
         steps: The last steps, shape ``(count, classes d)``.
-        changes: Change of the gradient along each of them.
+        changes: The change of the gradient along each step, shape ``(count, classes d)``.
     """
 
     gradient: Array
@@ -52,7 +57,7 @@ class Guide:
 
 
 def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
-    """Return the guide that the next request starts from."""
+    """Return the guide from which the next request starts."""
     pairs, none = secants.pairs[-KEPT:], np.empty((0, len(gradient)))
     steps = np.stack([step for step, _, _ in pairs]) if pairs else none
     changes = np.stack([change for _, change, _ in pairs]) if pairs else none
@@ -60,16 +65,16 @@ def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
 
 
 def secants_of(factor: Array, *, classes: int, strong_convexity: float) -> Secants:
-    """Return L-BFGS without steps, with the factor of ``P`` only.
+    """Return L-BFGS without steps, from the factor of ``P`` alone.
 
-    With many classes, a record is often ambiguous between a few only: then ``P`` is too small, and its inverse is
-    scaled by the last step.
+    With many classes, a record is often ambiguous between only a few classes. Then ``P`` is too small, so its inverse
+    is scaled by the last step.
     """
     return Secants(inverse(factor, classes=classes, strong_convexity=strong_convexity), scaled=True)
 
 
 def inverse(factor: Array, *, classes: int, strong_convexity: float) -> Callable[[Array], Array]:
-    """Return a function that multiplies gradients, shape ``(classes d,)``, by the inverse shared curvature."""
+    """Return a function that multiplies gradients, shape ``(classes d,)``, by the inverse of the shared curvature."""
 
     def multiplied(gradient: Array) -> Array:
         by_class = gradient.reshape(classes, -1)
@@ -83,7 +88,9 @@ def inverse(factor: Array, *, classes: int, strong_convexity: float) -> Callable
 
 
 def factor_at(objective: SoftmaxRegression64, weights: Array) -> Array:
-    """Return the factor of ``P`` at some weights, from a sample if there are many rows.
+    """Return the factor of ``P`` at some weights.
+
+    If there are many rows, the factor is computed from a sample.
 
     Raises:
         AssumptionError: ``P`` is not positive definite in float64.
@@ -96,7 +103,7 @@ def factor_at(objective: SoftmaxRegression64, weights: Array) -> Array:
 
 
 def thinned(objective: SoftmaxRegression64, every: int) -> SoftmaxRegression64:
-    """Return the loss over a regular sample of the records, with rows of the same type."""
+    """Return the loss on a regular sample of the records, with rows of the same type."""
     if every == 1:
         return objective
     labels = np.ascontiguousarray(objective.labels[::every])

@@ -1,4 +1,4 @@
-"""How models without a Newton step are learned, how records leave them, and how they are stored."""
+"""Models without a Newton step: how they are learned, how records leave them, and how they are stored."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -16,19 +16,19 @@ from certified_unlearning.vocabulary import Reading
 
 Arrays = Mapping[str, NDArray[Any]]
 RECORDS_A_COLUMN = 2
-"""With fewer records a guiding matrix costs more than it saves."""
+"""Smallest number of records per column for which a guiding matrix saves more than it costs."""
 
 
 def learned(plan: RefitPlan, rows: Rows, labels: NDArray[Any]) -> Fitted:
-    """Learn from these rows only.
+    """Learn a model from these rows alone.
 
     Args:
         plan: A plan whose removals are not Newton steps.
-        rows: All rows, those of removed records zero.
-        labels: Labels, as for `objective_of`.
+        rows: All rows; those of removed records are zero.
+        labels: Labels of all rows, as for `objective_of`.
 
     Raises:
-        AssumptionError: float64 cannot keep to the budget.
+        AssumptionError: float64 is not precise enough for the budget.
         InfeasibleError: The solver did not reach the budget.
     """
     objective = objective_of(plan, rows, labels)
@@ -48,18 +48,19 @@ def without(
     *,
     since_read: int,
 ) -> tuple[Fitted, Reading]:
-    """Return the model without some records, and how the rows were read for it.
+    """Return the model without some records, and how the rows were read.
 
     Args:
         plan: The plan.
-        fitted: The model with them; it is not changed.
-        gone: Their rows and labels; None if these are lost.
-        rows: All rows, with those of all removed records already zero.
+        fitted: The model with these records; it is not changed.
+        gone: Rows and labels of these records; None if they are lost.
+        rows: All rows; those of all removed records are already zero.
         labels: All labels.
-        since_read: Number of records removed since the model was learned anew, including these.
+        since_read: Number of records that were removed since the model was last learned anew, including those of this
+            request.
 
     Raises:
-        AssumptionError: float64 cannot keep to the budget.
+        AssumptionError: float64 is not precise enough for the budget.
         InfeasibleError: The solver did not reach the budget.
     """
     if not plan.by_passes or since_read > plan.records_between_reads:
@@ -75,12 +76,15 @@ def without(
 
 
 def packed(fitted: Fitted) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a file stores besides the weights."""
+    """Return the arrays that a file stores in addition to the weights."""
     return {} if fitted.guide is None else dict(vars(fitted.guide))
 
 
 def unpacked(header: Mapping[str, Any], arrays: Arrays, weights: NDArray[np.float64]) -> Fitted:
-    """Return the model from a file; those of earlier releases have no guide."""
+    """Return the model from a file.
+
+    Models of earlier releases have no guide.
+    """
     if "gradient" not in arrays:
         return Fitted(weights, header["residual"])
     # Files store arrays in C order; the factor needs Fortran order.

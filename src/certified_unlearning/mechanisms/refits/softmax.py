@@ -1,24 +1,25 @@
-"""Certified refit by passes, for three classes and more: a request starts where the last one ended.
+"""Certified refit by passes, for three classes and more: a request starts where the last request ended.
 
-State: weights ``w``, the gradient ``g`` that was evaluated there over the remaining rows, and a guide (`guide`). When
-records leave, their contribution to ``g`` is computed in time ``O(S d)``, so the remaining gradient is known without a
-pass, and a step is taken against it. Then passes follow: the gradient over the remaining rows is evaluated, and a step
-taken against it, until its norm plus rounding is within the budget. Usually one or two passes suffice.
+The state consists of weights ``w``, the gradient ``g`` over the remaining rows that was evaluated at ``w``, and a guide
+(`guide`). When records leave, their contribution to ``g`` is computed in time ``O(S d)``. So the remaining gradient is
+known without a pass, and a step against it is taken. Then passes follow. Each pass evaluates the gradient over the
+remaining rows and takes a step against it. The passes end when the gradient's norm plus rounding is within the budget.
+Usually one or two passes suffice.
 
-*What is certified* is the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. How ``w`` was
-found does not matter: neither the guide nor the gradient that a request starts from affects the bound.
+*The certificate* is about the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. How ``w`` was
+found does not matter: neither the guide nor the gradient from which a request starts affects the bound.
 
-*Adaptive requests.* The weights and the guide depend on records that were removed before, and on their order of
-removal. They depend on published noise only through the requests: each is a function of the data and of the requests so
-far. So given the past releases, and with them the requests, the next release is Gaussian about weights that are fixed,
-at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the possible weights these are.
-This is all that `accounting.residual.release` requires: one shift of at most ``budget / m`` per release, given the
-past. The number of passes of a request is not part of a release; that nobody concludes anything from it is an
-assumption that certificates state.
+*Adaptive requests.* The weights and the guide depend on records that were removed before, and on the order of removals.
+They depend on published noise only through the requests: both are functions of the data and of the requests so far.
+Given the past releases, the requests are given, too. Then the weights are fixed, and the next release is Gaussian
+around them. They are at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the
+possible weights they are. `accounting.residual.release` requires nothing else: one shift of at most ``budget / m`` per
+release, given the past. The number of passes of a request is not part of a release. Certificates state the assumption
+that nobody concludes anything from it.
 
-*The secret state* depends on removed records until the model is learned anew: passes wash nothing out, because the old
-weights may already be within the budget, and the guide was made with the removed records. A reading starts from
-scratch. It comes after `RefitPlan.records_between_reads` removed records as planned, and earlier if passes do not
+*The secret state* depends on removed records until the model is learned anew. Passes do not end this dependence: the
+old weights may already be within the budget, and the guide was made with the removed records. A reading starts from
+scratch. It is planned after `RefitPlan.records_between_reads` removed records, and comes earlier if passes do not
 converge.
 """
 
@@ -44,12 +45,12 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
 
 MOST_PASSES = 40
-"""Number of passes of a request after which the model is learned anew, which takes about as long."""
+"""Largest number of passes of a request. Learning anew, which takes about as long, follows."""
 _ROUNDS = 60
 
 
 class Point(NamedTuple):
-    """Weights and the gradient that was evaluated there, over all relevant rows."""
+    """Weights, and the gradient over all relevant rows that was evaluated at these weights."""
 
     weights: Array
     gradient: Array
@@ -58,12 +59,12 @@ class Point(NamedTuple):
 def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
     """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget.
 
-    This uses L-BFGS from the shared curvature at equal probabilities, over a sample if there are many records, and then
-    over all of them from the shared curvature there.
+    The solver is L-BFGS. It starts from the shared curvature at equal probabilities. If there are many records, it
+    first runs on a sample, and then on all records from the shared curvature at the weights found.
 
     Args:
         plan: The plan, of three classes or more.
-        objective: `objective_of` dense rows.
+        objective: The objective on dense rows, from `objective_of`.
 
     Raises:
         InfeasibleError: No solver converged.
@@ -97,9 +98,10 @@ def corrected(
 
     Args:
         plan: The plan.
-        fitted: The model with them.
-        gone: The loss over their rows, without regulariser; None if these are lost, which takes one more pass.
-        objective: The loss over all rows, zero where removed.
+        fitted: The model with these records.
+        gone: The loss on the rows of these records, without regulariser. None if the rows are lost, which costs one
+            more pass.
+        objective: The loss on all rows; those of removed records are zero.
     """
     weights, guide = fitted.weights, fitted.guide
     if guide is None:
@@ -108,7 +110,7 @@ def corrected(
     if gone is None:
         point = Point(weights, objective.gradient(weights))
     else:
-        # Only gradients evaluated over the remaining rows are certified, so this one does not belong to a `Point`.
+        # This gradient does not belong to a `Point`: only gradients evaluated over the remaining rows are certified.
         known = guide.gradient - gone.gradient(weights)
         there = weights - secants.solved(known)
         point = Point(there, objective.gradient(there))
@@ -123,7 +125,7 @@ def corrected(
 
 
 def residual_of(plan: RefitPlan, objective: SoftmaxRegression64, point: Point) -> float:
-    """Return a bound on the norm of the gradient at some weights, from the evaluated one; rounded up."""
+    """Return an upper bound, rounded up, on the norm of the exact gradient at a point, from the evaluated gradient."""
     error = gradient_error(plan, point.weights, objective.terms)
     return (norm_above(point.gradient) + error) * rounding.OUTWARD
 
@@ -147,16 +149,17 @@ def _descended(
     *,
     certified: bool = False,
 ) -> Point:
-    """Return weights with a small enough gradient, or those after the largest number of steps.
+    """Return a point with a small enough gradient, or the point after the largest number of steps.
 
     Args:
         plan: The plan.
         objective: The loss.
-        point: Where to start.
-        secants: The guide, which is updated by every step.
-        enough: Sufficient norm of the gradient.
+        point: Point at which to start.
+        secants: The guide; every step updates it.
+        enough: Norm of the gradient that is small enough.
         most: Largest number of steps.
-        certified: Whether rounding is added to the norm; it is that of the plan's rows, not of a sample.
+        certified: Whether rounding is added to the norm. This rounding is that of the plan's rows, not that of a
+            sample's.
     """
     for _ in range(most):
         size = residual_of(plan, objective, point) if certified else float(np.linalg.norm(point.gradient))

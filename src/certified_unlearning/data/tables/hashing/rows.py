@@ -1,7 +1,7 @@
-"""Columns of text as sparse rows: scikit-learn's `HashingVectorizer` looks at one text at a time and learns nothing.
+"""Columns of text as sparse rows. scikit-learn's `HashingVectorizer` hashes each text on its own and learns nothing.
 
-A row has the numbers of all other columns first, then the hashed values of each text column. These have norm 1, or are
-all zero if the text has no words.
+A row has the numbers of all other columns first, then the hashed values of each text column. The hashed values of one
+text have norm 1, or are all zero if the text has no words.
 """
 
 import os
@@ -19,9 +19,9 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted
 
 VECTORS = 12
-"""Approximate number of values in memory per weight during learning: steps, gradients, products."""
+"""Approximate number of values per weight that learning keeps in memory: steps, gradients, products."""
 FITS = 0.25
-"""Share of the memory that a model of the proposed width may take."""
+"""Share of the memory that a model of the proposed width may use."""
 
 
 def hashed(texts: Sequence[str], how: Text) -> csr_array:
@@ -59,7 +59,7 @@ def norms(rows: csr_array) -> NDArray[np.float64]:
 
 
 def require_memory(table: Table, features: int, scores: int) -> None:
-    """Raise `ParameterError` if the machine has too little memory for what learning needs besides the rows.
+    """Raise `ParameterError` if the machine has too little memory for learning, apart from the rows.
 
     Args:
         table: The declaration.

@@ -1,1 +1,4 @@
-"""One pass over records in random order, on noisy prefix sums: `prefix_sums` learns and unlearns, others plug in."""
+"""One pass over records in random order, on noisy prefix sums.
+
+Methods plug into the learner of `prefix_sums`.
+"""

@@ -1,9 +1,9 @@
-"""Dual averaging on noisy prefix sums: one pass; losses need not be smooth.
+"""Dual averaging on noisy prefix sums: one pass, for losses that need not be smooth.
 
-Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected: the increments are single gradients; the output is the
-average of the models, which the regret bound behind the theorem is about (the last model is many times worse); and the
-step size balances that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream of unknown size, steps must be
-functions of the position alone (section 5.6).
+Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected in three points. The increments are single gradients. The
+output is the average of the models, to which the regret bound behind the theorem applies; the last model is many times
+worse. The step size balances that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream of unknown size,
+steps must depend only on the position (section 5.6).
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,14 @@ from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 @dataclass(frozen=True)
 class DualAveragingSettings:
-    """Constants of dual averaging, fixed for all edits.
+    """The constants of dual averaging.
+
+    The constants are the same for all edits.
 
     Attributes:
         step_size: Step size ``eta``, for a nominal number of records.
-        radius: Radius of the ball of models around the origin, where learning starts; None for no ball.
-        anytime: Whether the step after position ``t`` is ``eta / sqrt(t)``, for streams.
+        radius: Radius of the ball of models around the origin, where learning starts; None if there is no ball.
+        anytime: Whether the step size after position ``t`` is ``eta / sqrt(t)``, for streams.
     """
 
     step_size: float
@@ -36,12 +38,15 @@ class DualAveragingSettings:
 
 
 class DualAveraging(FromOrigin[DualAveragingSettings]):
-    """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``; the output is the average."""
+    """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``.
+
+    The output is the average.
+    """
 
     gradients_per_increment = 1
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
-        """Return gradients of records' losses at the present models; see `PrefixMethod.increments`."""
+        """Return gradients of records' losses at the current models; see `PrefixMethod.increments`."""
         return self.gradients.sums(models, records[:, None])
 
     def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:

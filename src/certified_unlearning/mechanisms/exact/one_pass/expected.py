@@ -1,7 +1,7 @@
-"""The mean cost of a deletion from prefix sums, given what was learned; like `mechanisms.exact.expected`.
+"""The mean cost of a deletion from prefix sums, given what was learned; see also `mechanisms.exact.expected`.
 
-Positions are uniform, so the average over positions is that over records. Along a learned tree a node keeps its value
-with a probability that follows from the deletion's effect on its sum and from the drawn noise.
+Positions are uniform, so the average over positions equals the average over records. Along a learned tree, a node keeps
+its value with a probability that follows from the drawn noise and from the deletion's effect on the node's sum.
 """
 
 import torch
@@ -19,10 +19,10 @@ def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> Ex
 
     Args:
         system: The learner.
-        tree: Its state, with noise at every height; not changed.
+        tree: The learner's state, with noise at every height; it is not changed.
 
     Raises:
-        ParameterError: Records are not in random order, there is only one, or a height has no noise.
+        ParameterError: Records are not in random order, there is only one record, or a height has no noise.
     """
     if system.settings.order != "random" or tree.size < 2 or not all(system.settings.sigmas):
         raise ParameterError("averages need two records or more in random order, with noise at every height")
@@ -32,7 +32,7 @@ def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> Ex
 
 
 def _of_trial(system: PrefixSums, tree: PrefixTree, trial: int) -> Tensor:
-    """Return gradients, tests, the probability of a recomputation and the positions learned again; shape ``(4,)``."""
+    """Return the numbers of gradients, tests, recomputations and positions run again, on average; shape ``(4,)``."""
     size = tree.size
     positions = torch.arange(1, size, device=tree.order.device)
     rows = torch.full_like(positions, trial)

@@ -1,7 +1,7 @@
-"""Variance-reduced Frank-Wolfe on noisy prefix sums: one pass, smooth losses.
+"""Variance-reduced Frank-Wolfe on noisy prefix sums: one pass, for smooth losses.
 
 Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: the increment is added to the tree, not the running sum.
-With ``w_0 = w_1`` an increment has norm at most ``H D + G``. All step sizes are functions of the position alone.
+With ``w_0 = w_1``, an increment has norm at most ``H D + G``. All step sizes depend only on the position.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ from certified_unlearning.mechanisms.exact.balls import FromOrigin, least_along
 
 @dataclass(frozen=True)
 class FrankWolfeSettings:
-    """Constants of Frank-Wolfe, fixed for all edits.
+    """The constants of Frank-Wolfe.
+
+    The constants are the same for all edits.
 
     Attributes:
         radius: Radius of the ball of models around the origin, where learning starts.
@@ -31,10 +33,11 @@ class FrankWolfeSettings:
 
 
 class FrankWolfe(FromOrigin[FrankWolfeSettings]):
-    """``w_(t + 1) = (1 - e) w_t + e v_t``, ``e = 1 / (t + 1)``, ``v_t`` least in the ball along the noisy sum.
+    """``w_(t + 1) = (1 - e) w_t + e v_t`` with ``e = 1 / (t + 1)``.
 
-    The sum of ``(t + 1) grad(w_t; z_t) - t grad(w_(t - 1); z_t)`` is ``t + 1`` times an estimate of the population's
-    gradient at ``w_t`` whose variance falls as ``1 / t``. The output is the last model.
+    ``v_t`` is the ball's point with the smallest inner product with the noisy sum. The sum of
+    ``(t + 1) grad(w_t; z_t) - t grad(w_(t - 1); z_t)`` is ``t + 1`` times an estimate of the population's gradient at
+    ``w_t``, whose variance decreases as ``1 / t``. The output is the last model.
     """
 
     gradients_per_increment = 2

@@ -1,13 +1,13 @@
 """Learning from noisy prefix sums of records in random order, and exact unlearning, one record per edit.
 
-Source: Ullah (2024), chapter 5: Algorithms 12 and 13, section D.6.2 for insertions, section 5.6 for streams whose size
-is not known. After an edit that was chosen without looking at models, order, sums, noise and models have the law of a
-run that learned the edited records afresh. That holds for any increments and updates; their bounds only determine how
+Source: Ullah (2024), chapter 5: Algorithms 12 and 13, section D.6.2 for insertions, section 5.6 for streams of unknown
+size. The edit must be chosen without looking at models. Then order, sums, noise and models have the distribution of a
+run that learned the edited records afresh. This holds for any increments and updates. Bounds on them only determine how
 often an edit causes a recomputation (`accounting.tv.tree`).
 
 A state contains increments without noise, so it reveals gradients of single records. Two states, before and after an
-edit, reveal the edited record. Exactness is about each state, not about pairs: old states, uniforms and the recomputing
-edits must be forgotten.
+edit, reveal the edited record. Exactness is about each state, not about pairs. So old states must be erased, and also
+the uniform draws and the record of which edits caused recomputations.
 """
 
 import math
@@ -25,39 +25,39 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.exact.invariants import require_close, require_names
 from certified_unlearning.mechanisms.exact.work import Work
 
-# `random`: a uniform order for each trial; a deletion or an insertion leaves it uniform, so unlearning is exact.
-# `arrival`: records stay in the order in which they came, insertions append. After a deletion the law is that of a run
-# on the order in which the last record stands in the deleted one's place (weak unlearning, section 5.6.1), not on the
-# original order without it; so the order must be secret, and is not covered by the guarantee.
+# `random`: each trial has a uniform order. A deletion or an insertion leaves it uniform, so unlearning is exact.
+# `arrival`: records stay in the order of arrival, and insertions append. After a deletion, the distribution is that of
+# a run in which the last record takes the deleted record's place (weak unlearning, section 5.6.1), not that of the
+# original order without the deleted record. So the order must be secret, and the guarantee does not cover it.
 Order = Literal["random", "arrival"]
 
 
 class PrefixLearner(PrefixMethod, Protocol):
-    """A `PrefixMethod` with an output."""
+    """A `PrefixMethod` that also has an output."""
 
     @property
     def gradients_per_increment(self) -> int:
-        """Number of gradients of single records' losses per increment."""
+        """Number of gradients of single records' losses in an increment."""
 
     def output(self, models: Tensor) -> Tensor:
         """Return the published model.
 
         Args:
-            models: Shape ``(trials, n + 1, d)``: ``w_1`` to ``w_(n + 1)``.
+            models: The models ``w_1`` to ``w_(n + 1)``, shape ``(trials, n + 1, d)``.
 
         Returns:
-            Shape ``(trials, d)``.
+            The published models, shape ``(trials, d)``.
         """
 
 
 @dataclass(frozen=True)
 class PrefixSumSettings:
-    """Noise and order, fixed for all edits: they are part of the algorithm whose law an edit reproduces.
+    """The noise and the order. They are the same for all edits: an edit reproduces the distribution of this algorithm.
 
     Attributes:
-        sigmas: Standard deviations of nodes' noise per coordinate by height, leaves first. Their number limits the
-            number of records to ``2^heights - 1``.
-        order: See `Order`.
+        sigmas: Standard deviations of the noise on nodes, per coordinate, for each height, leaves first. Their number
+            limits the number of records to ``2^heights - 1``.
+        order: The order of records; see `Order`.
 
     Raises:
         ParameterError: There are no sigmas, one is negative or not finite, or the order is unknown.
@@ -78,9 +78,9 @@ class PrefixSumSettings:
         """Return settings with the same noise at every height.
 
         Args:
-            sigma: Standard deviation per coordinate.
-            most_records: The largest number of records ever.
-            order: See `Order`.
+            sigma: Standard deviation of the noise per coordinate.
+            most_records: Largest number of records that the run will ever have.
+            order: The order of records; see `Order`.
         """
         return cls((float(sigma),) * count_heights(most_records), order)
 
@@ -88,25 +88,25 @@ class PrefixSumSettings:
     def anytime(
         cls, budget: Budget, *, rho: float, sensitivity: float, most_records: int, order: Order = "random"
     ) -> Self:
-        """Return settings for a stream, whose edits each compute again with probability at most ``rho`` at every size.
+        """Return settings for a stream: at every size, an edit causes a recomputation with probability at most ``rho``.
 
         Args:
-            budget: How ``rho`` is shared among heights: `accounting.tv.tree.Budget`. Except for `equal`,
+            budget: How ``rho`` is divided among heights: `accounting.tv.tree.Budget`. Except for `equal`,
                 ``most_records`` may be as large as 2^40 at no cost.
             rho: Target stability.
-            sensitivity: Largest move of a sum by replacing a record.
-            most_records: The largest number of records ever.
-            order: See `Order`.
+            sensitivity: Largest change of a sum if one record is replaced.
+            most_records: Largest number of records that the run will ever have.
+            order: The order of records; see `Order`.
         """
         count = count_heights(most_records)
         return cls(tuple(height_sigmas(budget, rho=rho, sensitivity=sensitivity, count=count)), order)
 
 
 class PrefixSums:
-    """The learner and the unlearner: a method of prefix sums with its settings. A state is a `PrefixTree`."""
+    """A learner that can unlearn: a method of prefix sums with its settings. Its state is a `PrefixTree`."""
 
     def __init__(self, learner: PrefixLearner, settings: PrefixSumSettings) -> None:
-        """Combine a learner and settings."""
+        """Store a method and its settings."""
         self.learner = learner
         self.settings = settings
 
@@ -114,17 +114,17 @@ class PrefixSums:
         """Learn from each record once.
 
         Args:
-            records: Shape ``(n,)``, int64: the records' names, all different. They are in this order if the order is
-                that of arrival.
+            records: Distinct names of the records, shape ``(n,)``, int64. If the order is that of arrival, they must be
+                in this order.
             trials: Number of independent runs.
             draws: Fresh randomness.
 
         Returns:
-            The state, and its cost.
+            The state, and the work of learning.
 
         Raises:
-            ParameterError: There are no records, a name is a duplicate, or there are more records than noise is set
-                for.
+            ParameterError: There are no records, a name is a duplicate, or there are more records than the noise
+                allows.
         """
         require_names(records)
         order = draws.orders(records, trials) if self.settings.order == "random" else records.repeat(trials, 1)
@@ -133,18 +133,18 @@ class PrefixSums:
         return tree, self._work(work)
 
     def delete(self, tree: PrefixTree, record: int, draws: Draws) -> Work:
-        """Delete a record in all trials, and return the cost. The state changes in place.
+        """Delete a record in all trials, and return the work. The state changes in place.
 
         Raises:
-            ParameterError: There is no such record, or it is the only one.
+            ParameterError: The record is absent, or it is the only one.
         """
         return self._work(tree.delete(record, draws))
 
     def insert(self, tree: PrefixTree, record: int, draws: Draws) -> Work:
-        """Insert a record in all trials, and return the cost. The state changes in place.
+        """Insert a record in all trials, and return the work. The state changes in place.
 
         Raises:
-            ParameterError: The record is already present, or noise is set for fewer records.
+            ParameterError: The record is already present, or the noise does not allow another record.
         """
         return self._work(tree.insert(record, self._places(tree, draws), draws))
 
@@ -153,7 +153,7 @@ class PrefixSums:
         return self.learner.output(tree.models[:, 1 : tree.size + 2])
 
     def restore(self, tensors: dict[str, Tensor]) -> PrefixTree:
-        """Return the state from its stored `PrefixTree.tensors`.
+        """Return the state from the tensors that `PrefixTree.tensors` returned.
 
         Raises:
             ParameterError: The state has other settings, or tensors are missing or have other shapes.
@@ -167,7 +167,10 @@ class PrefixSums:
         return tree
 
     def _places(self, tree: PrefixTree, draws: Draws) -> Tensor:
-        """Return the place of a new record: the end is one of the places, or it would never be last."""
+        """Return the position of a new record.
+
+        The end is possible, or new records would never be last.
+        """
         if self.settings.order == "arrival":
             return torch.full_like(tree.order[:, 0], tree.size + 1)
         return draws.integers(tree.size + 1, tree.trials) + 1
@@ -183,13 +186,14 @@ class PrefixSums:
 
 
 def check_invariants(tree: PrefixTree) -> None:
-    """Check that learning its records could have led to a state, with some noise.
+    """Check that a state could be the result of learning its records, with some noise.
 
-    Every record is once in each order, increments are those of the stored models, nodes are the sums of their
-    increments, and each model follows from the noisy sums before it: everything that is not random is recomputed.
+    Every record must occur once in each order. Increments must be those of the stored models, nodes must be the sums of
+    their increments, and each model must follow from the noisy sums before it. Everything that is not random is
+    recomputed.
 
     Raises:
-        DataError: An invariant does not hold within the relative `invariants.TOLERANCE`.
+        DataError: A stored value differs by more than the relative `invariants.TOLERANCE`.
     """
     size, trials = tree.size, tree.trials
     order = tree.order[:, 1 : size + 1].sort(dim=1).values

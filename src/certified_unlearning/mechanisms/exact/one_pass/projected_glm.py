@@ -1,11 +1,12 @@
-"""Generalised linear models learned in few dimensions: rates without the number of features (Johnson-Lindenstrauss).
+"""Generalised linear models that learn in few dimensions: rates do not depend on the number of features.
 
-Source: Ullah (2024), Algorithm 14, Theorems 28 and 29. Rows are projected by a random matrix that is drawn once, before
-any record is read, and kept over all edits; a base learner runs on projected rows, in the ball of radius ``2 |w*|``,
-with the constants of `accounting.tv.one_pass.GeneralisedLinearProblem`; models are lifted back, not projected.
+Source: Ullah (2024), Algorithm 14, Theorems 28 and 29; the projection is that of Johnson and Lindenstrauss. A random
+matrix is drawn once, before any record is read, and is kept for all edits. It projects the rows. A base learner runs on
+projected rows, in the ball of radius ``2 |w*|``, with the constants of
+`accounting.tv.one_pass.GeneralisedLinearProblem`. Models are then lifted back without a projection.
 
-Rows that the matrix stretches to more than twice their norm affect the cost of edits, not their exactness. Drawing
-another matrix because of them would make the matrix depend on records, and unlearning no longer exact.
+If the matrix stretches a row to more than twice its norm, edits cost more, but they stay exact. Another matrix must not
+be drawn for this reason: it would depend on records, and unlearning would not be exact.
 """
 
 import math
@@ -25,17 +26,17 @@ class Projection:
     """A random projection of rows.
 
     Attributes:
-        matrix: Shape ``(k, features)``, float64: independent entries of law ``N(0, 1 / k)``.
+        matrix: The matrix, shape ``(k, features)``, float64, with independent entries from ``N(0, 1 / k)``.
     """
 
     matrix: Tensor
 
     @classmethod
     def draw(cls, *, dimension: int, features: int, draws: Draws) -> Self:
-        """Draw a projection, once and for all.
+        """Draw a projection, which must be kept for all edits.
 
         Args:
-            dimension: Number of columns ``k`` that rows are projected to.
+            dimension: Number of columns ``k`` of projected rows.
             features: Number of features of a row.
             draws: Fresh randomness.
 
@@ -47,27 +48,30 @@ class Projection:
 
     @property
     def dimension(self) -> int:
-        """``k``."""
+        """Number of columns of projected rows, ``k``."""
         return self.matrix.shape[0]
 
     def records(self, rows: Tensor, labels: Tensor, *, loss: Loss, classes: int = 2) -> LinearRecords:
-        """Return the records of projected rows; arguments and errors are those of `LinearRecords`.
+        """Return the records with projected rows.
+
+        Arguments and errors are those of `LinearRecords`.
 
         Raises:
-            ParameterError: Rows have another number of features.
+            ParameterError: Rows do not have the projection's number of features.
         """
         if rows.ndim != 2 or rows.shape[1] != self.matrix.shape[1]:
             raise ParameterError(f"rows must have shape (n, {self.matrix.shape[1]}), got {tuple(rows.shape)}")
         return LinearRecords(rows @ self.matrix.T, labels, loss=loss, classes=classes)
 
     def lift(self, models: Tensor) -> Tensor:
-        """Return models of unprojected rows, with the scores that ``models`` give projected rows.
+        """Return models of unprojected rows. They give the scores that ``models`` give to projected rows.
 
         Args:
-            models: Shape ``(trials, k)``, or ``(trials, k x classes)`` as `LinearRecords` has them.
+            models: Models of projected rows, shape ``(trials, k)``, or ``(trials, k x classes)`` in the order of
+                `LinearRecords`.
 
         Returns:
-            Shape ``(trials, features)``, or ``(trials, features x classes)``.
+            The lifted models, shape ``(trials, features)``, or ``(trials, features x classes)``.
         """
         of_classes = models.view(len(models), self.dimension, -1)
         return (self.matrix.T @ of_classes).flatten(1)

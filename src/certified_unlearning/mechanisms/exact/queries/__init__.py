@@ -1,1 +1,4 @@
-"""Noisy sums over all records, step by step: `linear_queries` learns and unlearns, others plug in."""
+"""Noisy sums over all records, step by step.
+
+Methods plug into the learner of `linear_queries`.
+"""

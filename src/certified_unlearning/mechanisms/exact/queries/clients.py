@@ -1,7 +1,7 @@
-"""What clients of federated averaging do: each takes some steps on its own rows, from the model that it is given.
+"""The clients of federated averaging: each runs some steps on its own rows, from the model that it receives.
 
-A linear model, two classes or more. A client descends along the gradient of the mean loss of all its rows, so what it
-sends back is a deterministic function of the model and its rows, as exact unlearning requires.
+The model is linear, with two classes or more. A client descends along the gradient of the mean loss of all its rows. So
+its result is a deterministic function of the model and its rows, as exact unlearning requires.
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,20 @@ from torch import Tensor
 from certified_unlearning.accounting.core.losses import scores_per_record
 
 NUMBERS_AT_ONCE = 1 << 22
-"""Number of row entries, or of scores, that are held at once: clients are taken in blocks."""
+"""Largest number of row entries, or of scores, in memory at once.
+
+Clients are processed in blocks.
+"""
 
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """Constants of a client's steps.
+    """The constants of a client's steps.
 
     Attributes:
         steps: Number of steps.
         step_size: Step size, for the mean loss of a client's rows.
-        strong_convexity: Strength ``lambda`` of the regulariser ``lambda / 2 |w|^2`` of that mean.
+        strong_convexity: Strength ``lambda`` of the regulariser ``lambda / 2 |w|^2``, which is part of that mean.
         classes: Number of classes, at least 2.
     """
 
@@ -33,51 +36,55 @@ class LocalTraining:
 
 
 class Clients:
-    """Rows and labels of clients, by client.
+    """The rows and labels of all clients.
 
-    A client's name is a whole number from 0 on.
+    The name of a client is a whole number from 0 on.
     """
 
     def __init__(self, rows: Tensor, labels: Tensor, owners: Tensor, training: LocalTraining) -> None:
-        """Take the rows.
+        """Store the rows, ordered by client.
 
         Args:
-            rows: Shape ``(n, features)``, floating; they may lie in a file, and are read as they are needed.
-            labels: Shape ``(n,)``: above 0 for the second of two classes, otherwise the number of the class.
-            owners: Shape ``(n,)``, int64: the client of each row; -1 for a row that is nobody's.
+            rows: Rows, shape ``(n, features)``, floating-point; they may be in a file, and are read when needed.
+            labels: Labels, shape ``(n,)``: above 0 for the second of two classes; with more classes, the number of the
+                class.
+            owners: The client of each row, shape ``(n,)``, int64; -1 for a row that belongs to no client.
             training: The constants of a client's steps.
         """
         self._rows, self._training = rows, training
         self._labels = (labels > 0).long() if training.classes == 2 else labels.long()
-        # Nobody's rows come first.
+        # Rows that belong to no client come first.
         self._order = owners.argsort(stable=True)[int((owners < 0).sum()) :]
         self.names, self._sizes = torch.unique(owners[self._order], return_counts=True)
         self._starts = self._sizes.cumsum(0) - self._sizes
 
     def train(self, models: Tensor, clients: Tensor) -> Tensor:
-        """Return the model of each client after its steps, from each model.
+        """Return the model of each client after its steps, from each given model.
 
         Args:
-            models: Shape ``(k, d)``, score after score.
-            clients: Shape ``(m,)``: names of clients.
+            models: Models, whose weights are in the order of scores, shape ``(k, d)``.
+            clients: Names of clients, shape ``(m,)``.
 
         Returns:
-            Shape ``(k, m, d)``.
+            The models after the steps, shape ``(k, m, d)``.
         """
         places = torch.searchsorted(self.names, clients)
         trained = models.new_empty(len(models), len(clients), models.shape[1])
-        # Those of about one size together, so that little is padded.
+        # Clients of similar size are processed together, so that little padding is needed.
         for some in self._blocks(self._sizes[places], len(models)):
             trained[:, some] = self._train(models, places[some])
         return trained
 
     def _blocks(self, sizes: Tensor, trials: int) -> list[Tensor]:
-        """Return clients in blocks that fit into memory, the smallest first."""
+        """Return clients in blocks that fit into memory.
+
+        Small clients come first.
+        """
         ordered, order = sizes.sort(stable=True)
         width = max(self._rows.shape[1], trials * scores_per_record(self._training.classes))
         blocks, start = [], 0
         while start < len(order):
-            # As many as fit if all were as large as the largest of them.
+            # As many clients as would fit if all were as large as the largest of them.
             counts = torch.arange(1, len(order) - start + 1)
             fitting = int((counts * ordered[start:] * width <= NUMBERS_AT_ONCE).sum())
             end = start + max(1, fitting)
@@ -91,7 +98,7 @@ class Clients:
         within = torch.arange(int(sizes.max()))
         is_own = within < sizes[:, None]
         named = self._order[(self._starts[places, None] + within).where(is_own, 0)]
-        # Padding has empty rows, which add nothing to a gradient.
+        # Padding consists of rows of zeros, which add nothing to a gradient.
         rows = self._rows[named].to(models.dtype) * is_own[..., None]
         labels = self._labels[named]
         weights = models.view(len(models), 1, -1, rows.shape[2]).expand(-1, len(places), -1, -1)

@@ -1,7 +1,7 @@
-"""The mean cost of a deletion from linear queries, given what was learned; like `mechanisms.exact.expected`.
+"""The mean cost of a deletion from linear queries, given what was learned; see also `mechanisms.exact.expected`.
 
-The deleted record is uniform. Along a learned run a noisy sum keeps its value with a probability that follows from the
-record's part in it and from the drawn noise.
+The deleted record is uniform over the present ones. Along a learned run, a noisy sum keeps its value with a probability
+that follows from the drawn noise and from the record's contribution to the sum.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,22 @@ from certified_unlearning.mechanisms.exact.expected import ExpectedWork
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
 
 Parts = Callable[[Tensor, Tensor], Tensor]
-"""Given models, shape ``(k, d)``, and a record for each, ``(k,)``, returns the contribution of each to the sum,
-``(k, q)``."""
+"""A function from models, shape ``(k, d)``, and one record for each, shape ``(k,)``, to contributions.
+
+The result contains the contribution of each record to the sum, shape ``(k, q)``.
+"""
 RECORDS_AT_ONCE = 8192
 
 
 def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Parts) -> ExpectedWork:
-    """Return the mean cost of deleting a record, for each trial; ``gradients`` counts records' parts.
+    """Return the mean cost of deleting a record, for each trial.
+
+    ``gradients`` counts records' contributions.
 
     Args:
         system: The learner.
-        run: Its state, with noise; not changed.
-        parts: Contributions of single records to sums, the same in every step.
+        run: The learner's state, with noise; it is not changed.
+        parts: Function that returns contributions of single records to sums, which must be the same in every step.
 
     Raises:
         ParameterError: There is only one record, or no noise.
@@ -42,7 +46,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
 
 
 def _of_trial(system: LinearQueries, run: QueryRun, parts: Parts, trial: int, records: Tensor) -> Tensor:
-    """Return sums over some records of tests, of the probability of a recomputation and of steps run again."""
+    """Return, summed over some records, the tests, the probability of a recomputation, and the steps run again."""
     steps = system.settings.steps
     reached = run.models.new_ones(len(records))
     tests = rejected = again = run.models.new_zeros(())

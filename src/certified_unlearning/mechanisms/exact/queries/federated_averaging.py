@@ -1,6 +1,6 @@
-"""Federated averaging as linear queries: records are clients.
+"""Federated averaging as linear queries, in which every client is one record.
 
-Source: Ullah (2024), Algorithm 28, corrected: clients start from the present model, not from the previous one.
+Source: Ullah (2024), Algorithm 28, corrected: clients start from the current model, not from the previous one.
 """
 
 from collections.abc import Callable
@@ -13,16 +13,22 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.errors import ParameterError
 
 MOST_NUMBERS = 10_000_000
-"""Number of weights of clients' models that are held at once; more clients are summed in blocks."""
+"""Largest number of weights of clients' models in memory at once.
+
+More clients are summed in blocks.
+"""
 
 
 @dataclass(frozen=True)
 class FederatedAveragingSettings:
-    """Constants of federated averaging, fixed for all edits.
+    """The constants of federated averaging.
+
+    The constants are the same for all edits.
 
     Attributes:
-        clip: Largest norm ``c`` of a client's move of the model: the bound ``B`` of a deletion or an insertion.
-        nominal_clients: Divisor of sums, whatever the number of clients.
+        clip: Largest norm ``c`` of a client's update of the model. This is the bound ``B`` of a deletion or an
+            insertion.
+        nominal_clients: The number by which sums are divided, whatever the number of clients is.
     """
 
     clip: float
@@ -35,18 +41,18 @@ class FederatedAveragingSettings:
 
 
 class FederatedAveraging:
-    """Each step adds the clipped moves of all clients, with noise, over the nominal number of clients to the model."""
+    """Each step adds to the model the noisy sum of all clients' clipped updates, divided by the nominal number."""
 
     def __init__(
         self, train: Callable[[Tensor, Tensor], Tensor], start: Tensor, settings: FederatedAveragingSettings
     ) -> None:
-        """Take the clients and the settings.
+        """Store the clients and the settings.
 
         Args:
-            train: Given models, shape ``(k, d)``, and clients, ``(m,)``, returns each client's model after training on
-                its own data from each of those, ``(k, m, d)``. It must be deterministic, because a deletion asks again
-                for what the client sent.
-            start: Shape ``(d,)``, float64: depends on no client.
+            train: Function from models, shape ``(k, d)``, and clients, shape ``(m,)``, to the model of each client
+                after training on its own data from each model, shape ``(k, m, d)``. It must be deterministic, because a
+                deletion calls it again to obtain what the client sent.
+            start: The first model, shape ``(d,)``, float64. It must not depend on any client.
             settings: The settings.
         """
         self.train = train
@@ -68,10 +74,10 @@ class FederatedAveraging:
         return self._start
 
     def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
-        """Return sums of clipped moves; see `QueryMethod.sums`.
+        """Return sums of clipped updates; see `QueryMethod.sums`.
 
         Raises:
-            ParameterError: Training returned another shape.
+            ParameterError: ``train`` returned another shape.
         """
         total = torch.zeros_like(models)
         for block in torch.split(records, max(1, MOST_NUMBERS // models.numel())):

@@ -1,7 +1,7 @@
-"""The constants of federated averaging for a user's own records: fixed before anything is learned.
+"""The constants of federated averaging for a user's own records, fixed before anything is learned.
 
-They depend on the records only through the number of clients, and of rows, at the start. They are part of the run that
-every later state is compared with, so no request changes them.
+They depend on the records only through the numbers of clients and of rows at the start. They are part of the run with
+which every later state is compared, so no request changes them.
 """
 
 import math
@@ -32,31 +32,31 @@ from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP,
 USUAL_ROUNDS = 10
 USUAL_LOCAL_STEPS = 10
 USUAL_STEP_SIZE = 8.0
-"""Size of a client's steps, for rows of norm at most 1."""
+"""Default step size of a client's steps, for rows of norm at most 1."""
 USUAL_CLIP = 3.0
 USUAL_NOISE = 0.2
-"""Standard deviation of the noise in a score, about: what is hardly felt in predictions."""
+"""Default standard deviation of the noise in a score, approximately. Predictions hardly change with it."""
 USUAL_RECOMPUTE = 0.05
-"""How often removing one client takes rounds again where many clients allow less noise than that."""
+"""Default bound on the probability that a removal recomputes rounds, if it needs less noise than `USUAL_NOISE`."""
 FEWEST_CLIENTS = 2
-"""The last client cannot be removed."""
+"""Smallest number of clients at the start, because the last client cannot be removed."""
 
 
 class FederatedPlan(BaseModel):
-    """What is fixed before anything is learned.
+    """The constants that are fixed before anything is learned.
 
     Attributes:
         mechanism: ``federated-averaging``.
         n: Number of rows at the start.
-        clients: Number of clients at the start; sums are divided by it for good.
+        clients: Number of clients at the start. All sums are divided by this number, also after removals.
         features: Number of columns of a row.
         classes: Number of classes, at least 2.
-        strong_convexity: Strong convexity ``lambda`` of the regulariser in every client's mean loss.
+        strong_convexity: Strong convexity ``lambda`` of the regulariser, which is part of every client's mean loss.
         steps: Number of rounds ``T``.
-        local_steps: Number of a client's steps in a round.
-        step_size: Size of these steps.
-        clip: Largest norm of a client's move in a round.
-        sigma: Standard deviation of the noise of a round's sum, per coordinate.
+        local_steps: Number of steps that a client runs in a round.
+        step_size: Step size of a client's steps.
+        clip: Largest norm of a client's update in a round.
+        sigma: Standard deviation of the noise on a round's sum, per coordinate.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,7 +88,9 @@ class FederatedPlan(BaseModel):
         clip: float | None = None,
         recompute: float | None = None,
     ) -> Self:
-        """Return the plan, with default values for None.
+        """Return the plan.
+
+        Arguments that are None get default values.
 
         Args:
             n: Number of rows.
@@ -97,15 +99,15 @@ class FederatedPlan(BaseModel):
             classes: Number of classes, at least 2.
             strong_convexity: Strong convexity ``lambda``, at least 0.
             steps: Number of rounds ``T``. None: `USUAL_ROUNDS`.
-            local_steps: Number of a client's steps in a round. None: `USUAL_LOCAL_STEPS`.
-            step_size: Size of these steps. None: `USUAL_STEP_SIZE`.
-            clip: Largest norm of a client's move. None: `USUAL_CLIP`.
-            recompute: Bound on the probability that the removal of one client takes rounds again, strictly between 0
-                and 1: the noise is the least that keeps it. None: the noise is `USUAL_NOISE` in a score, or less
-                where `USUAL_RECOMPUTE` needs less, and the bound follows from it.
+            local_steps: Number of steps that a client runs in a round. None: `USUAL_LOCAL_STEPS`.
+            step_size: Step size of a client's steps. None: `USUAL_STEP_SIZE`.
+            clip: Largest norm of a client's update. None: `USUAL_CLIP`.
+            recompute: Upper bound on the probability that the removal of one client recomputes rounds, strictly between
+                0 and 1. The noise is the smallest that satisfies it. None: the noise in a score is `USUAL_NOISE`, or
+                less if `USUAL_RECOMPUTE` needs less, and the bound follows from the noise.
 
         Raises:
-            AssumptionError: There is one client only.
+            AssumptionError: There is only one client.
         """
         require_count(least=1, n=n, features=features, clients=clients)
         require_count(least=2, classes=classes)
@@ -118,8 +120,8 @@ class FederatedPlan(BaseModel):
         require_positive(step_size=step_size, clip=clip)
         if clients < FEWEST_CLIENTS:
             raise AssumptionError(
-                "federated-averaging needs two clients or more, got 1: the model without the only client would be made "
-                "of nothing"
+                "federated-averaging needs two clients or more, got 1: without its only client, the model would learn "
+                "from no record"
             )
         require_stable_steps(step_size, strong_convexity)
         if recompute is not None:
@@ -149,7 +151,7 @@ class FederatedPlan(BaseModel):
 
     @property
     def loss(self) -> Literal["logistic", "softmax"]:
-        """A row's loss."""
+        """The loss of a row."""
         return "logistic" if self.classes == 2 else "softmax"
 
     @property
@@ -159,19 +161,19 @@ class FederatedPlan(BaseModel):
 
     @property
     def noise_in_scores(self) -> float:
-        """About the standard deviation of the noise in a score of a row of norm 1, if every round's noise stays."""
+        """Approximate standard deviation of the noise in the score of a row of norm 1, if no noise fades."""
         return self.sigma * math.sqrt(self.steps) / self.clients
 
     def clients_of(self, rows: Tensor, labels: Tensor, owners: Tensor) -> Clients:
-        """Return clients with these rows; see `Clients`."""
+        """Return the clients of these rows; see `Clients`."""
         training = LocalTraining(self.local_steps, self.step_size, self.strong_convexity, self.classes)
         return Clients(rows, labels, owners, training)
 
     def method_of(self, clients: Clients) -> FederatedAveraging:
-        """Return federated averaging over some clients."""
+        """Return federated averaging of the given clients."""
         start = torch.zeros(self.dimension, dtype=torch.float64)
         return FederatedAveraging(clients.train, start, FederatedAveragingSettings(self.clip, self.clients))
 
     def learner_of(self, method: FederatedAveraging) -> LinearQueries:
-        """Return the learner and unlearner by such a method."""
+        """Return the learner that learns and unlearns by the given method."""
         return LinearQueries(method, LinearQuerySettings(self.steps, self.sigma))

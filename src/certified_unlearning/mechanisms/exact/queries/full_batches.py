@@ -1,7 +1,7 @@
 """Gradient descent on full batches as linear queries.
 
-Mini-batch methods (Ullah 2024, Algorithms 10 and 22) replace a deleted record by one outside the batch, so they cannot
-use batches of all records. As a linear query (Algorithm 26) this is possible.
+Mini-batch methods (Ullah 2024, Algorithms 10 and 22) replace a deleted record by one outside the batch. So they cannot
+use batches of all records, but linear queries can (Algorithm 26).
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,22 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 
 MOST_NUMBERS = 10_000_000
-"""Number of entries of rows that are gathered at once; more records are summed in blocks."""
+"""Largest number of row entries in memory at once.
+
+More records are summed in blocks.
+"""
 
 
 @dataclass(frozen=True)
 class FullBatchSettings:
-    """Constants of gradient descent, fixed for all edits.
+    """The constants of gradient descent.
+
+    The constants are the same for all edits.
 
     Attributes:
         step_size: Step size ``eta``, for a mean of ``nominal_records`` gradients.
-        nominal_records: Divisor of sums, whatever the number of records.
-        radius: Radius of the ball of models around the origin, where learning starts; None for no ball.
+        nominal_records: The number by which sums are divided, whatever the number of records is.
+        radius: Radius of the ball of models around the origin, where learning starts; None if there is no ball.
     """
 
     step_size: float
@@ -41,7 +46,7 @@ class FullBatchSettings:
 class FullBatches(FromOrigin[FullBatchSettings]):
     """``w_(t + 1) = projection of w_t - eta (noisy sum of all gradients) / nominal_records``.
 
-    A record contributes its gradient: the bound ``B`` of an edit is the loss's Lipschitz constant.
+    A record contributes its gradient, so the bound ``B`` of an edit is the loss's Lipschitz constant.
     """
 
     @property
@@ -58,7 +63,7 @@ class FullBatches(FromOrigin[FullBatchSettings]):
         return total
 
     def parts(self, models: Tensor, records: Tensor) -> Tensor:
-        """Return gradients of single records' losses, each at its own model; shapes ``(k, d)`` and ``(k,)``."""
+        """Return the gradient of each record's loss at its own model, shape ``(k, d)``."""
         return self.gradients.sums(models, records[:, None])
 
     def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:

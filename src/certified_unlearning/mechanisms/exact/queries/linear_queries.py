@@ -1,13 +1,14 @@
 """Learning from noisy sums over all records, step by step, and exact unlearning.
 
-Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is new over old. Each step
-queries the sum of all records' contributions at the present model, with noise, and computes the next model from it.
-This is for methods that use all records at once: federated averaging, k-means, and gradient descent on full batches.
+Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is the new one divided by
+the old one. Each step queries the sum of all records' contributions at the current model, with noise, and computes the
+next model from it. This is for methods that use all records at once: federated averaging, k-means, and gradient descent
+on full batches.
 
-Sums are noisy, not means: an edit changes the number of records, and a mean of noisy sums would change with it. So
-updates divide by a nominal number that never changes, or by one that was queried with noise.
+The noise is on sums, not on means. An edit changes the number of records, and a mean of noisy sums would change with
+it. So updates divide by a nominal number that never changes, or by a number that was queried with noise.
 
-`accounting.tv.planning.plan_queries` finds the noise. Exactness needs no bound, but every contribution must be a
+`accounting.tv.planning.plan_queries` computes the noise. Exactness needs no bound. But every contribution must be a
 deterministic function of the model and the record alone, because an edit computes it again.
 """
 
@@ -27,7 +28,7 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 
 class QueryMethod(Protocol):
-    """A learner that reads records through noisy sums. What it keeps besides the weights is part of its model."""
+    """A learner that reads records through noisy sums. Anything that it stores besides weights is part of its model."""
 
     @property
     def dimension(self) -> int:
@@ -45,11 +46,11 @@ class QueryMethod(Protocol):
 
         Args:
             step: Step ``t``, counted from 1.
-            models: Shape ``(k, d)``.
-            records: Shape ``(m,)``, int64, the same for all trials.
+            models: The models, shape ``(k, d)``.
+            records: Names of records, which are the same for all trials, shape ``(m,)``, int64.
 
         Returns:
-            Shape ``(k, q)``.
+            The sum for each model, shape ``(k, q)``.
         """
 
     def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
@@ -58,11 +59,13 @@ class QueryMethod(Protocol):
 
 @dataclass(frozen=True)
 class LinearQuerySettings:
-    """Constants of a run, fixed for all edits.
+    """The constants of a run.
+
+    The constants are the same for all edits.
 
     Attributes:
-        steps: Number ``T`` of noisy sums.
-        sigma: Standard deviation of their noise per coordinate.
+        steps: Number of noisy sums, ``T``.
+        sigma: Standard deviation of the noise on the sums, per coordinate.
     """
 
     steps: int
@@ -79,11 +82,11 @@ class QueryRun:
     """The state: present records, sums, noisy sums and models, for many trials.
 
     Attributes:
-        records: Shape ``(n,)``, int64.
-        sums: Shape ``(trials, T, q)``.
-        noisy: Shape ``(trials, T, q)``.
-        models: Shape ``(trials, T + 1, d)``: ``w_1`` to ``w_(T + 1)``.
-        sigma: Shape ``()``: standard deviation of the noise.
+        records: Names of the present records, shape ``(n,)``, int64.
+        sums: Sums without noise, shape ``(trials, T, q)``.
+        noisy: Noisy sums, shape ``(trials, T, q)``.
+        models: The models ``w_1`` to ``w_(T + 1)``, shape ``(trials, T + 1, d)``.
+        sigma: Standard deviation of the noise, shape ``()``.
     """
 
     records: Tensor
@@ -93,23 +96,25 @@ class QueryRun:
     sigma: Tensor
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the state as tensors, to be stored; see `LinearQueries.restore`."""
+        """Return the state as tensors, for a file; see `LinearQueries.restore`."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class LinearQueries:
-    """The learner and the unlearner: a method of linear queries with its settings."""
+    """A learner that can unlearn: a method of linear queries with its settings."""
 
     def __init__(self, method: QueryMethod, settings: LinearQuerySettings) -> None:
-        """Combine a method and settings."""
+        """Store a method and its settings."""
         self.method = method
         self.settings = settings
 
     def learn(self, records: Tensor, trials: int, draws: Draws) -> tuple[QueryRun, Work]:
-        """Learn; ``gradients`` of the work counts contributions of single records.
+        """Learn from all records.
+
+        ``gradients`` of the work counts contributions of single records.
 
         Args:
-            records: Shape ``(n,)``, int64: the records' names, all different.
+            records: Distinct names of the records, shape ``(n,)``, int64.
             trials: Number of independent runs.
             draws: Fresh randomness.
 
@@ -134,15 +139,15 @@ class LinearQueries:
         return run, work
 
     def delete(self, run: QueryRun, record: int, draws: Draws) -> Work:
-        """Delete a record in all trials, and return the cost. The state changes in place.
+        """Delete a record in all trials, and return the work. The state changes in place.
 
         Raises:
-            ParameterError: There is no such record, or it is the only one.
+            ParameterError: The record is absent, or it is the only one.
         """
         return self.edit(run, [record], [], draws)
 
     def insert(self, run: QueryRun, record: int, draws: Draws) -> Work:
-        """Insert a record in all trials, and return the cost. The state changes in place.
+        """Insert a record in all trials, and return the work. The state changes in place.
 
         Raises:
             ParameterError: The record is already present.
@@ -150,14 +155,14 @@ class LinearQueries:
         return self.edit(run, [], [record], draws)
 
     def edit(self, run: QueryRun, deleted: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
-        """Delete and insert records in all trials, and return the cost. The state changes in place.
+        """Delete and insert records in all trials, and return the work. The state changes in place.
 
-        Each sum is tested once, with what all these records change in it together. This is exact, too, because the
-        coupling is one of two Gaussians whatever the distance of their means.
+        Each sum is tested once, with the total change by all these records. This is exact, too, because two Gaussians
+        are coupled in the same way at any distance of their means.
 
         Raises:
-            ParameterError: A deleted record is not present or named twice, an inserted one is present, or no record
-                would remain.
+            ParameterError: A deleted record is absent or named twice, an inserted record is present, or no record would
+                remain.
         """
         gone, come = (run.records.new_tensor([*each]) for each in (deleted, inserted))
         leave = torch.isin(run.records, gone)
@@ -176,7 +181,7 @@ class LinearQueries:
         return self._edit(run, gone, come, draws)
 
     def restore(self, tensors: dict[str, Tensor]) -> QueryRun:
-        """Return the state from its stored `QueryRun.tensors`.
+        """Return the state from the tensors that `QueryRun.tensors` returned.
 
         Raises:
             ParameterError: The state has other settings or another method, or a tensor is missing.
@@ -197,14 +202,14 @@ class LinearQueries:
         return run
 
     def replayed(self, records: Tensor, noisy: Tensor) -> QueryRun:
-        """Return the state that follows from present records and noisy sums.
+        """Return the state that follows from the present records and the noisy sums.
 
         Args:
-            records: Shape ``(n,)``, int64, all different.
-            noisy: Shape ``(trials, T, q)``.
+            records: Distinct names of the records, shape ``(n,)``, int64.
+            noisy: Noisy sums, shape ``(trials, T, q)``.
 
         Raises:
-            ParameterError: A shape does not fit the settings and the method, or a name is a duplicate.
+            ParameterError: A shape does not match the settings and the method, or a name is a duplicate.
         """
         require_names(records)
         if noisy.shape[1:] != (self.settings.steps, self.method.answers):
@@ -222,14 +227,17 @@ class LinearQueries:
         return run
 
     def model(self, run: QueryRun) -> Tensor:
-        """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all models for selection."""
+        """Return the last models, shape ``(trials, d)``.
+
+        To select among all models, use `QueryRun.models`.
+        """
         return run.models[:, -1]
 
     def check_invariants(self, run: QueryRun) -> None:
-        """Check that learning its records could have led to a state, with some noise.
+        """Check that a state could be the result of learning its records, with some noise.
 
         Raises:
-            DataError: Something does not hold, to a relative `invariants.TOLERANCE`.
+            DataError: A stored value differs by more than the relative `invariants.TOLERANCE`.
         """
         for number in range(self.settings.steps):
             models, step = run.models[:, number], number + 1
@@ -239,7 +247,10 @@ class LinearQueries:
         require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
 
     def _edit(self, run: QueryRun, gone: Tensor, come: Tensor, draws: Draws) -> Work:
-        """Test step by step, each trial until its first rejection; then learn later steps on the edited records."""
+        """Test step by step, each trial until its first rejection.
+
+        Then learn the later steps on the edited records.
+        """
         trials = len(run.models)
         work = Work.none(trials)
         rows = torch.arange(trials, device=run.models.device)
@@ -269,7 +280,10 @@ class LinearQueries:
         return work
 
     def _run_from(self, run: QueryRun, restarts: Tensor, draws: Draws, work: Work) -> None:
-        """Learn again from a separate step on in each trial, counted from 0; nothing for a step beyond the last."""
+        """Run each trial again from its step in ``restarts``, counted from 0.
+
+        A step after the last changes nothing.
+        """
         starts, order = restarts.sort()
         for number in range(int(starts[0]), self.settings.steps):
             rows = order[: int((starts <= number).sum())]

@@ -1,7 +1,7 @@
 """Lloyd's k-means as linear queries.
 
-Source: Ullah (2024), Algorithm 29, corrected: a mean of a cluster is a ratio, so the number of its members is queried
-with noise as well; otherwise it would reveal records.
+Source: Ullah (2024), Algorithm 29, corrected. The mean of a cluster is a ratio, so the number of its members is also
+queried with noise. Without noise, this number would reveal records.
 """
 
 import math
@@ -12,26 +12,30 @@ from torch import Tensor
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 MOST_NUMBERS = 10_000_000
-"""Number of distances that are held at once; sums over more records are made in blocks."""
+"""Largest number of distances in memory at once.
+
+More records are summed in blocks.
+"""
 
 
 class Lloyd:
-    """Each step queries sums and numbers of the records nearest to each centre, and moves centres to the quotients.
+    """Lloyd's algorithm: each step queries, for every centre, the sum and the number of the records nearest to it.
 
-    A model is the sequence of all centres. An answer is the clusters' sums, then their numbers of members.
+    Each centre moves to its noisy sum divided by its noisy number. A model is the sequence of all centres. An answer
+    consists of the clusters' sums and then their numbers of members.
     """
 
     def __init__(self, rows: Tensor, centres: Tensor, *, row_norm: float) -> None:
-        """Take the records and the initial centres.
+        """Store the records and the initial centres.
 
         Args:
-            rows: Shape ``(n, features)``, float64, including those of future records.
-            centres: Shape ``(clusters, features)``: chosen without looking at the records.
-            row_norm: Largest norm of a row, known without looking at the records.
+            rows: Rows, including those of future records, shape ``(n, features)``, float64.
+            centres: Initial centres, chosen without looking at the records, shape ``(clusters, features)``.
+            row_norm: Upper bound on the norms of rows, known without looking at the records.
 
         Raises:
-            ParameterError: Shapes do not fit.
-            AssumptionError: A row's norm is larger.
+            ParameterError: Shapes do not match.
+            AssumptionError: The norm of a row exceeds ``row_norm``.
         """
         if rows.ndim != 2 or centres.ndim != 2 or rows.shape[1] != centres.shape[1]:
             raise ParameterError(
@@ -57,7 +61,7 @@ class Lloyd:
 
     @property
     def bound(self) -> float:
-        """``B``, the largest norm of one record's contribution: itself, and 1 to a number of members."""
+        """``B``, the largest norm of one record's contribution: the record to a sum, and 1 to a number of members."""
         return math.hypot(self.row_norm, 1.0)
 
     def start(self) -> Tensor:
@@ -72,19 +76,19 @@ class Lloyd:
         return total
 
     def _sums(self, centres: Tensor, rows: Tensor) -> Tensor:
-        # Not by products of matrices, because a record's nearest centre must not depend on the other records of a
-        # query.
+        # This does not use products of matrices, because a record's nearest centre must not depend on the other records
+        # of a query.
         distances = torch.cdist(rows, centres, compute_mode="donot_use_mm_for_euclid_dist")
-        nearest = distances.min(dim=-1).indices  # The first of equal ones, as by `argmin`, which is five times slower.
+        nearest = distances.min(dim=-1).indices  # The first in a tie, as by `argmin`, which is five times slower.
         clusters = len(self.centres)
-        if len(centres) == 1:  # A product of matrices takes several times as long.
+        if len(centres) == 1:  # A product of matrices is several times slower.
             sums = rows.new_zeros(clusters, rows.shape[1]).index_add_(0, nearest[0], rows)
             return torch.cat([sums.flatten(), nearest[0].bincount(minlength=clusters).to(rows.dtype)])[None]
         members = torch.nn.functional.one_hot(nearest, clusters).to(rows.dtype)
         return torch.cat([(members.transpose(1, 2) @ rows).flatten(1), members.sum(dim=1)], dim=1)
 
     def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
-        """Return noisy sums over noisy numbers of members, of at least 1; see `QueryMethod.updates`."""
+        """Return noisy sums divided by noisy numbers of members (at least 1); see `QueryMethod.updates`."""
         clusters, features = self.centres.shape
         sums, members = answers[:, : self.dimension], answers[:, self.dimension :]
         centres = sums.reshape(-1, clusters, features) / members.clamp(min=1.0)[:, :, None]
