@@ -9,8 +9,8 @@ configfile: "params.yaml"
 report: "workflow/report/workflow.rst"
 
 
-# The software environment of every rule is the virtual environment that `make` creates; for a container,
-# build one as the head of Containerfile says and name it here.
+# The software environment of every rule is the virtual environment that `make` creates. For a container, build an image
+# as the top of Containerfile describes, and name it here.
 container: "docker://python:3.11-slim"
 
 
@@ -36,8 +36,8 @@ onsuccess:
 
 onerror:
     print(
-        "Not finished. What failed stands above, after 'Error in rule', with its log; all logs are in logs/. "
-        "The same command goes on with what is missing."
+        "Not finished. The errors are above, after 'Error in rule', with their logs; all logs are in logs/. "
+        "The same command continues with what is missing."
     )
 
 

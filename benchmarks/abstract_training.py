@@ -1,11 +1,12 @@
-"""Abstract gradient training against plain SGD of the same network, in the same process, on one core.
+"""Abstract gradient training compared with plain SGD of the same network, in the same process, on one core.
 
     python benchmarks/abstract_training.py [--updates 9]
 
-Prints, for each network and number of records a batch, the median processor seconds of an update of plain SGD
-(PyTorch's autograd and optimiser, float64) and of abstract training with one budget, in turns, their ratio, how many
-plain steps the lines of the last update take besides, once after all updates (0 where there are none), and the largest
-resident memory so far. With UNLEARNING_KERNEL=off it is without the compiled kernel.
+For each network and number of records in a batch, it prints the median processor seconds of an update of plain SGD
+(PyTorch's autograd and optimiser, float64) and of abstract training with one budget, measured in turns, and their
+ratio. It also prints the time of the linear bounds on the last update, as a number of plain steps, and the largest
+resident memory so far. (These bounds are computed once after all updates; the number is 0 if there are none.)
+UNLEARNING_KERNEL=off switches the compiled kernel off.
 """
 
 import argparse
@@ -79,7 +80,7 @@ def compare(name: str, widths: tuple[int, ...], records: int, goal: int, *, upda
             last_update, network, descent, trained.before, batch, [k], neighbourhood, TIGHTEST, update=updates
         )
         after = statistics.median(seconds(lines) for _ in range(5)) if lines() else 0.0
-        # After the first update boxes are no points any more.
+        # After the first update, the ends of a box differ.
         each, base = statistics.median(found[1:]), statistics.median(plainly[1:])
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
@@ -92,9 +93,9 @@ def compare(name: str, widths: tuple[int, ...], records: int, goal: int, *, upda
 def timed(
     batches: Iterable[Batch], found: list[float], plain: Callable[[], object], plainly: list[float]
 ) -> Iterator[Batch]:
-    """Pass batches on, and note how long each was worked on, and how long a plain step takes between them."""
+    """Yield the batches, and record the time that each is worked on and the time of a plain step between them."""
     for batch in batches:
-        plain()  # The second one finds its records where a loop of plain steps would.
+        plain()  # The second call finds its records in the cache, as a loop of plain steps would.
         plainly.append(seconds(plain))
         begun = time.process_time()
         yield batch
@@ -103,8 +104,12 @@ def timed(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--updates", type=int, default=9, help="timed updates of each, after one that is not")
-    parser.add_argument("--budgets", type=int, nargs="+", default=[1, 10], help="k, one at a time")
+    parser.add_argument(
+        "--updates", type=int, default=9, help="number of timed updates of each kind, after one that is not timed"
+    )
+    parser.add_argument(
+        "--budgets", type=int, nargs="+", default=[1, 10], help="values of k, which are measured one at a time"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)

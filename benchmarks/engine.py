@@ -1,7 +1,7 @@
-"""The learning step for 100 trials, against a plain loop over trials and against the machine's matrix product.
+"""The learning step for 100 trials, compared with a plain loop over trials and with the machine's matrix product.
 
-All are timed in turn in one process, round by round. With ``--times`` the engine also runs on that many times the
-records, where a step should cost as many times as much. With ``--device cuda`` all run on a GPU.
+All of them are timed in turn in one process, round by round. With ``--times``, the engine also runs on that many times
+the records; a step should then take that many times as long. With ``--device cuda``, everything runs on a GPU.
 
 Run: ``python benchmarks/engine.py`` (``--help`` for sizes).
 """
@@ -24,11 +24,11 @@ STRENGTH, SIGMA, CLIP = 0.011982, 0.03, 1.0
 STEP_SIZE = 1 / (0.25 + STRENGTH)
 STEPS = 4 * randomness.BLOCK_STEPS
 LOOPED = 5
-"""Trials that the loop runs in a round."""
+"""Number of trials in the loop of a round."""
 
 
 def per_trial_step(features: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
-    """One trial's step as research code writes it: every record's gradient as a row of an n x d matrix."""
+    """Make one trial's step as research code does, with every record's gradient as a row of an n x d matrix."""
     coefficients = torch.sigmoid(-labels * (features @ weight))
     gradients = -(coefficients * labels)[:, None] * features
     norms = gradients.norm(dim=1, keepdim=True)
@@ -46,7 +46,7 @@ def data(n: int, d: int, device: str) -> tuple[Tensor, Tensor]:
 
 
 def engine(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:
-    """Return `STEPS` learning steps of the engine, noise included."""
+    """Return a function that makes `STEPS` learning steps of the engine, including noise."""
     objective = LogisticObjective(features, labels, strong_convexity=STRENGTH, lipschitz=CLIP)
     phase = descent.DescentPhase(
         removed=0,
@@ -63,7 +63,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=11_982)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--times", type=int, default=10, help="also time this many times the records; 1 for no")
+    parser.add_argument(
+        "--times", type=int, default=10, help="factor for a second measurement with more records; 1 for none"
+    )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/engine.json"))

@@ -1,6 +1,7 @@
-"""`LangevinLogisticRegression` on Adult: accuracy beside scikit-learn's, and the time of `unlearn` beside `fit`'s.
+"""`LangevinLogisticRegression` on Adult, compared with scikit-learn: accuracy, and the time of `unlearn` relative to
+`fit`.
 
-Needs UNLEARNING_DATA with adult/adult.data. Times are compared within one run, as ratios.
+It needs adult/adult.data in UNLEARNING_DATA. Times are compared only within one run, as ratios.
 """
 
 import statistics

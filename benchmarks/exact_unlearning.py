@@ -1,9 +1,11 @@
-"""Requests of exact unlearning: what does not compute again, whatever n is; seconds beside gradients; against a refit.
+"""Requests of exact unlearning: the time without recomputation for several n, in units of gradients, and relative to a
+refit.
 
-For each n a model of one trial learns by noisy SGD (T = 200, m = 50, rows of 784 random numbers), then records are
-deleted one by one, until some did compute again and some did not: medians of both, beside learning. Then the estimator
-on MNIST's 3 against 8 beside scikit-learn, fitted from nothing. Run on an idle machine, one thread:
-``OMP_NUM_THREADS=1 python benchmarks/exact_unlearning.py``. MNIST needs UNLEARNING_DATA.
+For each n, a model of one trial learns by noisy SGD (T = 200, m = 50, rows of 784 random numbers). Then records are
+deleted one by one, until some deletions caused a recomputation and some did not. The medians of both are printed, with
+the time of learning. Then the estimator is compared with scikit-learn's fit from scratch on MNIST's 3 against 8. Run it
+on an idle machine with one thread: ``OMP_NUM_THREADS=1 python benchmarks/exact_unlearning.py``. MNIST needs
+UNLEARNING_DATA.
 """
 
 import argparse
@@ -30,7 +32,7 @@ SETTINGS = NoisySgd(steps=200, batch_size=50, step_size=4.0, sigma=0.01)
 
 
 def by_size(n: int, deletions: int) -> dict[str, Any]:
-    """Return seconds of learning from ``n`` records, and of deletions that did and did not compute again."""
+    """Return the seconds of learning from ``n`` records, and of deletions with and without a recomputation."""
     draws = Draws(1)
     rows = draws.normal(n, 784)
     rows /= torch.linalg.vector_norm(rows, dim=1, keepdim=True)
@@ -57,7 +59,7 @@ def by_size(n: int, deletions: int) -> dict[str, Any]:
 
 
 def beside_scikit_learn(deletions: int) -> dict[str, Any]:
-    """Return milliseconds of fits and of the estimator's requests on MNIST, and accuracies."""
+    """Return the milliseconds of fits and of the estimator's requests on MNIST, and the accuracies."""
     data = load("mnist-3-vs-8", seed=0)
     rows, labels = np.asarray(data.train_features, dtype=np.float64), data.train_labels
     cold = LogisticRegression(C=80 / len(rows), fit_intercept=False)
@@ -79,10 +81,10 @@ def beside_scikit_learn(deletions: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print both tables, and write them if asked."""
+    """Print both tables, and write them to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--deletions", type=int, default=300)
-    parser.add_argument("--output", type=Path, help="a JSON file for the numbers")
+    parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     found: dict[str, Any] = {"machine": machine(), "sizes": []}

@@ -1,8 +1,9 @@
-"""Clients that leave federated averaging: how often rounds are taken again, what a removal costs, and accuracy.
+"""Clients that leave federated averaging: how often rounds are recomputed, what a removal costs, and accuracy.
 
-Adult's training records, four fifths of which are learned from, are given to clients: at random, by sizes that fall as
-1 / rank, or by country. From each of four learned models up to 50 clients leave, each from the model as it was learned.
-Processor time of one thread: ``OMP_NUM_THREADS=1 python benchmarks/federated_averaging.py``. It needs UNLEARNING_DATA.
+Four fifths of Adult's training records are learned from. They are assigned to clients at random, by sizes that decrease
+like 1 / rank, or by country. Up to 50 clients leave each of four learned models; every client leaves the model as it
+was after learning. Times are processor time of one thread:
+``OMP_NUM_THREADS=1 python benchmarks/federated_averaging.py``. It needs UNLEARNING_DATA.
 """
 
 import json
@@ -62,7 +63,7 @@ def owners_of(kind: str, countries: NDArray[Any], rng: np.random.Generator) -> N
 
 
 def measured(kind: str, recompute: float | None) -> dict[str, Any]:
-    """Return figures of one way to give rows to clients."""
+    """Return the results for one way of assigning rows to clients."""
     rng = np.random.default_rng(0)
     rows, labels, countries = adult(rng)
     cut = 4 * len(rows) // 5

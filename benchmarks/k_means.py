@@ -1,10 +1,10 @@
-"""`ExactKMeans` beside scikit-learn's `KMeans`: how good its clusters are, and what a request costs.
+"""`ExactKMeans` compared with scikit-learn's `KMeans`: the quality of the clusters, and the cost of a request.
 
-Inertia is divided by scikit-learn's (best of ten starts): 1 is as good, and the share in brackets is that of one centre
-for all records, which is useless. Five fits each: median, and range. A request removes one record, or ten; it is the
-mean of many, those that take steps again included. Refits are scikit-learn's from k-means++ (``n_init=1``). Times are
-the processor's, in turn in one process, one thread: ``OMP_NUM_THREADS=1 python benchmarks/k_means.py``. MNIST needs
-UNLEARNING_DATA.
+Inertia is divided by that of scikit-learn (best of ten starts), so 1 is equally good. The number in brackets is for one
+centre for all records, which is useless. The median and the range of five fits are printed. A request removes one
+record, or ten. Its time is the mean of many requests, including those that recompute steps. Refits are scikit-learn's,
+from k-means++ (``n_init=1``). Times are processor time, measured in turn in one process with one thread:
+``OMP_NUM_THREADS=1 python benchmarks/k_means.py``. MNIST needs UNLEARNING_DATA.
 """
 
 import argparse
@@ -25,29 +25,29 @@ from certified_unlearning.files import write_json
 from timing import machine, seconds
 
 SINGLE, IN_TENS = 40, 10
-"""Number of requests of one record, and of ten."""
+"""Number of requests for one record, and for ten records."""
 
 
 def blobs(n: int) -> NDArray[np.float64]:
-    """Return ten overlapping groups in ten dimensions, in [-1, 1] divided by the root of 10."""
+    """Return ten overlapping groups in ten dimensions, in [-1, 1] divided by the square root of 10."""
     rows, _ = make_blobs(n, 10, centers=10, cluster_std=2.5, random_state=0)
     return np.clip(rows / 16, -1, 1) / np.sqrt(10)
 
 
 def digits() -> NDArray[np.float64]:
-    """Return scikit-learn's digits, mapped from 0 to 16 as ``feature_ranges`` does."""
+    """Return scikit-learn's digits, scaled from the range 0 to 16 as ``feature_ranges`` does."""
     return (load_digits().data / 8 - 1) / 8
 
 
 def mnist(n: int) -> NDArray[np.float64]:
-    """Return MNIST's images of 7 x 7 means of 4 x 4 pixels, as rows of norm 1."""
+    """Return MNIST's images as rows of norm 1, reduced to 7 x 7 means of 4 x 4 pixels."""
     images = np.asarray(load("mnist-10", seed=0).train_features, dtype=np.float64)[:n]
     rows = images.reshape(-1, 7, 4, 7, 4).mean(axis=(2, 4)).reshape(len(images), 49)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def compared(name: str, rows: NDArray[np.float64], clusters: int, chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return inertias and milliseconds of one setting."""
+    """Return the inertias and milliseconds for one setting."""
     best = KMeans(clusters, n_init=10, random_state=0).fit(rows).inertia_
     ours = [ExactKMeans(clusters, random_state=seed, **chosen).fit(rows).inertia_ / best for seed in range(5)]
     theirs = [KMeans(clusters, n_init=1, random_state=seed).fit(rows).inertia_ / best for seed in range(5)]
@@ -79,9 +79,9 @@ def compared(name: str, rows: NDArray[np.float64], clusters: int, chosen: dict[s
 
 
 def main() -> None:
-    """Measure, print one line a setting, and write all numbers."""
+    """Measure, print one line for each setting, and write all numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="up to 5000 records only, without MNIST")
+    parser.add_argument("--quick", action="store_true", help="use only up to 5000 records, without MNIST")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/k_means.json"))
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", "little can be learned")

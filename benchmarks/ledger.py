@@ -1,8 +1,8 @@
-"""The request ledger at a million records: how long `request`, `status` and `apply` take, as people run them.
+"""The ledger with a million records: the time of `request`, `status` and `apply`, as users run them.
 
-Writes a table, makes a model directory of it, requests removals a thousand at a time, and applies them; then takes the
-noisy steps that `apply` had planned once more by themselves. Every command is a process of its own, its start included.
-Run: ``python benchmarks/ledger.py`` (``--help`` for sizes); the files are removed at the end.
+It writes a table, makes a model directory from it, requests removals a thousand at a time, and applies them. Then it
+repeats only the noisy steps that `apply` had planned. Every command is a process of its own, and its time includes the
+start of the process. Run: ``python benchmarks/ledger.py`` (``--help`` for sizes). The files are deleted at the end.
 """
 
 import argparse
@@ -33,11 +33,11 @@ gc.set_threshold(100_000)
 import certified_unlearning.cli, certified_unlearning.ledger.application
 gc.freeze()
 """
-"""Start-up of a command that needs PyTorch, as `cli.main` does it."""
+"""The start of a command that needs PyTorch, as in `cli.main`."""
 
 
 def write_table(path: Path, n: int, d: int) -> None:
-    """Write Gaussian features, a label that depends on the first, and an identifier for every row."""
+    """Write Gaussian features, a label that depends on the first feature, and an identifier for every row."""
     draw = np.random.default_rng(0)
     features = draw.standard_normal((n, d))
     columns: dict[str, Any] = {f"x{column}": features[:, column] for column in range(d)}
@@ -47,18 +47,18 @@ def write_table(path: Path, n: int, d: int) -> None:
 
 
 def python(script: str, *arguments: object) -> float:
-    """Run Python; return its seconds."""
+    """Run Python, and return the time in seconds."""
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 
 def unlearn(*arguments: object) -> float:
-    """Run a command; return its seconds."""
+    """Run a command, and return the time in seconds."""
     return python("from certified_unlearning.cli import main; main()", *arguments)
 
 
 def steps_alone(model: Path) -> float:
-    """Return the seconds of the last batch's noisy steps alone, on rows that are in memory already."""
+    """Return the seconds of the last batch's noisy steps alone, on rows that are already in memory."""
     directory = ModelDirectory(model)
     state = requests.status(model).state
     stored = read_stored(directory, state)
@@ -68,7 +68,7 @@ def steps_alone(model: Path) -> float:
 
 
 def measure(root: Path, n: int, d: int, people: int, regularisation: float) -> dict[str, Any]:
-    """Return all timings."""
+    """Return all times."""
     data, model, ids = root / "d.parquet", root / "model", root / "ids.csv"
     write_table(data, n, d)
     init = unlearn(
@@ -98,12 +98,14 @@ def measure(root: Path, n: int, d: int, people: int, regularisation: float) -> d
 
 
 def main() -> None:
-    """Measure and print; write where asked."""
+    """Measure, print the results, and write them to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--requests", type=int, default=10_000, help=f"a multiple of {REQUESTS_AT_ONCE}")
-    parser.add_argument("--regularisation", type=float, default=0.01, help="1 / (C n); the less, the more steps")
+    parser.add_argument(
+        "--regularisation", type=float, default=0.01, help="1 / (C n); a smaller value needs more steps"
+    )
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:

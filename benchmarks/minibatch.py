@@ -1,10 +1,10 @@
-"""One request against fitting again: `LangevinLogisticRegression` on mini-batches beside scikit-learn; rows on disk.
+"""One request compared with fitting again: `LangevinLogisticRegression` on mini-batches and scikit-learn; rows on disk.
 
-As `newton_removal.py`: every round fits scikit-learn's `LogisticRegression` from nothing and from its old weights, fits
-ours, and unlearns ten records, planning and certificate included, and then ten more three times over: the first request
-finds the processor's caches full of the fits' data and code, the others follow each other as a service meets them. With
-``--disk N`` it learns instead, in one pass, from N rows of 20 numbers in a file, and prints the largest memory of the
-process. Run on an idle machine, one thread:
+Every round fits scikit-learn's `LogisticRegression` from scratch and from its old weights, as in `newton_removal.py`,
+and fits our model. Then it unlearns ten records, including planning and the certificate, and ten more three times. At
+the first request, the processor's caches are full of the fits' data and code. The other requests follow each other, as
+they do in a service. With ``--disk N``, it instead learns in one pass from N rows of 20 numbers in a file, and prints
+the largest memory of the process. Run it on an idle machine with one thread:
 ``OMP_NUM_THREADS=1 python benchmarks/minibatch.py``. MNIST's 3 against 8 needs UNLEARNING_DATA.
 """
 
@@ -30,11 +30,11 @@ from newton_removal import DELTA, STRENGTH, Table, tables
 from timing import in_turn, machine, seconds
 
 FOLLOWING = 3
-"""Requests of a round after its first one."""
+"""Number of requests in a round after its first one."""
 
 
 def measure(train: Table, test: Table, *, records: int, rounds: int) -> dict[str, Any]:
-    """Return medians of the seconds of everything, their ratios, and accuracies."""
+    """Return the medians of all times in seconds, their ratios, and the accuracies."""
     rows, labels = train
     n = len(rows)
     C = STRENGTH / n
@@ -87,7 +87,7 @@ def measure(train: Table, test: Table, *, records: int, rounds: int) -> dict[str
 
 
 def learn_from_disk(n: int, features: int = 20) -> None:
-    """Learn in one pass from rows in a file, answer a request, and print what that took."""
+    """Learn in one pass from rows in a file, answer a request, and print time and memory."""
     draw = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "rows.float32"
@@ -115,12 +115,12 @@ def learn_from_disk(n: int, features: int = 20) -> None:
 
 
 def main() -> None:
-    """Measure and print a table; write where asked."""
+    """Measure, print a table, and write it to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=[30_000, 300_000, 1_000_000])
-    parser.add_argument("--records", type=int, default=10, help="records of a request")
+    parser.add_argument("--records", type=int, default=10, help="number of records in a request")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--disk", type=int, help="rows in a file, to learn from instead")
+    parser.add_argument("--disk", type=int, help="number of rows in a file, from which to learn instead")
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

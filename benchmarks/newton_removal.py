@@ -1,8 +1,10 @@
-"""One request against fitting again: `CertifiedLogisticRegression.unlearn` beside scikit-learn, cold and warm-started.
+"""One request compared with fitting again: `CertifiedLogisticRegression.unlearn` and scikit-learn, cold and
+warm-started.
 
-Every round fits scikit-learn's `LogisticRegression` from nothing, once more from its old weights without the records of
-the round, fits ours, and unlearns the same number of records, its certificate included. Run on an idle machine, one
-thread: ``OMP_NUM_THREADS=1 python benchmarks/newton_removal.py``. MNIST's 3 against 8 needs UNLEARNING_DATA.
+Every round fits scikit-learn's `LogisticRegression` from scratch, and again from its old weights without the records of
+the round. It also fits our model, and unlearns the same number of records, including the certificate. Run it on an idle
+machine with one thread: ``OMP_NUM_THREADS=1 python benchmarks/newton_removal.py``. MNIST's 3 against 8 needs
+UNLEARNING_DATA.
 """
 
 import argparse
@@ -24,12 +26,12 @@ from timing import in_turn, machine
 
 DELTA = 1e-6
 STRENGTH = 80
-"""``C n``."""
+"""Value of ``C n``."""
 Table = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 def clouds(n: int, d: int) -> tuple[Table, Table]:
-    """Return rows of norm 1 whose label the first column tells, with noise; for training and for testing."""
+    """Return rows of norm 1 whose labels depend on the first column, with noise, for training and for testing."""
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((n + 10_000, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -38,14 +40,14 @@ def clouds(n: int, d: int) -> tuple[Table, Table]:
 
 
 def mnist() -> tuple[Table, Table]:
-    """Return 3 against 8."""
+    """Return MNIST's digits 3 and 8."""
     data = built_in("mnist-3-vs-8").prepare(Path(os.environ["UNLEARNING_DATA"]), 0)
     train = data.train_features.astype(np.float64), data.train_labels.astype(np.int64)
     return train, (data.test_features.astype(np.float64), data.test_labels.astype(np.int64))
 
 
 def measure(train: Table, test: Table, *, records: int, rounds: int) -> dict[str, Any]:
-    """Return medians of the seconds of everything, their ratios, and accuracies at the end."""
+    """Return the medians of all times in seconds, their ratios, and the accuracies at the end."""
     rows, labels = train
     n = len(rows)
     C = STRENGTH / n
@@ -86,7 +88,7 @@ def measure(train: Table, test: Table, *, records: int, rounds: int) -> dict[str
 
 
 def tables(sizes: list[int]) -> Iterator[tuple[Table, Table]]:
-    """Yield the data, one table after the other."""
+    """Yield the data, one table after another."""
     for n in sizes:
         yield clouds(n, 20)
     if "UNLEARNING_DATA" in os.environ:
@@ -94,10 +96,10 @@ def tables(sizes: list[int]) -> Iterator[tuple[Table, Table]]:
 
 
 def main() -> None:
-    """Measure and print a table; write where asked."""
+    """Measure, print a table, and write it to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=[30_000, 300_000, 1_000_000])
-    parser.add_argument("--records", type=int, default=10, help="records of a request")
+    parser.add_argument("--records", type=int, default=10, help="number of records in a request")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()

@@ -1,7 +1,8 @@
-"""The cost of planning: every planner and accountant, on MNIST 3 against 8 and on the longest stream it allows.
+"""The time of planning, for every planner and accountant, on MNIST 3 against 8 and on the longest stream that it
+allows.
 
-Each plan is made once to warm up, then the rounds are timed in turn, so that a machine whose speed drifts distorts the
-comparison as little as it can. Run: ``python benchmarks/planning.py`` (``--help`` for sizes).
+Each plan is made once to warm up. Then the rounds are timed in turn, to reduce the effect of a machine whose speed
+drifts. Run: ``python benchmarks/planning.py`` (``--help`` for sizes).
 """
 
 import argparse
@@ -28,7 +29,7 @@ SINGLE_LIMIT, STREAM_LIMIT = 0.050, 2.0
 
 
 def plans(accountant: AccountantName, requests: int) -> dict[str, tuple[Callable[[], object], float]]:
-    """Return every plan to be timed and its limit in seconds."""
+    """Return all plans to time, and the limit of each in seconds."""
     target = TARGET | {"accountant": accountant}
 
     def stream(records: int, count: int) -> Callable[[], object]:

@@ -1,8 +1,8 @@
-"""Noisy gradient descent (Algorithm 1) beside the Langevin engine: steps on the same records, both in float64.
+"""Noisy gradient descent (Algorithm 1) compared with the Langevin engine: steps on the same records, both in float64.
 
-Both take all records in every step, for as many trials, with noise on every step; descent adds its iterates up and
-projects each on a ball besides. Run: ``OMP_NUM_THREADS=1 python benchmarks/private_learning.py`` (``--help`` for
-sizes); ``--processor-time`` where other programs keep the machine busy.
+Both use all records in every step, for the same number of trials, with noise in every step. In addition, descent adds
+up its iterates and projects each onto a ball. Run: ``OMP_NUM_THREADS=1 python benchmarks/private_learning.py``
+(``--help`` for sizes). Use ``--processor-time`` if other programs keep the machine busy.
 """
 
 import argparse
@@ -30,7 +30,7 @@ STEPS = 2 * randomness.BLOCK_STEPS
 
 
 def langevin(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:
-    """Return `STEPS` steps of the Langevin engine."""
+    """Return a function that makes `STEPS` steps of the Langevin engine."""
     objective = LogisticObjective(features, labels, strong_convexity=STRENGTH, lipschitz=1.0)
     keys = [randomness.address("benchmark", trial) for trial in range(trials)]
     phase = descent.DescentPhase(removed=0, steps=[STEPS] * trials, sigma=[SIGMA] * trials, keys=keys)
@@ -40,7 +40,7 @@ def langevin(features: Tensor, labels: Tensor, trials: int) -> Callable[[], obje
 
 
 def private(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:
-    """Return as many steps of noisy gradient descent."""
+    """Return a function that makes `STEPS` steps of noisy gradient descent."""
     n, d = features.shape
     loss = ScalarLoss(name="logistic")
     records = BoundedRecords(features, labels, loss=loss, row_norm=1.0)

@@ -1,13 +1,15 @@
-"""The default estimator and the default command beside scikit-learn, on four public tables and ten splits each.
+"""The default estimator and the default command compared with scikit-learn, on four public tables and ten splits each.
 
-`Default`, `Caravan` and `Wage` are shipped with the package ISLP, the penguins with palmerpenguins: both come with the
-extra `tables`. Three comparisons, of accuracy, balanced accuracy and the area under the ROC curve on the test records:
+`Default`, `Caravan` and `Wage` come with the package ISLP, and the penguins with palmerpenguins; the extra `tables`
+installs both packages. Accuracy, balanced accuracy and the area under the ROC curve on test records are compared for
+three methods:
 
-- `CertifiedLogisticRegression()` and `unlearn init` with no option but the declaration and epsilon = 1;
-- scikit-learn on the same rows with the same C = 1, which promises nothing;
-- scikit-learn as people use it: standardised numbers, one-hot words, C = 1. It learns means from the records.
+- `CertifiedLogisticRegression()`, and `unlearn init` with no options except the declaration and epsilon = 1;
+- scikit-learn on the same rows with the same C = 1, without any guarantee;
+- scikit-learn with its usual preparation: standardised numbers, one-hot encoded words, C = 1. This preparation learns
+  means from the records.
 
-Ends with 1 where a mean is worse than `ALLOWED` says.
+The exit status is 1 if a mean is lower than `ALLOWED` permits.
 """
 
 import sys
@@ -36,22 +38,22 @@ from certified_unlearning.cli import app
 SPLITS = 10
 MEASURES = ("accuracy", "balanced accuracy", "AUC")
 ALLOWED = {"accuracy": 0.005, "balanced accuracy": 0.01, "AUC": 0.005}
-"""How far below scikit-learn on the same rows the mean may lie."""
+"""How far a mean may be below that of scikit-learn on the same rows."""
 ALLOWED_BALANCED = 0.03
-"""How far below scikit-learn as people use it the mean balanced accuracy may lie."""
+"""How far the mean balanced accuracy may be below that of scikit-learn with its usual preparation."""
 
 
 @dataclass(frozen=True)
 class PublicTable:
-    """A table that a package ships.
+    """A table that comes with a package.
 
     Attributes:
-        package: Its name.
-        file: Where the table lies in it.
-        label: The column to predict.
+        package: Name of the package.
+        file: Path of the table in the package.
+        label: Column to predict.
         words: Columns of words.
-        ranges: Of each column of numbers, from its description.
-        prepare: What is done before anything else.
+        ranges: Range of each column of numbers, from the table's description.
+        prepare: Function that is applied to the table first.
     """
 
     package: str
@@ -62,8 +64,8 @@ class PublicTable:
     prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
 
     def read(self) -> pd.DataFrame | None:
-        """Return the table, or None where the package is missing."""
-        # Found, not imported: ISLP imports much that no table needs.
+        """Return the table, or None if the package is missing."""
+        # The package is found but not imported, because ISLP imports many packages that the table does not need.
         found = find_spec(self.package)
         if found is None or found.origin is None:
             return None
@@ -72,7 +74,7 @@ class PublicTable:
 
 
 def caravan_ranges() -> dict[str, tuple[float, float]]:
-    """Return the ranges of the 85 columns: customers' types, and classes from 0 to 9."""
+    """Return the ranges of the 85 columns, which are customers' types and classes from 0 to 9."""
     found = find_spec("ISLP")
     if found is None or found.origin is None:
         return {}
@@ -82,7 +84,7 @@ def caravan_ranges() -> dict[str, tuple[float, float]]:
 
 
 def above_the_median(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make classes of wages: above 105 thousand dollars a year, which is about the median, or not."""
+    """Replace wages by two classes: above 105 thousand dollars a year, which is about the median, or not."""
     return frame.assign(high=np.where(frame["wage"] > 105, "yes", "no"))
 
 
@@ -115,7 +117,7 @@ TABLES = {
 
 
 def measured(model: Any, X: Any, y: Any) -> tuple[float, float, float]:
-    """Return accuracy, balanced accuracy and the area under the curve (of several classes each against the rest)."""
+    """Return accuracy, balanced accuracy and AUC; with several classes, AUC is averaged over one-vs-rest problems."""
     predicted, probabilities = model.predict(X), model.predict_proba(X)
     several = probabilities.shape[1] > 2
     area = roc_auc_score(y, probabilities if several else probabilities[:, 1], multi_class="ovr")
@@ -123,7 +125,7 @@ def measured(model: Any, X: Any, y: Any) -> tuple[float, float, float]:
 
 
 def by_command(table: PublicTable, train: pd.DataFrame, directory: Path) -> Any:
-    """Return the model that `unlearn init` makes."""
+    """Return the model that `unlearn init` creates."""
     train.assign(row=[f"r{number}" for number in range(len(train))]).to_csv(directory / "train.csv", index=False)
     classes = sorted(train[table.label].unique())
     declaration = {
@@ -144,14 +146,14 @@ def by_command(table: PublicTable, train: pd.DataFrame, directory: Path) -> Any:
 
 
 def compared(table: PublicTable, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return what each system reached, shape ``(splits, 3)``, and the seconds of the estimator's fits."""
+    """Return the results of each system, shape ``(splits, 3)``, and the seconds of the estimator's fits."""
     found: dict[str, list[Any]] = {}
     for seed in range(SPLITS):
         train, test = train_test_split(frame, test_size=0.3, stratify=frame[table.label], random_state=seed)
         with TemporaryDirectory() as directory:
             command = by_command(table, train, Path(directory))
             rows, test_rows = command.rows(train), command.rows(test)
-            # A loaded model names classes as text.
+            # A loaded model has text as classes.
             labels, test_labels = train[table.label].astype(str), test[table.label].astype(str)
             begun = time.perf_counter()
             ours = CertifiedLogisticRegression().fit(rows, labels)
@@ -171,7 +173,7 @@ def compared(table: PublicTable, frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def shortfalls(found: dict[str, np.ndarray]) -> list[str]:
-    """Return a sentence for every mean that is too far below scikit-learn's."""
+    """Return a sentence for every mean that is too far below that of scikit-learn."""
     means = {name: values.mean(axis=0) for name, values in found.items()}
     said = []
     for name in ("estimator", "command"):
@@ -184,7 +186,7 @@ def shortfalls(found: dict[str, np.ndarray]) -> list[str]:
 
 
 def main() -> None:
-    """Print a table for each table, and what falls short."""
+    """Print results for each table, and what is too low."""
     wrong = []
     for name, table in TABLES.items():
         frame = table.read()

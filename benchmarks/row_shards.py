@@ -1,9 +1,10 @@
-"""Steps of one process with two threads, and of two processes with one thread each that share the rows, in turn.
+"""Steps of one process with two threads, compared with two processes with one thread each that share the rows.
 
-Says how long a step takes, medians of the rounds, and how much of it a process waits for the other one's sums, which
-lie in memory of this machine, or with ``--messages`` are sent, sending included then. Processor time of a step says
-what load distorts less; who waits, thread or process, spends it, too.
-Run: ``python benchmarks/row_shards.py`` (``--help`` for sizes). Rows lie in memory, in each configuration once.
+It prints the median time of a step, and the share of it in which a process waits for the other's sums. Sums are
+exchanged through shared memory, or sent with ``--messages``, which counts sending as waiting. It also prints the
+processor time of a step, which depends less on the load of the machine. Waiting threads and processes use processor
+time, too. Run: ``python benchmarks/row_shards.py`` (``--help`` for sizes). Each configuration has its rows in memory
+once.
 """
 
 import argparse
@@ -33,7 +34,7 @@ STRENGTH, SIGMA = 0.01, 0.03
 
 
 def rows_of(n: int, d: int, wanted: list[slice]) -> Tensor:
-    """Return rows of norm 1; of those that are not wanted no memory is touched."""
+    """Return rows of norm 1; no memory is used for rows that are not wanted."""
     rows = torch.empty(n, d)
     generator = torch.Generator().manual_seed(1)
     for block in wanted:
@@ -65,7 +66,7 @@ def objective_of(n: int, d: int, shards: RowShards | None) -> descent.Objective:
 
 
 def take(objective: descent.Objective, trials: int, steps: int) -> tuple[float, float]:
-    """Return the seconds of a step, noise included, and this process' seconds of processor time."""
+    """Return the wall time of a step in seconds, including noise, and this process's processor time."""
     keys = [randomness.address("row shards", trial) for trial in range(trials)]
     phase = descent.DescentPhase(removed=0, steps=[steps] * trials, sigma=[SIGMA] * trials, keys=keys)
     start = torch.zeros(trials, objective.d)
@@ -75,7 +76,7 @@ def take(objective: descent.Objective, trials: int, steps: int) -> tuple[float, 
 
 
 def serve(rank: int, ranks: int, threads: int, port: int, size: dict[str, int], pipe: Connection) -> None:
-    """Take steps when asked to; answer with the seconds of a step, of processor time and of waiting."""
+    """Take steps on request, and answer with the seconds of a step, of processor time and of waiting."""
     torch.set_num_threads(threads)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     waiting = 0.0
@@ -102,7 +103,7 @@ def serve(rank: int, ranks: int, threads: int, port: int, size: dict[str, int], 
 
 
 class Configuration:
-    """Processes that take steps when asked to."""
+    """Processes that take steps on request."""
 
     def __init__(self, ranks: int, threads: int, size: dict[str, int]) -> None:
         with socket.socket() as free:
@@ -120,7 +121,7 @@ class Configuration:
             pipe.recv()
 
     def steps(self, count: int) -> list[float]:
-        """Return the seconds of a step, of processor time and of waiting: of the first process."""
+        """Return the first process's seconds of a step, of processor time and of waiting."""
         for pipe in self._pipes:
             pipe.send(count)
         answers: list[list[float]] = [pipe.recv() for pipe in self._pipes]
@@ -138,9 +139,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=11_982)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=16, help="steps of a round")
+    parser.add_argument("--steps", type=int, default=16, help="number of steps in a round")
     parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--one-rank", action="store_true", help="also one process with one thread, on the same blocks")
+    parser.add_argument(
+        "--one-rank", action="store_true", help="also time one process with one thread, on the same blocks"
+    )
     parser.add_argument("--messages", action="store_true", help="send sums, as processes on two machines do")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/row_shards.json"))
     options = parser.parse_args()

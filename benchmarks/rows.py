@@ -1,7 +1,7 @@
-"""A data set larger than memory: written, then learned from with its rows left on disk, each in a process of its own.
+"""A data set larger than memory: it is written, and then learned from with its rows on disk, in separate processes.
 
-Says how much memory each process had at its peak, how long a step took, and whether rows in memory give the same bits.
-Run: ``python benchmarks/rows.py`` (``--help`` for sizes); the file is removed at the end.
+It prints each process's peak memory and the time of a step, and whether rows in memory give the same bits. Run:
+``python benchmarks/rows.py`` (``--help`` for sizes). The file is deleted at the end.
 """
 
 import argparse
@@ -31,7 +31,7 @@ STRENGTH, SIGMA, REMOVED = 0.01, 0.03, 10
 
 
 class GaussianRows:
-    """Gaussian rows of norm 1, drawn when they are asked for; equal slices, equal rows."""
+    """Gaussian rows of norm 1, drawn when they are read; equal slices give equal rows."""
 
     dtype = np.dtype(np.float32)
     ndim = 2
@@ -52,7 +52,7 @@ def write(path: Path, n: int, d: int) -> dict[str, Any]:
     """Write a data set that is never in memory as a whole."""
     labels = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), n)
     test = GaussianRows(1000, d)[:], labels[:1000]
-    # What save() needs of the rows are the shape and the slices.
+    # `save` only needs the shape and slices of the rows.
     PreparedData("rows", "gaussian", GaussianRows(n, d), labels, *test, "none").save(path)  # type: ignore[arg-type]
     return {}
 
@@ -93,7 +93,7 @@ def learn(path: Path, trials: int, steps: int, in_memory: bool) -> dict[str, Any
 
 
 def measured(action: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """Run ``action`` in a process of its own; return its result, time and peak resident memory."""
+    """Run ``action`` in a separate process, and return its result, its time and its peak resident memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_with_usage, action, *arguments).result()
 
@@ -110,9 +110,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=2, help="steps of learning, and of unlearning")
-    parser.add_argument("--in-memory", action="store_true", help="also with the rows in memory: needs twice their size")
-    parser.add_argument("--directory", type=Path, help="where the data set is written for the time being")
+    parser.add_argument("--steps", type=int, default=2, help="number of steps of learning, and of unlearning")
+    parser.add_argument(
+        "--in-memory", action="store_true", help="also time rows in memory, which needs twice their size"
+    )
+    parser.add_argument("--directory", type=Path, help="temporary directory for the data set")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/rows.json"))
     options = parser.parse_args()
 

@@ -1,8 +1,9 @@
-"""The 10-class learning step at the size of CIFAR-10, against the machine's matrix product and against its own two.
+"""The learning step with 10 classes at the size of CIFAR-10, compared with matrix products.
 
-For each number of trials three things are timed in turn in one process, round by round: the engine's step, the two
-matrix products alone in the shapes that the step has, and a large square product. The first gap is the softmax and
-the noise, the second what narrow products cost. Run: ``python benchmarks/softmax.py`` (``--help`` for sizes).
+For each number of trials, three things are timed in turn in one process, round by round: the engine's step; its two
+matrix products alone, in the same shapes; and a large square product. The difference between the first two is the time
+of softmax and noise. The difference between the last two is the cost of narrow products. Run:
+``python benchmarks/softmax.py`` (``--help`` for sizes).
 """
 
 import argparse
@@ -25,7 +26,7 @@ STEPS = randomness.BLOCK_STEPS
 
 
 def products(features: Tensor, trials: int, classes: int, rows_at_once: int) -> None:
-    """Run the two matrix products of a step and nothing else."""
+    """Run only the two matrix products of a step."""
     weights = torch.ones(trials * classes, features.shape[1])
     gradient = torch.zeros_like(weights)
     for rows in torch.split(features, rows_at_once):

@@ -1,4 +1,4 @@
-"""Timings that a machine whose speed drifts, or which others use, distorts as little as it can."""
+"""Timings that depend as little as possible on the drift and the load of a machine."""
 
 import platform
 import time
@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 SQUARE = 4096
-"""Rows and columns of the matrix product that stands for the machine's peak."""
+"""Number of rows and columns of the matrix product that represents the machine's peak."""
 
 
 def seconds(action: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return how long ``action`` takes by a clock."""
+    """Return the time that ``action`` takes, by the given clock."""
     start = clock()
     action()
     return clock() - start
@@ -22,10 +22,10 @@ def seconds(action: Callable[[], object], clock: Callable[[], float] = time.perf
 def in_turn(
     actions: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the seconds of every action in every round; the actions take turns, after a round to warm up.
+    """Return the seconds of every action in every round; after one round to warm up, the actions take turns.
 
-    Ratios are to be taken within a round, or between the best rounds of each. `time.process_time` is a clock for
-    machines that are busy, where only one thread computes.
+    Compute ratios only within a round, or between the best rounds. On a busy machine, use `time.process_time` as the
+    clock, if only one thread computes.
     """
     for action in actions.values():
         action()
@@ -34,7 +34,7 @@ def in_turn(
 
 
 def to_its_end(action: Callable[[], object]) -> Callable[[], object]:
-    """Return an action that ends when the GPU, if there is one, has done what it was given."""
+    """Return an action that also waits for the GPU, if there is one, to finish its work."""
 
     def whole() -> None:
         action()
@@ -52,7 +52,7 @@ def square_product(device: str = "cpu") -> Callable[[], object]:
 
 
 def shares(operations: float, action: NDArray[np.float64], square: NDArray[np.float64]) -> dict[str, float]:
-    """Return the share of the square product's speed that ``action`` reaches: the median, and of the best rounds."""
+    """Return the speed of ``action`` divided by the square product's: the median, and the ratio of the best rounds."""
     relative = operations / (2 * SQUARE**3)
     return {
         "median": float(np.median(relative * square / action)),
@@ -61,7 +61,7 @@ def shares(operations: float, action: NDArray[np.float64], square: NDArray[np.fl
 
 
 def machine(device: str = "cpu") -> dict[str, str]:
-    """Return what the timings depend on besides the code."""
+    """Return the facts, besides the code, on which the timings depend."""
     processor = platform.processor() or platform.machine()
     computed_by = (
         torch.cuda.get_device_name() if device == "cuda" else f"{processor}, {torch.get_num_threads()} threads"

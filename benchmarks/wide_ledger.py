@@ -1,9 +1,9 @@
-"""`unlearn apply` on rows like embeddings: where the time of a request goes, by processor time in one process.
+"""`unlearn apply` on rows like embeddings: the parts of a request's processor time, measured in one process.
 
-Writes rows whose spectrum falls like 1/sqrt(k), makes a model directory of them, and answers requests of ten people one
-after another; also timed are copying and syncing the same bytes once. Run: ``OMP_NUM_THREADS=1 python
-benchmarks/wide_ledger.py`` (``--help`` for sizes); the files, which take four times as much as the rows, are removed at
-the end.
+It writes rows whose spectrum decreases like 1/sqrt(k), makes a model directory from them, and answers requests of ten
+people one after another. It also measures the time to copy and sync the same bytes once. Run:
+``OMP_NUM_THREADS=1 python benchmarks/wide_ledger.py`` (``--help`` for sizes). The files need four times the space of
+the rows, and are deleted at the end.
 """
 
 import argparse
@@ -33,12 +33,12 @@ from timing import machine, seconds
 
 OF_A_REQUEST = 10
 QUICK = 100
-"""``C n``."""
+"""Value of ``C n``."""
 PARTS = {"digests": (DenseCopy, "digests"), "zeroing": (DenseCopy, "changed"), "removal": (ExactRefit, "remove")}
 
 
 def write_table(path: Path, n: int, d: int) -> Table:
-    """Write rows of norm 1, a noisy label, and an identifier for every row; return the declaration."""
+    """Write rows of norm 1, a noisy label and an identifier for every row, and return the declaration of the table."""
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((n, d), dtype=np.float32) / np.sqrt(1 + np.arange(d, dtype=np.float32))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -51,7 +51,7 @@ def write_table(path: Path, n: int, d: int) -> Table:
 
 
 def copied_and_synced(source: Path, target: Path) -> None:
-    """Copy a file, as a command that must not lose anything does."""
+    """Copy a file and sync it, as a command does that must not lose anything."""
     shutil.copyfile(source, target)
     with target.open("rb") as written:
         os.fsync(written.fileno())
@@ -83,7 +83,7 @@ def timed() -> Iterator[dict[str, float]]:
 
 
 def measure(root: Path, n: int, d: int, count: int) -> dict[str, Any]:
-    """Return the processor time of `init`, and the medians of so many requests with their parts."""
+    """Return the processor time of `init`, and the medians over ``count`` requests of the whole and of each part."""
     table, model = write_table(root / "rows.parquet", n, d), root / "model"
     init = seconds(lambda: initialise(model, table, epsilon=1.0, C=QUICK / n), time.process_time)
     features = ModelDirectory(model).features
@@ -105,7 +105,7 @@ def measure(root: Path, n: int, d: int, count: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure and print; write where asked."""
+    """Measure, print the results, and write them to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--features", type=int, default=768)

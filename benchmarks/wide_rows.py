@@ -1,10 +1,11 @@
-"""Hundreds of features, several classes, sparse text: requests beside scikit-learn's refits, the whole table.
+"""Requests compared with scikit-learn's refits, for hundreds of features, several classes, and sparse text.
 
-Tables, requests and refits are those of the experiment `wide`, by default in the sizes of the preset `cost`. Every
-table is measured several times; shown are medians of these runs, of means over requests. scikit-learn's warm refit at
-its own tolerance makes no iteration among many records, and is named so; the finer one ends near the minimiser. All is
-measured in one process, and ratios are to the mean request, its certificate included. Run on an idle machine, one
-thread: ``OMP_NUM_THREADS=1 python benchmarks/wide_rows.py --output wide.json``. A look at it: ``--quick``.
+The tables, requests and refits are those of the experiment `wide`, by default in the sizes of the preset `cost`. Every
+table is measured several times. The printed numbers are medians over these runs, of means over requests. With many
+records, scikit-learn's warm refit makes no iteration at its default tolerance, and is labelled so; the warm refit with
+a finer tolerance ends near the minimiser. Everything is measured in one process. Ratios are relative to the mean
+request, including its certificate. Run it on an idle machine with one thread:
+``OMP_NUM_THREADS=1 python benchmarks/wide_rows.py --output wide.json``. ``--quick`` uses small tables.
 """
 
 import argparse
@@ -39,7 +40,9 @@ WANTED = {
     ("embeddings", 20_000, 20, 100.0): (0.7, 5, 3, 5),
     ("words", 20_000, 4, 20_000.0): (1, None, 3, 2),
 }
-"""What was wanted: times faster than the warm refit, the warm one that moves, the cold one; `fit` in cold fits."""
+"""Targets for a request: how many times as fast as the warm refit, the warm refit that moves, and the cold refit. The
+last number is the target for `fit`, in cold fits.
+"""
 WANTED_ONE_VS_REST = (2.5, 15, 13, None)
 NOTHING_WANTED = (None,) * 4
 COLUMNS = [
@@ -65,7 +68,7 @@ def sweep_of(preset: str, requests: int | None) -> Wide:
 
 
 def medians(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each table and model: medians of seconds over runs, the rest of the first run."""
+    """Return a row for each table and model: medians of seconds over runs, and all other columns from the first run."""
     seconds = [name for name in runs.columns if "seconds" in name]
     grouped = runs.groupby([*POINT, "system"], sort=False)
     first = grouped.first()
@@ -74,7 +77,7 @@ def medians(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def lines(rows: pd.DataFrame) -> list[list[str]]:
-    """Return what the table says of one kind and size of rows: a line, or two where each class against the rest is."""
+    """Return the table's lines for one kind and size of rows: one line, or two if there is a one-vs-rest model."""
     by = {row["system"]: row for _, row in rows.iterrows()}
     point = tuple(by["certified"][name] for name in ("rows", "n", "classes", "strength"))
     found = [_line(by["certified"], by, WANTED.get(point, NOTHING_WANTED))]
@@ -116,13 +119,17 @@ def _line(ours: Any, by: dict[str, Any], wanted: tuple[float | None, ...]) -> li
 
 
 def main() -> None:
-    """Measure and print the table, line by line; write all runs where asked."""
+    """Measure and print the table, line by line, and write all runs to a file if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the small tables of the preset smoke, two runs")
-    parser.add_argument("--only", type=int, nargs="*", help="numbers of tables, from 1 as params.yaml lists them")
-    parser.add_argument("--runs", type=int, help=f"runs of each table: {RUNS}, or {QUICK_RUNS} of --quick")
-    parser.add_argument("--requests", type=int, help="requests of a run; those of the preset if left out")
-    parser.add_argument("--busy", action="store_true", help="count the processor's time, where others use the machine")
+    parser.add_argument("--quick", action="store_true", help="use the small tables of the preset smoke, with two runs")
+    parser.add_argument(
+        "--only", type=int, nargs="*", help="numbers of tables, counted from 1 in the order of params.yaml"
+    )
+    parser.add_argument(
+        "--runs", type=int, help=f"number of runs of each table; {RUNS} by default, {QUICK_RUNS} with --quick"
+    )
+    parser.add_argument("--requests", type=int, help="number of requests in a run; by default that of the preset")
+    parser.add_argument("--busy", action="store_true", help="measure processor time, for a machine that others use")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     parser.add_argument("--output", type=Path, help="JSON file for the results")
     arguments = parser.parse_args()
@@ -141,7 +148,7 @@ def main() -> None:
                 found += [row | {"run": run + 1} for row in rows]
             shown.extend(added := lines(medians(pd.DataFrame(found[-len(rows) * (run + 1) :]))))
             if not arguments.json:
-                # A line as soon as it is known; the head before the first.
+                # A line is printed as soon as it is known, after the heading.
                 print(
                     "\n".join(table_lines(COLUMNS, shown)[0 if len(shown) == len(added) else -len(added) :]), flush=True
                 )

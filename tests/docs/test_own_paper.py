@@ -52,7 +52,7 @@ def test_the_figure_the_report_and_the_rows_are_there(tree: WorkingTree) -> None
     assert "Two moons, Fig. 1" in report
     assert "Accuracy after fine-tuning" in report
     assert json.loads((results / "claims.json").read_text()) == []  # No paper speaks of these data.
-    assert "No paper that is shown here claims anything of moons." in report
+    assert "No paper shown here makes a claim about moons." in report
     assert not list((results / "moons" / "finetuning" / "certificates").glob("*.json"))
 
 

@@ -45,7 +45,7 @@ def test_readme_has_a_line_for_each_paper() -> None:
 SCRIPT = runpy.run_path(str(ROOT / "workflow" / "scripts" / "papers_table.py"))
 BASELINES = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
-    for path in (ROOT / "workflow" / "baselines" / "claims").glob("*.json")
+    for path in sorted((ROOT / "workflow" / "baselines" / "claims").glob("*.json"))
 }
 
 
@@ -97,6 +97,29 @@ def test_the_page_is_what_the_script_prints() -> None:
     assert section("Papers").strip() == SCRIPT["committed"]().strip()
 
 
+def test_the_page_and_the_list_of_texts_name_the_works_whose_own_texts_were_never_read() -> None:
+    never = {text.work for paper in PAPERS for text in paper.texts if not text.itself}
+    assert never == {"Descent-to-Delete", "Noisy SGD"}
+    named = section("Papers").partition("**Not read.**")[2].partition("Several contradictions")[0]
+    assert set(re.findall(r"^- \*(.+?)\*: ", named, re.M)) == never
+    index = (VERDICTS / "index.md").read_text(encoding="utf-8")
+    assert SCRIPT["texts_table"](PAPERS) in index, WRITE
+    assert set(re.findall(r"^\| (.+?) \| not read itself: ", index, re.M)) == never
+    for paper in PAPERS:
+        page = (VERDICTS / f"{paper.name}.md").read_text(encoding="utf-8")
+        assert ("**Not read.**" in page) == any(not text.itself for text in paper.texts), paper.name
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: str(paper.name))
+def test_a_paper_with_claims_of_others_says_what_they_were_compared_with(paper: Paper) -> None:
+    theirs = [each for each in claims_of([paper]).get(paper.name, []) if each.claim.whose != "ours"]
+    assert bool(paper.texts) == bool(theirs)
+
+
+def test_without_an_unread_work_the_page_says_nothing_of_it() -> None:
+    assert SCRIPT["unread"]([each for each in PAPERS if each.name == "forget_unlearning"]) == []
+
+
 NUMBER = re.compile(r"(?<![\w-])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -121,7 +144,9 @@ def test_every_claim_stands_once_on_the_page_of_its_paper_and_in_the_list_of_its
 ) -> None:
     for name, about in claims_of(PAPERS).items():
         lists = dict(re.findall(r"^## (.+?) \(\d+\)\n(.*?)(?=^## |\Z)", pages[name], re.MULTILINE | re.DOTALL))
-        entries = {title: re.findall(r"^(?:- .*?\(|)`([a-z0-9-]+)`[:,)]", text, re.M) for title, text in lists.items()}
+        entries = {
+            title: re.findall(r"^(?: *- .*?\(|)`([a-z0-9-]+)`[:,)]", text, re.M) for title, text in lists.items()
+        }
         for claim in (each.claim for each in about):
             found = [title for title, ids in entries.items() for each in ids if each == claim.id]
             word = kind(claim, together(claim.id)).capitalize()
@@ -132,12 +157,83 @@ def test_every_claim_stands_once_on_the_page_of_its_paper_and_in_the_list_of_its
 def test_a_contradiction_has_both_numbers_or_the_command_that_prints_them_and_its_reading(
     pages: dict[str, str],
 ) -> None:
-    entries = [entry for text in pages.values() for entry in re.split(r"^###? ", text, flags=re.M)]
-    entries = [entry for entry in entries if "\n- *Found*" in entry]  # misprints are one line each
-    assert len(entries) > 50
-    for entry in entries:
-        assert re.search(r"printed .*computed |, expected |`unlearn claims --preset \w", entry), entry
-        assert "*What would make it right*" in entry or "*Reading*: as for" in entry, entry
+    number = 0
+    for text in pages.values():
+        below = False  # whether the entry stands below a cause, which says what would make it right
+        for level, entry in re.findall(r"^(##+) (.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL):
+            if "\n- *Found*" not in entry:  # misprints are one line each
+                below = "*What would make them right*" in entry
+                continue
+            number += 1
+            assert re.search(r"printed .*computed |, expected |`unlearn claims --preset \w", entry), entry
+            right = "*What would make it right*" in entry
+            assert "*Reading*: as for" in entry or (below and not right if level == "####" else right), entry
+    assert number > 50
+
+
+def shared_causes(about: list[Claim]) -> dict[str, list[str]]:
+    """The contradicted claims of each cause that two or more share."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for claim in about:
+        if claim.reading is not None and claim.reading.cause and together(claim.id) == "contradicted":
+            found[claim.reading.cause].append(claim.id)
+    return {cause: ids for cause, ids in found.items() if len(ids) > 1}
+
+
+def test_a_cause_of_several_contradictions_stands_once_with_what_would_make_them_right_above_them(
+    pages: dict[str, str],
+) -> None:
+    for name, about in claims_of(PAPERS).items():
+        claims = {each.claim.id: each.claim for each in about}
+        causes = shared_causes(list(claims.values()))
+        named = {claim.reading.cause for claim in claims.values() if claim.reading} - {""}
+        assert named == set(causes), f"{name}: a cause of one contradiction alone explains nothing in common"
+        for cause, ids in causes.items():
+            assert pages[name].count(cause) == 1, cause
+            right = {claims[each].reading.right_if for each in ids}  # type: ignore[union-attr]
+            (right_if,) = (SCRIPT["_escaped"](each) for each in right)
+            begin, below = pages[name].split(cause)
+            assert re.search(rf"One cause of {len(ids)}(: |\*\*: )$", begin)
+            assert below.count(right_if) == 1
+            after = below.partition(right_if)[2]
+            listed = re.findall(r"^(?:  - .*?\(|)`([a-z0-9-]+)`[:,)]", after, re.M)
+            assert set(listed[: len(ids)]) == set(ids), cause
+
+
+def test_the_page_of_papers_counts_the_causes(pages: dict[str, str]) -> None:
+    lines = dict(re.findall(r"^- `(\w+)`: (.*)$", section("Papers"), re.M))
+    assert len(lines) == len(pages)
+    for name, about in claims_of(PAPERS).items():
+        expected = []
+        for ours in (False, True):
+            claims = [each.claim for each in about if (each.claim.whose == "ours") == ours]
+            found = [claim for claim in claims if together(claim.id) == "contradicted"]
+            groups = [len(ids) for ids in shared_causes(claims).values()]
+            if found:
+                expected.append((len(found), len(found) - sum(groups) + len(groups), sorted(groups, reverse=True)))
+        parts = re.split(r"\. (?=\d+ contradicted)", lines[name])
+        assert [
+            (*map(int, re.match(r"(\d+) contradict.*? with (\d+) causes?", part).groups()),  # type: ignore[union-attr]
+             [int(each) for each in re.findall(r"; (\d+) have this one", part)])
+            for part in parts
+        ] == expected, name  # fmt: skip
+
+
+def test_the_data_s_l_gives_the_numbers_that_table_1_s_l_does_not_give() -> None:
+    """Each of the 17 has a twin: the same numbers, measured with the L of the data."""
+    claims = {each.claim.id: each.claim for each in claims_of(PAPERS)["langevin_unlearning"]}
+    (ids,) = (
+        ids for cause, ids in shared_causes(list(claims.values())).items() if cause.startswith("Table 1 states L")
+    )
+    assert len(ids) == 17
+    misprinted = {"table-2-mnist-i1-bound", "table-2-mnist-i2-bound"}
+    for name in ids:
+        claim, twin = claims[name], claims[name.removesuffix("bound") + "spectral"]
+        assert claim.arguments | {"smoothness": "spectral"} == twin.arguments
+        assert (claim.measure, claim.arguments["smoothness"]) == (twin.measure, "bound")
+        assert getattr(claim.expected, "values") == getattr(twin.expected, "values")  # noqa: B009
+        found = kind(twin, together(twin.id))
+        assert found == ("misprint" if name in misprinted else "reproduced"), name
 
 
 def test_a_page_follows_the_baselines_and_formulas_that_baselines_deny_are_refused(pages: dict[str, str]) -> None:

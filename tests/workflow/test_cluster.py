@@ -232,6 +232,6 @@ def test_auto_asks_the_cluster_for_no_gpu_and_says_so(cluster: Cluster, planned:
     tree.environment["PATH"] = f"{tree.root}/bin:{tree.environment['PATH']}"
     ran = tree.run("snakemake", *PROFILE, *EARLY, "--config", "preset=smoke", "--", MODEL)
     assert ran.returncode == 0, ran.stdout
-    assert "device: auto asks the cluster for no GPU" in ran.stdout
+    assert "device: auto requests no GPU from the cluster" in ran.stdout
     (job,) = cluster.used(tree.root, since)
     assert "gres/gpu" not in job.asked

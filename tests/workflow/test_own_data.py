@@ -117,7 +117,7 @@ def test_claims_about_other_data_and_of_papers_that_were_not_run_are_left_out(fi
         page.goto((results / "report.html").as_uri())
         page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
         claims = page.locator("#claims").inner_text()
-        assert "What papers claim of other data than loans is left out" in claims
+        assert "Claims of papers about other data than loans are left out" in claims
         assert f"{len(verdicts)} of {len(verdicts)} shown" in claims
         shown = json.dumps(verdicts) + claims + page.locator("#findings").inner_text()
         found = page.locator(".findings > li").all_inner_texts()

@@ -1,22 +1,22 @@
-# Digests of the code that jobs run, as parameters: a change reruns what runs it.
+# Digests of the code that jobs run, as parameters of rules: a change of the code reruns the jobs that use it.
 
 from pathlib import Path
 
 
 def code(*modules, files=()):
-    """A digest of the modules that a rule's command runs, as a parameter: a change of theirs reruns the rule."""
+    """Return a digest of the modules that a rule's command runs; a change of the digest reruns the rule."""
     return digest(*(f"{PACKAGE}.{each}" for each in modules), files=tuple(files))
 
 
 def data_set(name):
-    """The data set of that name; None for a table of one's own."""
+    """Return the data set with that name; None for a table of the user's own."""
     if name in PARAMETERS.own_data:
         return None
     return find(name, data_sets(PARAMETERS.known))
 
 
 def data_code(name):
-    """A digest of what fetches and prepares a data set."""
+    """Return a digest of the code that fetches and prepares a data set."""
     chosen = data_set(name)
     if chosen is None:
         return code("data.tables.declared")
@@ -26,20 +26,20 @@ def data_code(name):
 
 
 def experiment_code(wildcards):
-    """A digest of what makes an experiment's plan or rows."""
+    """Return a digest of the code that makes an experiment's plan or rows."""
     return digest(
         module_of(experiment(wildcards).reference), f"{PACKAGE}.reproduction.rows"
     )
 
 
 def mechanism_code(wildcards):
-    """A digest of what runs a mechanism."""
+    """Return a digest of the code that runs a mechanism."""
     reference = declared.mechanism_reference(MECHANISM_BY_NAME[wildcards.mechanism])
     return digest(module_of(reference), f"{PACKAGE}.reproduction.jobs")
 
 
 def papers_code():
-    """Modules that declare what all papers have, for jobs that are about all of them."""
+    """Return the modules that declare all papers, for jobs that concern all of them."""
     return [
         f"{PACKAGE}.papers.all",
         *(
@@ -51,14 +51,14 @@ def papers_code():
 
 
 def tracking_code(wildcards):
-    """A digest of what declares an experiment and logs its rows."""
+    """Return a digest of the code that declares an experiment and logs its rows."""
     return digest(
         module_of(experiment(wildcards).reference), f"{PACKAGE}.reproduction.tracking"
     )
 
 
 def drawing_code(wildcards):
-    """A digest of what declares and draws an experiment, or lays out its table."""
+    """Return a digest of the code that declares and draws an experiment, or makes its table."""
     shown = experiment(wildcards)
     own = [each for each in (shown.reference, shown.draw, shown.page) if each]
     machinery = ["rows", "summaries", "tabulation"]
@@ -70,14 +70,14 @@ def drawing_code(wildcards):
 
 
 def package_files(package, pattern):
-    """Files of a package that are not modules."""
+    """Return the files of a package that are not modules."""
     return sorted(
         (Path(workflow.basedir) / "src" / package.replace(".", "/")).glob(pattern)
     )
 
 
 def claims_code(wildcards):
-    """A digest of what judges the claims, and of the claims."""
+    """Return a digest of the code that judges the claims, and of the claims."""
     known = PARAMETERS.known
     return digest(
         f"{PACKAGE}.reproduction.claims.findings",
@@ -89,7 +89,7 @@ def claims_code(wildcards):
 
 
 def headline_code(wildcards):
-    """A digest of what counts verdicts and takes the key numbers of papers."""
+    """Return a digest of the code that counts verdicts and computes the papers' key numbers."""
     return digest(
         f"{PACKAGE}.reproduction.claims.verdicts",
         *map(module_of, key_numbers()),
@@ -97,7 +97,7 @@ def headline_code(wildcards):
 
 
 def page_code(wildcards):
-    """A digest of what makes the page, and of its templates."""
+    """Return a digest of the code that makes the page, and of its templates."""
     references = [
         reference
         for paper in PARAMETERS.papers_of(wildcards.name)

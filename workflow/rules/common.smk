@@ -21,7 +21,7 @@ PACKAGE = "certified_unlearning"
 
 try:
     for configfile in workflow.configfiles:
-        read_yaml(configfile)  # Snakemake would take the last of two equal keys.
+        read_yaml(configfile)  # Snakemake would use the last of two equal keys.
     PARAMETERS = parameters.check(config)
 except UnlearningError as error:
     raise WorkflowError(str(error))
@@ -50,17 +50,17 @@ def preset(wildcards):
 
 
 def experiment(wildcards):
-    """The experiment that a job is about."""
+    """Return the experiment of a job."""
     return EXPERIMENTS[wildcards.paper, wildcards.experiment][1]
 
 
 def module_of(reference):
-    """The module of a reference."""
+    """Return the module of a reference."""
     return reference.partition(":")[0]
 
 
 def shown(name, wanted=lambda each: True):
-    """Paper and experiment of all that a preset runs, as pairs of names, where the experiment is wanted."""
+    """Return paper and experiment, as pairs of names, for all wanted experiments that a preset runs."""
     return [
         (paper.name, each.name)
         for paper, each in PARAMETERS.shown(name)
@@ -74,12 +74,12 @@ def settings(wildcards):
 
 
 def needed_settings(wildcards):
-    """The settings, where the experiment depends on the data set; otherwise a change of theirs is none of its own."""
+    """Return the settings if the experiment depends on the data set, so that otherwise their change reruns nothing."""
     return settings(wildcards) if experiment(wildcards).needs_data else ""
 
 
 def sweep(wildcards):
-    """One experiment's sweep, as JSON for the command line."""
+    """Return one experiment's sweep, as JSON for the command line."""
     return (
         preset(wildcards)
         .papers[wildcards.paper][wildcards.experiment]
@@ -88,7 +88,7 @@ def sweep(wildcards):
 
 
 def defaults(wildcards):
-    """The keys that nobody chose for these data, for the command line: they are fitted to the data's size."""
+    """Return the keys with default values, for the command line; these values are adapted to the size of the data."""
     if not experiment(wildcards).needs_data:
         return ""
     return flag(
@@ -97,24 +97,24 @@ def defaults(wildcards):
 
 
 def others():
-    """The papers of others, for the command line."""
+    """Return the papers outside this package, for the command line."""
     return " ".join(
         f"--other {shlex.quote(each)}" for each in config.get("papers_of_others", [])
     )
 
 
 def others_of(name):
-    """The papers of others, where the data set may be theirs: one more of them must not prepare ours again."""
+    """Return the papers outside this package if the data set may be theirs; otherwise, a new paper must rerun nothing."""
     return others() if built_in(name) is None else ""
 
 
 def flag(name, values):
-    """A flag for each value, for the command line."""
+    """Return a flag for each value, for the command line."""
     return " ".join(f"--{name} {shlex.quote(str(value))}" for value in values)
 
 
 def members(wildcards):
-    """The presets that a name stands for, each with what it runs, for the command line."""
+    """Return the presets that a name refers to, each with its experiments, for the command line."""
     return flag(
         "shows",
         (
@@ -125,12 +125,12 @@ def members(wildcards):
 
 
 def key_numbers():
-    """Each paper's key numbers, for the command line; what a preset does not run has no rows, and so none."""
+    """Return each paper's key numbers, for the command line; experiments that the preset does not run have none."""
     return [paper.key_numbers for paper in PARAMETERS.known if paper.key_numbers]
 
 
 def figure_views(wildcards):
-    """What MLflow's page says of each experiment that mechanisms run, as JSON for the command line."""
+    """Return the information for MLflow's page on each experiment with mechanisms, as JSON for the command line."""
     return flag(
         "figure",
         (
@@ -150,19 +150,19 @@ def figure_views(wildcards):
 
 
 def features(wildcards):
-    """The choice of features of images, for the command line."""
+    """Return the choice of image features, for the command line."""
     chosen = preset(wildcards).settings.features
     return f"--features {chosen}" if chosen else ""
 
 
 def table(wildcards):
-    """The declaration of a table, for the command line."""
+    """Return the declaration of a table, for the command line."""
     own = PARAMETERS.own_data.get(preset(wildcards).settings.dataset)
     return f"--table {shlex.quote(own.model_dump_json())}" if own else ""
 
 
 def caption(wildcards):
-    """Where the paper has an experiment, what it shows, how to read it."""
+    """Return an experiment's place in the paper, what it shows, and how to read it."""
     paper, shown = EXPERIMENTS[wildcards.paper, wildcards.experiment]
     source = shown.sources.get(preset(wildcards).settings.dataset, shown.source)
     place = f"{source} of {paper.title}: " if source else ""
@@ -170,36 +170,37 @@ def caption(wildcards):
 
 
 def processes(wildcards):
-    """Processes that share the rows of a simulation job; of one that fits again there is one."""
+    """Return the number of processes that share the rows of a simulation job; 1 for a mechanism that fits again."""
     return 1 if fits_again(wildcards.mechanism) else preset(wildcards).processes
 
 
 def threads(wildcards):
-    """Cores of a simulation job: one for each process, where several share it."""
+    """Return the cores of a simulation job: one for each process if several processes share it."""
     chosen = preset(wildcards)
     shared = chosen.settings.row_shards and not fits_again(wildcards.mechanism)
     return chosen.processes if shared else chosen.threads
 
 
 def memory(wildcards):
-    """Megabytes of a simulation job: so many for each of its processes."""
+    """Return the memory of a simulation job in megabytes: a fixed amount for each process."""
     return 2000 * processes(wildcards)
 
 
 def fits_again(mechanism):
-    """Whether a mechanism answers by fitting again instead of by steps that processes could share."""
+    """Return whether a mechanism answers by fitting again; processes cannot share that, unlike steps."""
     return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
 
 
 def submitted():
-    """Whether a cluster's scheduler runs the jobs: known when they are about to run, not while this file is read."""
+    """Return whether a cluster's scheduler runs the jobs, which is known only when they are about to run."""
     return workflow.non_local_exec or workflow.remote_exec
 
 
 def gpu(wildcards):
-    """GPUs of a simulation job, one for each process; the profile says how many there are.
+    """Return the GPUs of a simulation job, one for each process; the profile says how many there are.
 
-    Of another machine's devices only the parameters can tell: ``auto`` asks for one where jobs run here.
+    The devices of another machine are known only from the parameters: ``auto`` requests a GPU only if jobs run on this
+    machine.
     """
     device = preset(wildcards).settings.device
     seen = not submitted() and shutil.which("nvidia-smi") is not None
@@ -208,7 +209,7 @@ def gpu(wildcards):
 
 
 def refuse_second_writers():
-    """End before the first job, where SLURM has jobs of an earlier start that write the same files."""
+    """Raise an error before the first job if SLURM has jobs of an earlier run that write the same files."""
     try:
         cluster.refuse_second_writers(Path.cwd(), required=submitted())
     except UnlearningError as error:
@@ -216,19 +217,19 @@ def refuse_second_writers():
 
 
 def not_asked():
-    """Return one line where jobs are submitted and nobody said whether they shall have a GPU."""
+    """Return one line if jobs are submitted and the parameters do not say whether they need a GPU."""
     if not submitted() or not any(
         preset.settings.device == "auto"
         for preset in map(PARAMETERS.presets.get, PARAMETERS.members(PARAMETERS.preset))
     ):
         return []
     return [
-        "device: auto asks the cluster for no GPU; `device: cuda` in the parameters asks for one for each simulation"
+        "device: auto requests no GPU from the cluster; `device: cuda` in the parameters requests one for each simulation"
     ]
 
 
 def unconfirmed():
-    """Return warnings of files of parameters that hold a draft of a declaration, with what was taken from the data."""
+    """Return warnings about parameter files with a draft of a declaration, which contains values from the data."""
     from certified_unlearning.data.tables.draft import MARK, marked
 
     return [
@@ -240,7 +241,7 @@ def unconfirmed():
 
 
 def last_lines(workflow):
-    """What a run of everything ends with; nothing where only a part was asked for."""
+    """Return the last lines of a complete run; nothing if only a part was requested."""
     if not any(job.rule.name == "all" for job in workflow.dag.jobs):
         return []
     try:

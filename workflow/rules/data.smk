@@ -1,7 +1,7 @@
-# Raw files in place and checked, or a table of one's own; then labelled rows of norm at most 1.
+# Raw files, fetched and checked, or a table of the user's own; then labelled rows of norm at most 1.
 
 
-# A node of a cluster may have no way to the internet; to read and scale rows takes seconds.
+# A node of a cluster may have no access to the internet, and reading and scaling rows takes only seconds.
 localrules:
     fetch,
     prepare,
@@ -63,7 +63,7 @@ rule prepare:
         " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
-# Features of images are computed: minutes, or an hour with a network.
+# Computing features of images takes minutes, or an hour with a network.
 use rule prepare as extract with:
     wildcard_constraints:
         preset="|".join(WITH_FEATURES) or "$^",

@@ -1,17 +1,17 @@
-# Which files there are of a preset, below its directory; and what each rule reads.
+# The files of a preset, below its directory, and the files that each rule reads.
 
 
 HEADLINE = "results/headline.json"
-"""Of the preset that ran last, so that DVC compares presets: a file of each preset's own would be another metric."""
+"""The numbers of the preset that ran last: DVC compares presets only if their numbers are in the same file."""
 
 
 def headline_of(name):
-    """The numbers by which presets are compared; nothing for a collection, of which there are several."""
+    """Return the file of the numbers by which presets are compared; nothing for a collection of several presets."""
     return [HEADLINE] if name in PARAMETERS.presets else []
 
 
 def member_files(files):
-    """Files of every preset that a name stands for; ``files`` gives those of one."""
+    """Return the files of every preset that a name refers to; ``files`` returns those of one preset."""
 
     def paths(wildcards):
         return [
@@ -83,7 +83,7 @@ def tracked_of(name):
 
 
 def everything_of(member):
-    """All results of a preset; intermediate ones too: one that a failed job took with it must not pass for up to date."""
+    """Return all results of a preset, also intermediate ones: one that a failed job deleted is not up to date."""
     return [
         f"results/{member}/{file}"
         for file in (
@@ -104,7 +104,7 @@ def everything_of(member):
 
 
 def job_files(kind):
-    """The files of one kind of all mechanisms of an experiment, or its table."""
+    """Return the files of one kind for all mechanisms of an experiment, or its table."""
 
     def paths(wildcards):
         directory = (
@@ -122,14 +122,14 @@ def job_files(kind):
 
 
 def data_source(wildcards):
-    """Return the file that a data set is prepared from: the manifest of its raw files, or the table itself."""
+    """Return the file from which a data set is prepared: the manifest of its raw files, or the table itself."""
     dataset = preset(wildcards).settings.dataset
     own = PARAMETERS.own_data.get(dataset)
     return own.path if own else f"data/manifests/{dataset}.json"
 
 
 def learned(wildcards):
-    """The learned weights that a mechanism unlearns from, where it learns in a job of its own."""
+    """Return the learned weights from which a mechanism unlearns, if it learns in a separate job."""
     mechanism = declared.mechanism(MECHANISM_BY_NAME[wildcards.mechanism])
     directory = f"results/{wildcards.preset}/{wildcards.paper}/{wildcards.experiment}"
     return (
@@ -140,7 +140,7 @@ def learned(wildcards):
 
 
 def summary(wildcards):
-    """The data set's summary, where the experiment depends on it."""
+    """Return the data set's summary, if the experiment depends on it."""
     return (
         [f"results/{wildcards.preset}/data.json"]
         if experiment(wildcards).needs_data
@@ -149,7 +149,7 @@ def summary(wildcards):
 
 
 def used_plans(wildcards):
-    """The plans that an experiment reads."""
+    """Return the plans that an experiment reads."""
     return [
         f"results/{wildcards.preset}/{wildcards.paper}/{used}/plan.json"
         for used in experiment(wildcards).uses
@@ -157,13 +157,13 @@ def used_plans(wildcards):
 
 
 def read_files(wildcards):
-    """The files that an experiment reads beside its data set, where they are: the job says which one is missing."""
+    """Return the files that an experiment reads besides its data set, if they exist; the job reports a missing one."""
     section = preset(wildcards).papers[wildcards.paper][wildcards.experiment]
     return [each for each in section.files if Path(each).exists()]
 
 
 def tracked_files(wildcards):
-    """Return the files that are logged of an experiment beside its rows."""
+    """Return the files that are logged for an experiment in addition to its rows."""
     name = f"{wildcards.paper}/{wildcards.experiment}"
     own = [f"figures/{name}.png"] if experiment(wildcards).draw else []
     if experiment(wildcards).mechanisms:

@@ -1,11 +1,12 @@
-# What experiments run: plans, and the mechanisms that carry them out; or rows, made at once.
+# Experiments: plans, and the mechanisms that carry them out; or rows that are computed directly.
 
 
-# Priorities: first what verdicts wait for (2), then figures and the report (1). What MLflow is told waits for nothing and
-# nothing for it: it fills the processor beside the report, the last long job of a run.
+# Priorities: first the jobs that verdicts wait for (2), then figures and the report (1). Jobs that log to MLflow come
+# last, because nothing waits for them. They use the processor while the report, the last long job of a run, is written.
 
 
-# On a cluster only what learns, unlearns and retrains is worth a job of its own, which costs seconds before it begins.
+# On a cluster, only learning, unlearning and retraining are worth submitting as jobs, because each job takes seconds to
+# start.
 localrules:
     plan,
     make,
@@ -105,7 +106,7 @@ rule unlearn:
         " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
-# Another library fits again: seconds, one model for all trials.
+# Another library fits again, which takes seconds: one model represents all trials.
 use rule unlearn as refit with:
     wildcard_constraints:
         mechanism="|".join(REFITS) or "$^",
@@ -130,7 +131,7 @@ rule make:
         code=experiment_code,
         experiment=lambda wildcards: experiment(wildcards).reference,
         needed=needed_settings,
-        # Of a function that has the output, Snakemake does not compare what it returns with the last run's.
+        # Snakemake does not compare the result of a function that uses the output with the result of the last run.
         settings=lambda wildcards, output: settings(wildcards),
         sweep=sweep,
         defaults=defaults,

@@ -1,4 +1,4 @@
-# What people look at: figures with the numbers they show, tables, verdicts on claims, one page with everything.
+# Everything that is shown: figures with their numbers, tables, verdicts on claims, and one page with all of it.
 
 
 localrules:

@@ -1,5 +1,5 @@
-# MLflow: the store is made once, before jobs fan out; each experiment is then logged in one go. Where Snakemake runs, and
-# nowhere else: of a SQLite file that several nodes write to, runs are lost without a word.
+# MLflow: the store is created once, before jobs run in parallel. Then each experiment is logged by one job. This runs
+# only where Snakemake runs: a SQLite file that several nodes write to silently loses runs.
 
 
 localrules:
@@ -16,7 +16,7 @@ rule track_store:
         "benchmarks/results/{preset}/track-store.tsv"
     params:
         code=code("reproduction.tracking.store"),
-        # Another store is another result; the address itself may hold a password.
+        # A different store gives different results. The address itself is not used, because it may contain a password.
         store=content_key(os.environ.get("MLFLOW_TRACKING_URI", "")),
         figures=figure_views,
     message:

@@ -1,8 +1,11 @@
-"""Compare two trees of results bit for bit, whatever their layout: `compare_results.py BEFORE AFTER [--but NAME]`.
+"""Compare two directories of results bit for bit, whatever their layout.
 
-Every table and every certificate of BEFORE must be in AFTER. A table is found there by its rows: one table with at
-least its columns and, in them, the same rows, floats to the last bit, in any order. What may differ between two runs of
-the same inputs is left out: content keys of runs, versions of the code, wall times.
+Usage: `compare_results.py BEFORE AFTER [--but NAME]`.
+
+Every table and every certificate in BEFORE must be in AFTER. A table is identified by its rows: AFTER must have one
+table with at least the same columns and, in these, the same rows in any order. Floats must be equal to the last bit.
+Values that may differ between two runs with the same inputs are ignored: content keys of runs, versions of the code,
+and wall times.
 """
 
 import argparse
@@ -21,7 +24,7 @@ Cells = Counter[tuple[str, ...]]
 
 
 def tables(root: Path) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield every table below a directory as texts that tell all bits of a float."""
+    """Yield every table below a directory, as texts that show all bits of a float."""
     for path in sorted(root.rglob("*")):
         if path.suffix == ".parquet":
             frame = pd.read_parquet(path)
@@ -38,12 +41,12 @@ def _text(value: object) -> str:
 
 
 def cells(frame: pd.DataFrame, columns: list[str]) -> Cells:
-    """Return how often each row occurs, in some columns."""
+    """Return how often each row occurs, restricted to some columns."""
     return Counter(frame[columns].itertuples(index=False, name=None))
 
 
 def certificates(root: Path) -> Counter[str]:
-    """Return what the certificates below a directory state."""
+    """Return the statements of the certificates below a directory."""
     stated: Counter[str] = Counter()
     for path in root.rglob("certificates/**/*.json"):
         content = json.loads(path.read_text())
@@ -52,7 +55,7 @@ def certificates(root: Path) -> Counter[str]:
 
 
 def compare(before: Path, after: Path, but: Collection[str] = ()) -> list[str]:
-    """Return what is not in the second tree as it is in the first, a line each; ``but`` names tables to leave out."""
+    """Return a line for each thing in ``before`` that is missing or different in ``after``, except tables ``but``."""
     there = list(tables(after))
     wrong = []
     for name, frame in tables(before):
@@ -73,11 +76,11 @@ def compare(before: Path, after: Path, but: Collection[str] = ()) -> list[str]:
 
 
 def main() -> int:
-    """Compare the trees that are named; exit status 1 where they differ."""
+    """Compare the two given directories; the exit status is 1 if they differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
-    parser.add_argument("--but", action="append", default=[], help="a table of BEFORE that is left out; repeatable")
+    parser.add_argument("--but", action="append", default=[], help="table of BEFORE to ignore; can be repeated")
     given = parser.parse_args()
     for root in (given.before, given.after):
         if not any(tables(root)):

@@ -1,4 +1,4 @@
-"""Print the section `plots` of dvc.yaml, from what the experiments of all papers in params.yaml declare."""
+"""Print the section `plots` of dvc.yaml, from the declarations of the experiments of all papers in params.yaml."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.paper import Paper
 
 RESULTS = "results/${preset}"
 WORDS = {"epsilon_target": "target epsilon", "sigma": "noise scale sigma"}
-"""Titles of columns, where they differ from the names."""
+"""Titles of columns, if they differ from the names."""
 
 
 class _Indented(yaml.SafeDumper):
@@ -19,7 +19,7 @@ class _Indented(yaml.SafeDumper):
 
 
 def section(papers: Sequence[Paper]) -> str:
-    """Return the section as YAML: plots of the numbers that experiments show, then their figures."""
+    """Return the section as YAML: plots of the numbers that experiments show, then the experiments' figures."""
     content = {"plots": [*_lines(papers), *_figures(papers)]}
     return yaml.dump(content, Dumper=_Indented, sort_keys=False, width=1000)
 

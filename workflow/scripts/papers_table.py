@@ -1,8 +1,8 @@
-"""Print the section `Papers` of docs/papers.md, and write the pages of verdicts: what became of each paper's claims.
+"""Print the section `Papers` of docs/papers.md, and write the pages with the verdicts on each paper's claims.
 
-Whose a claim is, and what a second reader found, stands in the tables of claims; what became of it, in the committed
-baselines of all presets. Numbers of claims that formulas alone decide are computed here. Numbers of runs stand in no
-committed file. `--write` puts the section into docs/papers.md and writes docs/verdicts/.
+The owner of a claim, and the findings of a second reader, are in the tables of claims. Verdicts are in the committed
+baselines of all presets. Numbers are computed here for claims that formulas alone decide. Numbers of runs are not in
+any committed file. `--write` replaces the section in docs/papers.md, and writes docs/verdicts/.
 """
 
 import argparse
@@ -17,30 +17,32 @@ from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import write_text
 from certified_unlearning.papers.all import PAPERS
-from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, Reading, claims_of
-from certified_unlearning.reproduction.claims.verdicts import OWNERS, READINGS, Verdict, evaluate, ranked
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, Reading, by_cause, claims_of
+from certified_unlearning.reproduction.claims.verdicts import OWNERS, Verdict, evaluate, ranked, read_again
+from certified_unlearning.reproduction.paper import Paper, ReadText
 from certified_unlearning.text import table_lines
 
 PROJECT = Path(__file__).parents[2]
 BASELINES = PROJECT / "workflow" / "baselines" / "claims"
 PAGE = PROJECT / "docs" / "papers.md"
 VERDICTS = PROJECT / "docs" / "verdicts"
+INDEX = VERDICTS / "index.md"
+TEXTS, AFTER_TEXTS = "Claims were compared with these texts:\n\n", "\n\nNumbers of sections"
 HEADING, NEXT = "## Papers\n\n", "\n## "
 DEFAULT_PRESET = "digits"
 WRITTEN = "<!-- Written by workflow/scripts/papers_table.py --write. -->"
 Baseline = Mapping[str, str]
-"""The verdict of each claim, by its id, that one preset gives."""
+"""One preset's verdict on each claim, by the claim's id."""
 
 
 def decided(claim: str, baselines: Collection[Baseline]) -> str:
-    """Return what presets together say of a claim: contradicted, if one contradicts it; not run, if none decides it."""
+    """Return the verdict of all presets: contradicted, if one contradicts the claim; not run, if none decides it."""
     found = {baseline.get(claim, "not run") for baseline in baselines}
     return next(verdict for verdict in ("contradicted", "reproduced", "not run") if verdict in found)
 
 
 def counted(claims: Iterable[Claim], baselines: Collection[Baseline]) -> str:
-    """Return how many claims have which verdict: `66: 52 reproduced, 14 contradicted (8 misprints, 6 others)`."""
+    """Return the number of claims for each verdict: `66: 52 reproduced, 14 contradicted (8 misprints, 6 others)`."""
     verdicts = [(claim, decided(claim.id, baselines)) for claim in claims]
     found = Counter(verdict for _, verdict in verdicts)
     misprints = sum(claim.misprint for claim, verdict in verdicts if verdict == "contradicted")
@@ -57,12 +59,12 @@ def counted(claims: Iterable[Claim], baselines: Collection[Baseline]) -> str:
 
 
 def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], presets: Mapping[str, Baseline]) -> str:
-    """Return the section: the papers' own claims in one table, those of authors' code and ours in another.
+    """Return the section: one table for the papers' own claims, and another for those of authors' code and ours.
 
     Args:
-        papers: The papers, in the order of the rows.
-        claims: The claims about each, by its name.
-        presets: The baselines, by the names of presets.
+        papers: Papers, in the order of the rows.
+        claims: Claims about each paper, by its name.
+        presets: Baselines, by the names of presets.
     """
     default, every = [presets[DEFAULT_PRESET]], list(presets.values())
     own, apart = [], []
@@ -79,6 +81,13 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "[The pages of verdicts](verdicts/index.md) list every claim. For each contradiction that is no misprint, they",
         "have what was stated and found, the tolerance, what the paper assumes, the setting, and what would make it",
         "right.",
+        "",
+        *unread(papers),
+        "Several contradictions can have one cause. This is how many causes we see, by all presets, with misprints; a",
+        "contradiction whose cause no other one has counts as one:",
+        "",
+        *(line for paper in papers if (line := causes_in_words(paper, claims.get(paper.name, ()), every))),
+        "",
         "What no paper claims is counted apart, here by all presets:",
         "",
         *table_lines(["about", "results of authors' code", "questions of ours"], apart),
@@ -91,14 +100,63 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
     return "\n".join(lines) + "\n"
 
 
+def texts(papers: Iterable[Paper]) -> list[ReadText]:
+    """Return what claims were compared with, without repetitions: two papers can be chapters of one work."""
+    return list(dict.fromkeys(text for paper in papers for text in paper.texts))
+
+
+def unread(papers: Iterable[Paper]) -> list[str]:
+    """Return the lines on works whose own texts were never read."""
+    lines = [f"- *{each.work}*: {_escaped(_sentence(each.text))}" for each in texts(papers) if not each.itself]
+    if not lines:
+        return []
+    return [
+        "**Not read.** The own texts of these were never read. A verdict on one of their theorems is about the theorem",
+        "as these sources state it:",
+        "",
+        *lines,
+        "",
+    ]
+
+
+def texts_table(papers: Iterable[Paper]) -> str:
+    """Return the table of what claims were compared with; works that were read in the same way stand in one row."""
+    works: dict[str, list[str]] = {}
+    for each in texts(papers):
+        works.setdefault(each.text if each.itself else f"not read itself: {each.text}", []).append(each.work)
+    return "\n".join(
+        table_lines(["work", "text"], [["; ".join(named), _escaped(text)] for text, named in works.items()])
+    )
+
+
+def causes_in_words(paper: Paper, claims: Sequence[Claim], presets: Collection[Baseline]) -> str:
+    """Return the line on how many causes the contradictions about a paper have; empty if nothing is contradicted."""
+    contradicted = [claim for claim in claims if decided(claim.id, presets) == "contradicted"]
+    parts = []
+    for ours in (False, True):
+        found = [claim for claim in contradicted if (claim.whose == "ours") == ours]
+        groups = sorted(by_cause(found), key=len, reverse=True)
+        several = [f"{len(group)} have this one: {_escaped(_cause(group[0]))}" for group in groups if len(group) > 1]
+        if found:
+            more = "s" * (len(found) > 1)
+            what = f"contradicted question{more} of ours" if ours else f"contradiction{more}"
+            causes = f"{len(groups)} cause{'s' * (len(groups) > 1)}"
+            parts.append("; ".join([f"{len(found)} {what} with {causes}", *several]) + ".")
+    return f"- `{paper.name}`: {' '.join(parts)}" if parts else ""
+
+
+def _cause(claim: Claim) -> str:
+    return claim.reading.cause if claim.reading is not None else ""
+
+
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict by all presets.
+    """A claim, with its verdict by all presets.
 
     Attributes:
         claim: The claim.
-        verdict: Its verdict. It has numbers where formulas alone decide, and none where runs do.
-        presets: The presets whose runs give this verdict; empty where formulas alone decide, or nothing does.
+        verdict: The verdict. It contains numbers if formulas alone decide the claim, and none if runs do.
+        presets: Presets whose runs give this verdict; empty if formulas alone decide, or if nothing does.
     """
 
     claim: Claim
@@ -107,10 +165,10 @@ class Judged:
 
 
 def judged(checkable: CheckableClaim, paper: str, presets: Mapping[str, Baseline]) -> Judged:
-    """Judge a claim by formulas alone, or else by the committed baselines.
+    """Judge a claim by formulas alone, or by the committed baselines if formulas do not suffice.
 
     Raises:
-        DataError: Formulas and baselines disagree.
+        DataError: Formulas and baselines give different verdicts.
     """
     claim = checkable.claim
     (computed,) = evaluate([checkable], [], paper=paper)
@@ -149,7 +207,7 @@ def _why_not_run(claim: Claim, missing: str, presets: Mapping[str, Baseline]) ->
 
 
 def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
-    """Return a paper's page: contradictions, misprints, what was not run and what was reproduced; questions of ours."""
+    """Return a paper's page: contradictions, misprints, claims not run, claims reproduced, and our own questions."""
     by_id = {each.claim.id: each for each in verdicts}
     order = [by_id[each.id] for each in ranked([each.verdict for each in verdicts])]
     theirs = [each for each in order if each.claim.whose != "ours"]
@@ -157,11 +215,12 @@ def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
     contradicted = [each for each in theirs if each.verdict.verdict == "contradicted"]
     misprints = [each for each in contradicted if each.claim.misprint]
     others = [each for each in contradicted if not each.claim.misprint]
-    parts = [f"# {paper.title}: verdicts\n\n{WRITTEN}\n\n{paper.citation}. [How to read this page](index.md)."]
+    head = f"# {paper.title}: verdicts\n\n{WRITTEN}\n\n{paper.citation}. [How to read this page](index.md)."
+    parts = [head, *("\n".join(lines).strip() for lines in [unread([paper])] if lines)]
     if theirs:
         none = f"No claim is contradicted{', except by misprints' if misprints else ''}."
         parts += [_contradictions("Contradicted", others, none)]
-        parts += _folded("Misprints", misprints, _misprint)
+        parts += _folded("Misprints", misprints, _misprints)
         parts += _not_run(theirs, "Not run")
         parts += _reproduced(theirs, "Reproduced")
     if ours:
@@ -174,21 +233,46 @@ def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
 
 
 def _contradictions(title: str, found: Sequence[Judged], none: str) -> str:
+    """Return a list of contradictions; those with the same cause stand together, below what would make them right."""
     first_with: dict[Reading, str] = {}
     parts = []
-    for each in found:
-        reading = each.verdict.reading
-        known = first_with.setdefault(reading, each.claim.id) if reading is not None else each.claim.id
-        parts.append(_contradiction(each, "" if known == each.claim.id else known))
+    groups = _groups(found)
+    if len(groups) < len(found):
+        parts.append(f"These {len(found)} have {len(groups)} cause{'s' * (len(groups) > 1)}.")
+    for group in groups:
+        if shared := len(group) > 1:
+            number = f"all {len(group)}" if len(group) == len(found) else f"{len(group)} of the {len(found)}"
+            parts.append(f"### One cause of {len(group)}: {_escaped(_cause(group[0].claim))}")
+            parts.append(f"It explains {number}, which follow. *What would make them right*: {_right_if(group[0])}")
+        for each in group:
+            reading = each.verdict.reading
+            known = first_with.setdefault(reading, each.claim.id) if reading is not None else each.claim.id
+            parts.append(_contradiction(each, "" if known == each.claim.id else known, shared=shared))
     return "\n\n".join([f"## {title} ({len(found)})", *(parts or [none])])
 
 
-def _contradiction(each: Judged, read_at: str) -> str:
-    """Return a contradiction with its reading, or with the id of an earlier claim that has the same reading."""
+def _groups(found: Sequence[Judged]) -> list[list[Judged]]:
+    by_id = {each.claim.id: each for each in found}
+    return [[by_id[claim.id] for claim in group] for group in by_cause(each.claim for each in found)]
+
+
+def _right_if(each: Judged) -> str:
+    reading = each.verdict.reading
+    return _escaped(_sentence(reading.right_if)) if reading is not None else ""
+
+
+def _contradiction(each: Judged, read_at: str, *, shared: bool) -> str:
+    """Return a contradiction with its reading, or with the id of an earlier claim that has the same reading.
+
+    Args:
+        each: The contradiction.
+        read_at: The id of that claim; empty if no earlier claim has the same reading.
+        shared: Whether it stands below a cause of several, where what would make it right is written already.
+    """
     claim, verdict = each.claim, each.verdict
     owner = "" if claim.whose != "authors' code" else ", of authors' code"
     severity = verdict.severity or "contradicted"
-    lines = [f"### {_escaped(claim.source)}", ""]
+    lines = [f"{'####' if shared else '###'} {_escaped(claim.source)}", ""]
     lines += [f"`{claim.id}`: **{severity}**{owner}. {_escaped(_sentence(claim.statement))}", ""]
     if each.presets:
         preset = DEFAULT_PRESET if DEFAULT_PRESET in each.presets else each.presets[0]
@@ -204,18 +288,24 @@ def _contradiction(each: Judged, read_at: str) -> str:
     if read_at:
         lines += [f"- *Reading*: as for `{read_at}`."]
     elif verdict.reading is not None:
-        lines += [
-            f"- *{words.capitalize()}*: {_escaped(_sentence(getattr(verdict.reading, part)))}"
-            for part, words in READINGS.items()
-        ]
+        own = verdict.reading.model_copy(update={"cause": "", "right_if": ""} if shared else {})
+        lines += [f"- *{words.capitalize()}*: {_escaped(_sentence(text))}" for words, text in read_again(own).items()]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _misprint(each: Judged) -> str:
-    reading = each.verdict.reading
-    found = f"by runs of {_names(each.presets)}" if each.presets else _escaped(_sentence(each.verdict.reason))
-    right = f" *Right if*: {_escaped(_sentence(reading.right_if))}" if reading is not None else ""
-    return f"{_item(each)} *Found*: {_sentence(found)}{right}"
+def _misprints(found: Sequence[Judged]) -> list[str]:
+    """Return a line for each misprint; those with the same cause stand below a line for the cause."""
+    lines = []
+    for group in _groups(found):
+        shared = len(group) > 1
+        if shared:
+            cause = _escaped(_sentence(_cause(group[0].claim)))
+            lines.append(f"- **One cause of {len(group)}**: {cause} *Right if*: {_right_if(group[0])}")
+        for each in group:
+            text = f"by runs of {_names(each.presets)}" if each.presets else _escaped(_sentence(each.verdict.reason))
+            right = f" *Right if*: {_right_if(each)}" if each.verdict.reading is not None and not shared else ""
+            lines.append(f"{'  ' * shared}{_item(each)} *Found*: {_sentence(text)}{right}")
+    return lines
 
 
 def _not_run(of: Sequence[Judged], title: str) -> list[str]:
@@ -226,7 +316,7 @@ def _not_run(of: Sequence[Judged], title: str) -> list[str]:
 
 def _reproduced(of: Sequence[Judged], title: str) -> list[str]:
     found = [each for each in of if each.verdict.verdict == "reproduced"]
-    return _folded(title, found, _reproduced_item)
+    return _folded(title, found, lambda listed: [_reproduced_item(each) for each in listed])
 
 
 def _reproduced_item(each: Judged) -> str:
@@ -239,10 +329,10 @@ def _item(each: Judged, by: str = "") -> str:
     return f"- {_escaped(each.claim.source)} (`{each.claim.id}`{by}): {statement}"
 
 
-def _folded(title: str, found: Sequence[Judged], line: Callable[[Judged], str]) -> list[str]:
+def _folded(title: str, found: Sequence[Judged], listed: Callable[[Sequence[Judged]], list[str]]) -> list[str]:
     if not found:
         return []
-    lines = [f"## {title} ({len(found)})", "", "<details><summary>Show the list</summary>", "", *map(line, found)]
+    lines = [f"## {title} ({len(found)})", "", "<details><summary>Show the list</summary>", "", *listed(found)]
     return ["\n".join([*lines, "", "</details>"])]
 
 
@@ -255,7 +345,7 @@ def _sentence(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text in which Markdown finds nothing to set, except code."""
+    """Return a text in which all Markdown characters are escaped, except those of code."""
     return re.sub(r"([*|\\]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", text)
 
 
@@ -281,12 +371,12 @@ def pages() -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the section, or put it into the page and write the pages of verdicts."""
+    """Print the section, or write it into the page and write the pages of verdicts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--write",
         action="store_true",
-        help=f"put the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
+        help=f"write the section into {PAGE.relative_to(PROJECT)}, and write {VERDICTS.relative_to(PROJECT)}",
     )
     if not parser.parse_args().write:
         print(committed(), end="")
@@ -297,6 +387,8 @@ def main() -> None:
         parser.exit(1, f"error: {error}\n")
     before, heading, rest = PAGE.read_text(encoding="utf-8").partition(HEADING)
     write_text(PAGE, before + heading + table + NEXT + rest.partition(NEXT)[2])
+    before, heading, rest = INDEX.read_text(encoding="utf-8").partition(TEXTS)
+    write_text(INDEX, before + heading + texts_table(PAPERS) + AFTER_TEXTS + rest.partition(AFTER_TEXTS)[2])
     for name, text in written.items():
         write_text(VERDICTS / f"{name}.md", text)
 

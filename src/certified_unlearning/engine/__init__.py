@@ -1,1 +1,1 @@
-"""Tensors in, tensors out, no privacy: the hot loop of descent, its randomness, objectives, checkpoints, devices."""
+"""The descent loop, its randomness, objectives, checkpoints and devices: PyTorch code that knows nothing of privacy."""

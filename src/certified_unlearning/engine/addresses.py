@@ -1,4 +1,7 @@
-"""Addresses of noise: an address names (seed, data set, mechanism, sweep point, trial, phase). It needs no PyTorch."""
+"""Addresses of noise.
+
+An address names the seed, data set, mechanism, sweep point, trial and phase. This module needs no PyTorch.
+"""
 
 import hashlib
 import json

@@ -1,13 +1,13 @@
-"""Memory shared by all processes of a run on one machine, which saves sending messages.
+"""Memory shared by all processes of a run on one machine, which is faster than sending messages.
 
-A process waits for the others by polling. With processes that sleep until a message wakes them, a step of 12 ms on two
-processes took 15 ms (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process
-holds a lock that ends with it, which shows whether it is alive.
+A process polls to wait for the others. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms with two
+processes (`benchmarks/README.md`). A process that has polled for long sleeps between polls. Each process holds a lock
+that is released when the process ends, so the others see whether it is alive.
 
-The memory is a nameless file, which vanishes when all processes that have it open have ended, however they end.
-Processes of another machine, or of another user, cannot open it.
+The memory is a file without a name. It vanishes when all processes that have it open have ended, however they end.
+Processes of another machine or user cannot open it.
 
-It is for Linux on x86-64 only, where all processors see writes in the order in which they were made.
+It works only on Linux on x86-64, where all processors see writes in the order in which they were made.
 """
 
 import mmap
@@ -27,26 +27,26 @@ if sys.platform == "linux":
     import fcntl
 
 SHARE = 4
-"""Largest share of the machine's memory that a board takes, reserved at once."""
+"""A board uses at most the machine's memory divided by this number, all reserved at once."""
 LINE = 64
-"""Bytes that processors exchange at once; each process' counter has this many of its own."""
+"""Bytes that processors exchange at once. Each process's counter occupies this many bytes of its own."""
 LOOKING = 5e-3
-"""Seconds of polling after which a process sleeps between polls."""
+"""Seconds of polling after which a process begins to sleep between polls."""
 SLEEP = 1e-4
-"""Seconds of sleep between polls."""
+"""Seconds of sleep between two polls."""
 ASKING = 0.5
-"""Seconds between two checks whether the others are alive."""
+"""Seconds between two checks of whether the others are alive."""
 
 
 class Board:
-    """Shared memory with two sides that are used in turn; every process has a place on each.
+    """Shared memory with two sides that are used in turn. Every process has its own place on each side.
 
-    A process signals that it has read one side by arriving when the other one is full, before the first is written
-    again.
+    When a process arrives after writing on one side, it has finished reading the other side. So the other side can then
+    be written again.
 
     Args:
-        descriptor: Descriptor of a file in memory, which this process has open only once.
-        size: Number of bytes of a process' place.
+        descriptor: Descriptor of a file in memory, which this process has opened only once.
+        size: Number of bytes of one process's place.
         rank: Number of this process.
         ranks: Number of processes.
     """
@@ -62,17 +62,17 @@ class Board:
         self._waits = False
 
     def turn(self) -> Tensor:
-        """Return the other side, shape ``(ranks, size)``, on which this process may write in its own place.
+        """Return the side to write next, shape ``(ranks, size)``; this process may write only in its own place.
 
         Raises:
-            RuntimeError: `wait` was interrupted, so the step of the others is unknown.
+            RuntimeError: `wait` was interrupted, so it is unknown which step the others have reached.
         """
         if self._waits:
             raise RuntimeError("the last wait for the other processes did not end")
         return self._sides[(self._count + 1) % 2]
 
     def wait(self) -> None:
-        """Signal that this process' place is written, and wait for all others.
+        """Signal that this process has written its place, and wait for all others.
 
         Raises:
             RuntimeError: A process ended.
@@ -90,13 +90,13 @@ class Board:
                 time.sleep(SLEEP)
                 if now - asked > ASKING:
                     asked = now
-                    # The last count of an ended process may have arrived in the meantime.
+                    # The last count of an ended process may have arrived after the first check.
                     if self._has_ended(rank) and self._counts[rank] < self._count:
                         raise RuntimeError(f"process {rank} has ended")
         self._waits = False
 
     def close(self) -> None:
-        """Show the others that this process has ended."""
+        """Tell the others that this process has ended."""
         os.close(self._descriptor)
 
     def _has_ended(self, rank: int) -> bool:
@@ -116,17 +116,18 @@ def board(
     of_first: Callable[[bytes | None], bytes | None],
     all_can: Callable[[bool], bool],
 ) -> Board | None:
-    """Create shared memory; all processes must call this together.
+    """Create shared memory; all processes must call this function together.
 
     Args:
-        size: Number of bytes of a process' place; rounded to a multiple of `LINE`.
+        size: Number of bytes of one process's place; rounded up to a multiple of `LINE`.
         rank: Number of this process.
         ranks: Number of processes.
-        of_first: Returns the first process' argument to all.
-        all_can: Returns to all whether all arguments are True.
+        of_first: Function that returns the first process's argument to all processes.
+        all_can: Function that returns to all processes whether all their arguments are True.
 
     Returns:
-        None, to all, if a process is on another machine or of another kind, or there is no room.
+        The memory. All processes get None if one of them is on another machine or another kind of machine, or if there
+        is no room.
     """
     size = -(-size // LINE) * LINE
     reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
@@ -148,7 +149,7 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    # Python builds for old systems may lack this function.
+    # Python may lack this function if it was built for an old system.
     return sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
 
 
@@ -157,7 +158,7 @@ def _reserved(size: int) -> int | None:
     if size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE:
         return None
     try:
-        # This is not a name in any directory; it distinguishes this file from others.
+        # This name is not in any directory; it distinguishes this file from others.
         descriptor = os.memfd_create(f"unlearning-{secrets.token_hex(16)}")
     except OSError:
         return None
@@ -173,7 +174,7 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return where other processes of this machine find an open file, and its identity; None if nowhere."""
+    """Return the path by which other processes of this machine find an open file, and its identity, or None."""
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()
@@ -182,7 +183,7 @@ def _address_of(descriptor: int) -> bytes | None:
 
 
 def _opened(address: bytes, size: int) -> int | None:
-    """Return a descriptor of the file that the first process has open; None if it is another file or missing."""
+    """Return a descriptor of the first process's file; None if it is missing or another file has its address."""
     path, called = address.decode().split("\n")
     try:
         if str(Path(path).readlink()) != called:

@@ -1,4 +1,4 @@
-"""Checkpoints of long simulations: the state is saved now and then, with a key of the simulation's inputs."""
+"""Checkpoints of long simulations: the state is saved regularly, with a key that identifies the simulation's inputs."""
 
 import json
 import time
@@ -14,12 +14,12 @@ from certified_unlearning.files import atomic_path
 
 
 class Checkpoint:
-    """One file that holds the latest state of one simulation.
+    """One file with the latest state of one simulation.
 
     Args:
-        path: The file.
-        key: Content key of the simulation. A file with another key belongs to other inputs and is not used.
-        every_seconds: Least time between two saves.
+        path: Path of the file.
+        key: Hash of the simulation's inputs. A file with another key is ignored.
+        every_seconds: Least time between two saves, in seconds.
     """
 
     def __init__(self, path: Path, key: str, every_seconds: float = 20.0) -> None:
@@ -33,7 +33,7 @@ class Checkpoint:
         return time.monotonic() - self._last_save >= self._every_seconds
 
     def save(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
-        """Replace the file by this state, atomically."""
+        """Replace the file by one with this state, atomically."""
         metadata = {"key": self._key, "position": json.dumps(position)}
         content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
         with atomic_path(self._path) as temporary:
@@ -58,5 +58,5 @@ class Checkpoint:
         return load(self._path.read_bytes()), json.loads(metadata["position"])
 
     def delete(self) -> None:
-        """Remove the file, because its result is durable now."""
+        """Delete the file, after the result has been stored durably."""
         self._path.unlink(missing_ok=True)

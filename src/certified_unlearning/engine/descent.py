@@ -1,8 +1,8 @@
-"""The one hot loop: projected noisy gradient descent over a batch of trials, phase after phase.
+"""The loop of projected noisy gradient descent, for a batch of trials, phase after phase.
 
-A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)``, ``xi ~ N(0, I)``: the per-step standard
-deviation is ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, eq. 1 and 2). This module depends on
-neither privacy nor data sets: it runs phases and measures trials.
+A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)`` with ``xi ~ N(0, I)``. So the noise of a
+step has standard deviation ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, equations 1 and 2). This
+module knows neither privacy nor data sets: it runs phases and measures trials.
 """
 
 import bisect
@@ -27,26 +27,26 @@ Array = npt.NDArray[np.float64]
 
 
 class Objective(Protocol):
-    """Interface of a loss to the descent loop."""
+    """Interface of a loss, as the descent loop uses it."""
 
     n: int
     d: int
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` removals carried out."""
+        """Change the objective to the data after the first ``count`` removals."""
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Take one gradient step for all trials, in place."""
 
 
 class CyclicObjective(Objective, Protocol):
-    """Interface of a loss whose steps take one mini-batch after another."""
+    """Interface of a loss whose steps use one mini-batch after another."""
 
     def seek(self, step: int) -> None:
-        """Let the next step be number ``step`` of the cycle, counted from 0."""
+        """Move to step number ``step`` of the cycle, counted from 0; it is the next step."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Apply the first few of some steps of one trial at once, with noise; return their number, which may be 0."""
+        """Apply the first few of the given noisy steps of one trial, and return their number, which may be 0."""
 
 
 @dataclass
@@ -55,10 +55,10 @@ class DescentResult:
 
     Attributes:
         weights: Final weights, shape ``(trials, d)``.
-        published: The measures of each finished phase's published weights, each of shape ``(publications,)`` or
+        published: Measures of the weights that each finished phase published, each of shape ``(publications,)`` or
             ``(publications, measures)``.
-        curve: Measures during phases by ``(phase, step)``; NaN for trials that had already finished.
-        seconds: Wall time, over all resumptions.
+        curve: Measures during phases, by ``(phase, step)``; NaN for trials that had finished before that step.
+        seconds: Wall time, including the time before every resumption.
     """
 
     weights: Tensor
@@ -81,20 +81,20 @@ def run(
 ) -> DescentResult:
     """Run all phases for a batch of trials.
 
-    Trials may differ in their number of steps and in sigma. A trial's numbers depend only on its own keys, except that
-    matrix products of another size may round differently.
+    Trials may differ in their number of steps and in sigma. The numbers of a trial depend only on its own keys.
+    However, matrix products may round differently if their size differs.
 
     Args:
         objective: The loss; its ``remove`` is called at the start of each phase.
         start: Starting weights, shape ``(trials, d)``; not changed.
-        phases: What to run, in order.
-        step_size: ``eta``, for all phases.
-        measure: Maps weights ``(trials, d)`` to one number for each trial; None to measure nothing.
-        judge: Maps published weights to their measures, a row for each; None: ``measure``.
+        phases: Phases to run, in order.
+        step_size: Step size of all phases, ``eta``.
+        measure: Function from weights, shape ``(trials, d)``, to one number for each trial; None to measure nothing.
+        judge: Function from published weights to their measures, with one row for each trial; None for ``measure``.
         radius: Radius of the ball onto which every step projects; None for no projection.
-        progress: Receives the work done, in trial steps.
-        checkpoint: Where the state is saved from time to time; a run with the same checkpoint continues from there and
-            gives bit-identical results.
+        progress: Function that receives the work done, in trial steps.
+        checkpoint: Checkpoint in which the state is saved regularly. A run with the same checkpoint continues from
+            there, and gives bit-identical results.
 
     Returns:
         The final weights and the measures.
@@ -133,7 +133,7 @@ def run(
             state.weights = published
         save(number + 1, 0, force=number + 1 == len(phases))
     if state.weights.is_inference():
-        state.weights = state.weights.clone()  # A copy, so that it may be changed in place anywhere.
+        state.weights = state.weights.clone()  # This is a copy, so it may be changed in place anywhere.
     return state
 
 
@@ -142,7 +142,7 @@ def _require_full_precision(dtype: torch.dtype) -> None:
         return
     try:
         precision = torch.get_float32_matmul_precision()
-    except RuntimeError:  # The setting is for one device or library only, so it has no single name.
+    except RuntimeError:  # The setting applies to one device or library only, so it has no single name.
         precision = "mixed"
     if precision != "highest":
         raise AssumptionError(
@@ -151,7 +151,7 @@ def _require_full_precision(dtype: torch.dtype) -> None:
         )
 
 
-@torch.inference_mode()  # This saves a sixth of a step on few numbers.
+@torch.inference_mode()  # This saves a sixth of the time of a step with few numbers.
 def _run_phase(
     objective: Objective | CyclicObjective,
     state: DescentResult,
@@ -164,14 +164,14 @@ def _run_phase(
     progress: Progress | None,
     save: Callable[..., None],
 ) -> None:
-    # The longest trials come first, so that those still running are always a leading, contiguous slice.
+    # The longest trials come first, so that the trials that still run are always a leading, contiguous slice.
     order = sorted(range(len(phase.steps)), key=lambda trial: -phase.steps[trial])
     steps = [phase.steps[trial] for trial in order]
     keys = [phase.keys[trial] for trial in order]
     sigma = [phase.sigma[trial] for trial in order]
     inverse = None
     if order != list(range(len(order))):
-        inverse = torch.as_tensor(np.argsort(order), device=state.weights.device)  # Copied to a GPU once.
+        inverse = torch.as_tensor(np.argsort(order), device=state.weights.device)  # This is copied to a GPU only once.
     weights = state.weights if inverse is None else state.weights[order]
     noise_std = [math.sqrt(2 * step_size) * each for each in sigma]
     measure_at = set(phase.measure_at)
@@ -225,7 +225,7 @@ def _run_phase(
 
 
 def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
-    """Return memory for the best number of blocks of noise to draw together, at most a given number of steps."""
+    """Return memory for as many blocks of noise as are best drawn together, at most those of the given steps."""
     trials, dimension = weights.shape
     most = max(1, randomness.NUMBERS_AT_ONCE // (trials * randomness.BLOCK_STEPS * dimension))
     needed = -(-last // randomness.BLOCK_STEPS) - first // randomness.BLOCK_STEPS
@@ -241,7 +241,7 @@ def publish(weights: Tensor, phase: DescentPhase) -> Tensor:
 
 
 def project(weights: Tensor, radius: float) -> None:
-    """Move every trial's weights, shape ``(trials, d)``, to the nearest point of a ball about 0, in place."""
+    """Project every trial's weights onto a ball around 0, in place; the weights have shape ``(trials, d)``."""
     norms = torch.linalg.vector_norm(weights, dim=1, keepdim=True)
     weights.mul_((radius / norms).clamp_(max=1.0))
 

@@ -9,7 +9,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device with a name; ``auto`` is CUDA if torch sees it.
+    """Return the device of this name; ``auto`` is CUDA if PyTorch finds a CUDA device.
 
     Raises:
         ParameterError: CUDA is requested but missing, or the name is unknown.
@@ -23,7 +23,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def device_of_loaded(name: str) -> torch.device:
-    """Return the device for the state of a model from a file: its own device, or the CPU if that is missing.
+    """Return the device for a model that was loaded from a file: its own device, or the CPU if that device is missing.
 
     Raises:
         ParameterError: The name is not that of a device.
@@ -32,14 +32,14 @@ def device_of_loaded(name: str) -> torch.device:
 
 
 WORTH_A_THREAD = 250_000
-"""Number of values per step above which a second thread pays off."""
+"""Number of values per step above which a second thread is worthwhile."""
 
 
 @contextmanager
 def threads_for(numbers: int) -> Iterator[None]:
-    """Use a single thread while steps handle few numbers.
+    """Use a single thread while steps process few numbers.
 
-    Waiting for a second thread takes longer than the work: 45 times as long on cores shared with others.
+    Waiting for a second thread takes longer than the work itself: up to 45 times as long on shared cores.
     """
     if numbers >= WORTH_A_THREAD or torch.get_num_threads() == 1:
         yield

@@ -1,7 +1,7 @@
-"""Cyclic mini-batches: the mean loss of one batch after another, for many trials at once.
+"""Cyclic mini-batches: steps use the mean loss of one batch after another, for many trials at once.
 
-Records are dealt into batches once, by their numbers alone, and lie in dealt order: a step reads one contiguous piece
-of memory, or of a file, and nothing else. The dynamics are those of `descent`.
+Records are assigned to batches once, by their numbers alone, and stored in this order. So a step reads only one
+contiguous piece of memory, or of a file. The steps are those of `descent`.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,14 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import ParameterError
 
 NUMBERS_AT_ONCE = 1 << 17
-"""About this many entries of a batch's rows fit in a processor's cache."""
+"""Approximate number of entries of a batch's rows that fit in a processor's cache."""
 
 
 def dealt_order(n: int, key: int) -> NDArray[np.int64]:
-    """Return the record at each place: a permutation of ``0 .. n - 1`` that depends on ``key`` alone."""
+    """Return the record at each place.
+
+    The order is a permutation of ``0 .. n - 1`` that depends only on ``key``.
+    """
     return randomness.generator(str(key), "deal").permutation(n)
 
 
@@ -37,25 +40,25 @@ def places_in(order: NDArray[np.int64]) -> NDArray[np.int64]:
 class CyclicObjective:
     """``f_t(W) = (1/b) sum_i in batch t loss_i(W x_i) + (strong_convexity / 2) ||W||^2``: logistic or softmax loss.
 
-    A row of zeros has a constant loss: it is not a record. The last batch may be shorter than the others, as if rows of
-    zeros filled it: the sum of every batch's losses is divided by ``b``.
+    A row of zeros has a constant loss, and does not count as a record. The last batch may be shorter than the others.
+    It is treated as if rows of zeros filled it: the sum of every batch's losses is divided by ``b``.
 
     Attributes:
         n: Number of rows.
-        d: Number of weights of a trial.
-        batches: ``l``.
+        d: Number of weights of one trial.
+        batches: Number of batches, ``l``.
 
     Args:
-        rows: Rows in dealt order, shape ``(n, features)``, of norm at most 1: nothing is clipped. A tensor is not
-            copied; with replacements it is changed. For two classes they are *signed*, ``-y_i x_i`` with ``y_i`` -1 or
-            +1, and so are the rows of replacements: a record's gradient is then ``sigmoid(w'row) row``.
-        labels: Shape ``(n,)``: 0 to ``classes - 1`` for more than two classes. For two classes, -1 or +1, used only if
-            there are class weights.
+        rows: Rows in the order of `dealt_order`, shape ``(n, features)``, of norm at most 1; gradients are not clipped.
+            A tensor is not copied, and replacements change it. For two classes, rows and replacements must be *signed*:
+            ``-y_i x_i`` with ``y_i`` -1 or +1. A record's gradient is then ``sigmoid(w'row) row``.
+        labels: Labels, shape ``(n,)``: 0 to ``classes - 1`` for more than two classes. For two classes, they are -1 or
+            +1, and are used only if there are class weights.
         classes: Number of classes.
-        batch_size: ``b``.
-        strong_convexity: The l2 coefficient lambda.
-        replacements: The rows and labels that replace removed records.
-        class_weights: Factors on the losses of records of each class; None for 1.
+        batch_size: Batch size, ``b``.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        replacements: Rows and labels that replace removed records.
+        class_weights: Factor of each class on the losses of its records; None if all are 1.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class CyclicObjective:
         )
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        """Change the objective to the data after the first ``count`` replacements."""
         if not self._replaceable:
             if count:
                 raise ParameterError(f"the objective was given no replacements, so none can be made, got {count}")
@@ -109,7 +112,7 @@ class CyclicObjective:
         if isinstance(self._rows, Tensor):
             self._rows[self._indices] = torch.cat([self._new_rows[:count], self._old_rows[count:]])
             return
-        # Sorted into batches here, so that a step on a GPU does not wait for a search.
+        # Replacements are sorted into batches here, so that a step on a GPU does not wait for a search.
         gone, size = self._indices[:count], self._batch_size
         firsts = gone // size * size
         self._overlay = {
@@ -118,7 +121,7 @@ class CyclicObjective:
         }
 
     def seek(self, step: int) -> None:
-        """Let the next step be number ``step`` of the cycle, counted from 0."""
+        """Move to step number ``step`` of the cycle, counted from 0; it is the next step."""
         self._batch = step % self.batches
 
     def descend(self, weights: Tensor, step_size: float) -> None:
@@ -128,17 +131,17 @@ class CyclicObjective:
         weights.mul_(shrunk).add_(gradient, alpha=scale)
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Take the first of some steps of one trial in one compiled call, with the noise of `randomness`.
+        """Take the first few of the given steps of one trial in one compiled call, with the noise of `randomness`.
 
         Args:
-            weights: Shape ``(1, d)``, contiguous; replaced in place.
-            step_size: ``eta``.
+            weights: Weights, shape ``(1, d)``, contiguous; changed in place.
+            step_size: Step size, ``eta``.
             noise_std: Standard deviation of a step's noise; 0 for none.
-            key: The address of the trial's noise.
-            steps: Their numbers in the stream of noise.
+            key: Address of the trial's noise.
+            steps: Numbers of the steps in the stream of noise.
 
         Returns:
-            Number of steps taken, see `engine.compiled.minibatch`; 0 if the kernel takes none.
+            Number of steps taken, see `engine.compiled.minibatch`; 0 if the kernel cannot take these steps.
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0
@@ -161,15 +164,16 @@ class CyclicObjective:
         return taken
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
-        """Return the sum of the gradients of the next batch's losses, of the shape of ``weights``."""
-        # With a few thousand numbers a step takes as long as Python's overhead.
+        """Return the sum of the gradients of the next batch's losses; its shape is that of ``weights``."""
+        # With a few thousand numbers, the computation of a step takes only as long as Python's overhead.
         first, at_once = self._batch * self._batch_size, self._rows_at_once
         self._batch = (self._batch + 1) % self.batches
         size = min(self._batch_size, self.n - first)
         rows = self._block(first, size)
         by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
-        # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once. Each is
-        # added as a whole, because `core.rounding` counts how many numbers are added one after another.
+        # A batch is processed in parts that stay in the processor's cache from the scores to the gradient, so wide rows
+        # are read from memory only once. Each part is added as a whole, because `core.rounding` counts the numbers that
+        # are added one after another.
         gradient = self._gradient(by_output, rows if size <= at_once else rows[:at_once], first)
         for start in range(at_once, size, at_once):
             gradient.add_(self._gradient(by_output, rows[start : start + at_once], first + start))
@@ -184,13 +188,13 @@ class CyclicObjective:
         return block
 
     def _gradient(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
-        """Return the sum of the gradients of ``rows``, which begin at ``first``, of the shape of ``by_output``."""
+        """Return the sum of the gradients of ``rows``, which begin at ``first``; its shape is that of ``by_output``."""
         return torch.mm(self._derivatives(by_output, rows, first), rows)
 
     def _derivatives(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
-        """Return the derivatives of the losses of ``rows``, which begin at ``first``, by their scores.
+        """Return the derivatives of the losses of ``rows``, which begin at ``first``, with respect to their scores.
 
-        Both are of shape (trials * outputs, rows).
+        Scores and derivatives have shape (trials * outputs, rows).
         """
         scores = torch.mm(by_output, rows.t())
         derivatives = scores.sigmoid_() if self._outputs == 1 else self._softmax_derivatives(scores, first)

@@ -1,9 +1,9 @@
-"""Normal numbers for one release, in NumPy: the transform of `randomness`, quick where a few numbers are needed.
+"""Normal numbers for one release, in NumPy, with the transform of `randomness`; this is fast for a few numbers.
 
-With a key, they are the numbers of `randomness.normal_rows`: the same bits of the same cipher and the same transform,
-so `accounting.core.rounding.resolution` holds for them, too (logarithm, cosine and sine may differ in their last bits).
-Without a key the bits are the operating system's. For twenty numbers PyTorch's calls take several times as long as the
-work, and creating a cipher takes as long.
+With a key, they are the numbers of `randomness.normal_rows`, from the same bits of the same cipher by the same
+transform. So `accounting.core.rounding.resolution` holds for them, too. (Logarithm, cosine and sine may differ in their
+last bits.) Without a key, the bits come from the operating system. For twenty numbers, the overhead of PyTorch's calls
+is several times the work, and creating a cipher takes as long.
 """
 
 import math
@@ -25,9 +25,9 @@ def normal_numbers(count: int, key: int | None = None) -> NDArray[np.float64]:
     """Return standard normal numbers, shape ``(count,)``.
 
     Args:
-        count: At least 1.
-        key: A key of 128 bits, which gives the numbers of `randomness.normal_rows` in float64. None: the operating
-            system's entropy, which is not kept.
+        count: Number of values, at least 1.
+        key: Key of 128 bits, which gives the numbers of `randomness.normal_rows` in float64. None: random bits from the
+            operating system, which are not stored.
     """
     pairs = -(-count // 2)
     bits = np.frombuffer(_bits(16 * pairs, key), dtype=np.int64)

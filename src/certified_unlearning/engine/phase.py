@@ -1,4 +1,7 @@
-"""A phase of descent, described before it is run. It needs no PyTorch."""
+"""A phase of descent, as it is described before it runs.
+
+This module needs no PyTorch.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,20 +9,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DescentPhase:
-    """A number of steps on one data set, and what is published at their end.
+    """A number of steps on one data set, and what is published after them.
 
     Attributes:
-        removed: Number of removals that have been carried out.
+        removed: Number of removals that were carried out before the phase.
         steps: Number of steps of each trial.
         sigma: Noise scale of each trial; 0 for plain gradient descent.
-        keys: Each trial's address for this phase's noise.
+        keys: Address of this phase's noise for each trial.
         publication_sigma: Standard deviation of the Gaussian noise added to what each trial publishes; empty for none.
-        publication_keys: Addresses of the publication noise, needed if there is any: one for each publication,
-            the same number of publications for each trial. Independent publications of one deterministic trial cost
-            one trial.
-        feeds_back: Whether the next phase starts from the published weights, not the noiseless ones.
-        measure_at: Steps at which trials are measured, besides the end.
-        place: The number of the first step in a cycle of mini-batches; None if every step uses all records.
+        publication_keys: Addresses of the publication noise, needed if there is any. There is one for each publication,
+            and every trial has the same number of publications. Several independent publications of one deterministic
+            trial cost only one trial.
+        feeds_back: Whether the next phase starts from the published weights; otherwise, it starts from the weights
+            without publication noise.
+        measure_at: Steps after which trials are measured, in addition to the end of the phase.
+        place: Number of the first step in a cycle of mini-batches; None if every step uses all records.
     """
 
     removed: int

@@ -1,4 +1,7 @@
-"""Starts the processes that share a run on this machine, with PyTorch's launcher; until then it needs no PyTorch."""
+"""Starting the processes that share a run on this machine, by PyTorch's launcher.
+
+PyTorch is imported only when processes are started.
+"""
 
 import json
 import logging
@@ -19,21 +22,21 @@ _GOES_ON = "started again, the run goes on from its last checkpoint"
 
 
 def is_launched() -> bool:
-    """Return whether a launcher, ours or `torchrun`, started this process to share a run."""
+    """Return whether this process was started to share a run, by our launcher or by `torchrun`."""
     return "WORLD_SIZE" in os.environ
 
 
 def launch(processes: int, arguments: Sequence[str]) -> None:
-    """Run the command line ``unlearn`` with these arguments in several processes of this machine, as `torchrun` does.
+    """Run the command ``unlearn`` with these arguments in several processes of this machine, as `torchrun` does.
 
     Raises:
-        ProcessError: A process ended before its work was done; the others were then ended, too.
+        ProcessError: A process ended before its work was done, and the others were then ended, too.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.disable(logging.ERROR)  # Failures are reported in one sentence, below.
+    logging.disable(logging.ERROR)  # The error below reports failures in one sentence.
     os.environ[_STARTED_BY_US] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     config = LaunchConfig(
@@ -56,7 +59,10 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
 
 
 def tell_launcher(error: Exception) -> bool:
-    """Pass an error's message to the process that started this one and prints it; return whether there is one."""
+    """Pass an error's message to the process that started this one, to be printed.
+
+    Return whether there is such a process.
+    """
     if _STARTED_BY_US not in os.environ or _ERROR_FILE not in os.environ:
         return False
     follows = isinstance(error, ProcessError) and not isinstance(error, DivergedError)
@@ -66,7 +72,7 @@ def tell_launcher(error: Exception) -> bool:
 
 
 def _sentence(failures: Mapping[int, Any], processes: int) -> str:
-    """Return why processes ended: that of the first killed one, otherwise of one with an own failure."""
+    """Return the reason why processes ended: the first one that was killed, or else one with an error of its own."""
     for rank, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"

@@ -1,18 +1,18 @@
-"""Occasional plain lines: how much of a job is done and how long the rest will take."""
+"""Lines that occasionally report how much of a job is done and how long the rest will take."""
 
 import sys
 import time
 
 
 class Progress:
-    """Counts work and prints a line with the time left.
+    """Counts work, and prints lines with the remaining time.
 
-    Lines are plain text, so they read the same on a terminal and in a log. Short jobs print none.
+    Lines are plain text, so they are the same on a terminal and in a log. Short jobs print nothing.
 
     Args:
-        name: What the line starts with.
-        total: All the work, in any unit that costs the same throughout.
-        first_seconds: Seconds before the first line.
+        name: Start of every line.
+        total: Total amount of work, in a unit that costs the same throughout.
+        first_seconds: Seconds before the first line is printed.
         every_seconds: Least time between two lines.
     """
 
@@ -26,12 +26,12 @@ class Progress:
         self._next = self._start + first_seconds
 
     def skip(self, work: int) -> None:
-        """Count work of an earlier, interrupted job, which does not affect this one's speed."""
+        """Count work that an earlier, interrupted job did; it does not affect the speed of this job."""
         self._done += work
         self._skipped += work
 
     def advance(self, work: int) -> None:
-        """Count work done now, and print a line when one is due."""
+        """Count work that was just done, and print a line if it is time for one."""
         self._done += work
         now = time.monotonic()
         if now < self._next:

@@ -1,8 +1,8 @@
-"""How good the models of many trials are, on test records: what accuracy hides where one class is rare.
+"""Measures of the models of many trials on test records; some of them show what accuracy hides if a class is rare.
 
-Balanced accuracy is the mean over classes of the share of their records that are classified rightly; AUC the
-probability that a record of a class scores higher than one of another (ties count half), of more than two classes the
-mean of one class against the rest; log loss the mean of ``-log p(right class)``.
+Balanced accuracy is the mean over classes of the share of a class's records that are classified correctly. AUC is the
+probability that a record of a class has a higher score than a record of another class; ties count half. With more than
+two classes, it is the mean of the AUC of one class against the rest. Log loss is the mean of ``-log p(right class)``.
 """
 
 import torch
@@ -10,20 +10,21 @@ from torch import Tensor
 
 MEASURES = ("accuracy", "balanced_accuracy", "auc", "log_loss")
 SCORES_AT_ONCE = 1 << 24
-"""Approximate number of scores that are held at once: 128 MB in float64."""
+"""Approximate number of scores that are in memory at once, which is 128 MB in float64."""
 
 
 def judged(weights: Tensor, features: Tensor, labels: Tensor, *, classes: int) -> Tensor:
-    """Return `MEASURES` of each trial's model.
+    """Return the `MEASURES` of each trial's model.
 
     Args:
-        weights: Shape ``(trials, d)``; class after class for more than two classes.
-        features: Shape ``(n_test, features)``.
-        labels: -1 or +1 for two classes, else integers from 0; shape ``(n_test,)``. Each class has a record.
+        weights: Weights, shape ``(trials, d)``; class after class for more than two classes.
+        features: Rows, shape ``(n_test, features)``.
+        labels: Labels, shape ``(n_test,)``: -1 or +1 for two classes, and integers from 0 for more. Each class must
+            have a record.
         classes: Number of classes.
 
     Returns:
-        Shape ``(trials, 4)``, float64.
+        The measures, shape ``(trials, 4)``, float64.
     """
     at_once = max(1, SCORES_AT_ONCE // (len(labels) * classes))
     rate = _of_two if classes == 2 else _of_many
@@ -54,7 +55,7 @@ def _of_many(weights: Tensor, features: Tensor, labels: Tensor, classes: int) ->
 
 
 def _auc(scores: Tensor, members: Tensor) -> Tensor:
-    """Return for each trial the probability that a member scores higher than another (Mann and Whitney)."""
+    """Return each trial's probability that a member's score is higher than a non-member's (Mann and Whitney)."""
     inside, outside = scores[:, members].contiguous(), scores[:, ~members].sort(dim=1).values
     below = torch.searchsorted(outside, inside, right=False)
     tied_or_below = torch.searchsorted(outside, inside, right=True)

@@ -1,12 +1,12 @@
-"""Randomness is addressed, not consumed: a trial's draws depend on its address and step alone.
+"""Random numbers by address: a trial's draws depend only on its address and the step.
 
-An address names (seed, data set, mechanism, sweep point, trial, phase). Its noise comes in blocks of `BLOCK_STEPS`
-steps, each from its own counter-based generator, so neither the batch of a trial nor the point of resumption changes a
-single bit on a given device. CPU and CUDA generators differ from each other.
+An address names the seed, data set, mechanism, sweep point, trial and phase. Its noise is generated in blocks of
+`BLOCK_STEPS` steps, each by its own counter-based generator. So, on a given device, neither the batch that a trial is
+in nor the point of resumption changes a single bit. The numbers of CPU and CUDA generators differ.
 
-On the CPU the bits are AES-128's in counter mode, keyed by the address: the rest of the noise cannot be predicted from
-a part of it. This is also the fastest generator here, because processors have instructions for it. A GPU's bits are
-PyTorch's.
+On a CPU, the bits come from AES-128 in counter mode, and the key is the address. So the rest of the noise cannot be
+predicted from a part of it. This is also the fastest generator available, because processors have instructions for AES.
+On a GPU, the bits come from PyTorch's generator.
 """
 
 import math
@@ -22,19 +22,22 @@ from torch import Tensor
 from certified_unlearning.engine.addresses import address as address
 
 BLOCK_STEPS = 16
-"""Steps per noise block. Changing it changes every random number."""
+"""Number of steps in a block of noise. Changing it changes every random number."""
 NUMBERS_AT_ONCE = 1 << 17
-"""About this many numbers, which fit in a processor's cache, are generated together; it does not change them."""
+"""Approximate number of values that are generated together, so that they fit in a processor's cache; it does not affect
+the values.
+"""
 FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
-"""Between these sizes a whole number determines a radius finely enough. Nearer to 0, where radii are large, it is too
-coarse; nearer to the largest, where they are small, a float is too coarse. Such a radius is drawn with 1024 more bits.
+"""A random whole number between these two gives a radius with enough precision. Near 0, where radii are large, whole
+numbers are too coarse. Near the largest number, where radii are small, floats are too coarse. In both cases, the radius
+is drawn with 1024 more bits.
 
 `accounting.core.rounding.resolution` depends on this.
 """
 
 
 def generator(*parts: str | int | float) -> np.random.Generator:
-    """Return a NumPy generator for an address, for draws that are not part of a descent."""
+    """Return a NumPy generator for an address, for random numbers that are not noise of descent."""
     return np.random.Generator(np.random.Philox(key=address(*parts)))
 
 
@@ -42,27 +45,28 @@ def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
     """Fill ``out`` with the standard normal numbers of one block; see `fill_blocks`.
 
     Args:
-        out: Shape ``(trials, steps, d)``.
-        keys: One address key for each trial.
+        out: Tensor to fill, shape ``(trials, steps, d)``.
+        keys: Address of each trial.
         block: Number of the block in each trial's stream.
     """
     fill_blocks(out[:, None], keys, block)
 
 
 def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
-    """Fill ``out`` with standard normal numbers, which do not depend on how many blocks are filled together.
+    """Fill ``out`` with standard normal numbers, which do not depend on the number of blocks that are filled together.
 
     Args:
-        out: Shape ``(trials, blocks, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or float64, CPU or
-            CUDA. Fewer steps give other numbers, not the first of more, but from the same bits: an address must be used
-            in one shape and type only.
-        keys: One address key for each trial.
+        out: Tensor to fill, shape ``(trials, blocks, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or
+            float64, on a CPU or CUDA. The numbers for fewer steps are not the first ones of more steps, although they
+            come from the same bits. Therefore, an address must be used with only one shape and type.
+        keys: Address of each trial.
         first: Number of the first of these blocks in each trial's stream.
     """
     _, blocks, steps, dimension = out.shape
     places = [(key, first + number) for key in keys for number in range(blocks)]
     out = out.view(len(places), steps, dimension)
-    # The two numbers of a pair belong to one step: no step's noise reveals anything about a later one's.
+    # Both numbers of a pair belong to the same step, so that the noise of one step reveals nothing about a later
+    # step's.
     pairs = steps * -(-dimension // 2)
     at_once = len(places) if out.is_cuda else max(1, NUMBERS_AT_ONCE // (2 * pairs))
     for start in range(0, len(places), at_once):
@@ -73,21 +77,22 @@ def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
 
 
 def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:
-    """Return one standard normal row for each key, of the shape, dtype and device of ``like`` (trials, d)."""
+    """Return a row of standard normal numbers for each key, of the shape (trials, d), dtype and device of ``like``."""
     rows = like.new_empty(len(keys), 1, like.shape[1])
     fill_block(rows, keys, 0)
     return rows[:, 0]
 
 
 def cipher_bits(key: int, blocks: range, count: int) -> NDArray[np.int64]:
-    """Return the random integers from which the CPU makes blocks of float64 numbers, shape ``(blocks, count)``.
+    """Return the random integers from which a CPU computes blocks of float64 numbers, shape ``(blocks, count)``.
 
     Args:
         key: Key of one trial.
         blocks: Numbers of the blocks, in order.
-        count: Number of integers of a block; even.
+        count: Number of integers in a block; even.
     """
-    # The counters of counter mode, encrypted at once, because creating a cipher takes longer than using it for a block.
+    # The counters of counter mode are encrypted all at once, because creating a cipher takes longer than encrypting one
+    # block.
     counters = np.empty((len(blocks), count // 2, 2), dtype=">u8")
     counters[..., 0], counters[..., 1] = np.array(blocks)[:, None], np.arange(count // 2)
     encryptor = Cipher(algorithms.AES128(key.to_bytes(16, "little")), modes.ECB()).encryptor()
@@ -95,11 +100,11 @@ def cipher_bits(key: int, blocks: range, count: int) -> NDArray[np.int64]:
 
 
 Places: TypeAlias = Sequence[tuple[int, int]]
-"""Keys of trials, and the block of each one's stream."""
+"""The key of each trial, with the number of a block in its stream."""
 
 
 def _random_bits(places: Places, count: int, like: Tensor) -> Tensor:
-    """Return ``count`` random signed integers for each place, as wide as the type of ``like`` and on its device."""
+    """Return ``count`` random signed integers for each place, of the width and on the device of ``like``."""
     if like.is_cuda:
         return _bits_of_torch(places, count, like)
     bits = np.empty((len(places), count), {torch.float32: np.int32, torch.float64: np.int64}[like.dtype])
@@ -112,7 +117,7 @@ def _random_bits(places: Places, count: int, like: Tensor) -> Tensor:
 
 
 def _bits_of_torch(places: Places, count: int, like: Tensor) -> Tensor:
-    """Return the same from PyTorch's counter-based generator, which runs on a GPU and is not cryptographic."""
+    """Return `_random_bits` from PyTorch's counter-based generator, which runs on a GPU and is not cryptographic."""
     dtype = {torch.float32: torch.int32, torch.float64: torch.int64}[like.dtype]
     bits = torch.empty(len(places), count, dtype=dtype, device=like.device)
     generator = torch.Generator(like.device)
@@ -123,7 +128,7 @@ def _bits_of_torch(places: Places, count: int, like: Tensor) -> Tensor:
 
 
 def _radius(bits: Tensor, places: Places) -> Tensor:
-    """Return ``sqrt(-2 log U)`` for every integer, whose size is a uniform number ``U``."""
+    """Return ``sqrt(-2 log U)`` for every integer; its absolute value gives the uniform number ``U``."""
     largest = -torch.iinfo(bits.dtype).min
     dtype = {torch.int32: torch.float32, torch.int64: torch.float64}[bits.dtype]
     size = bits.to(dtype).abs_()
@@ -138,13 +143,13 @@ def _radius(bits: Tensor, places: Places) -> Tensor:
 
 
 def fine_radius(number: int, largest: int, key: int, block: int, place: int) -> float:
-    """Return ``sqrt(-2 log U)`` for a ``U`` drawn uniformly from those that round to ``number / largest``."""
+    """Return ``sqrt(-2 log U)``, where ``U`` is uniform among the numbers that round to ``number / largest``."""
     counter = modes.CTR((block << 64 | 1 << 63 | 8 * place).to_bytes(16, "big"))
     drawn = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter).encryptor().update(bytes(128))
     share = (int.from_bytes(drawn, "little") + 1) / 2**1024
-    if number == 0:  # It occurs half as often as each other size, which has two signs.
+    if number == 0:  # The number 0 occurs half as often as any other absolute value, which occurs with two signs.
         return math.sqrt(-2 * (math.log(share / 2) - math.log(largest)))
-    if number == largest:  # Likewise, because nothing is above 1.
+    if number == largest:  # The largest number also stands for half as wide an interval, because no ``U`` is above 1.
         return math.sqrt(-2 * math.log1p(-share / 2 / largest))
     below_largest = largest - number + 0.5 - share
     if below_largest < largest / 2:

@@ -1,13 +1,20 @@
-"""How the rows of a run over several processes are cut into blocks: by their number alone. It needs no PyTorch."""
+"""How the rows of a run are divided into blocks for several processes, which depends only on the number of rows.
+
+This module needs no PyTorch.
+"""
 
 MOST_BLOCKS = 64
-"""Largest number of blocks: more processes than this would be idle."""
+"""Largest number of blocks; if there are more processes, some are idle."""
 LEAST_ROWS = 1024
-"""Least number of rows of a block, if there are several. Changing either number changes the bits of such runs."""
+"""Smallest number of rows of a block, if there are several blocks. A change of either number changes the bits of such
+runs.
+"""
 
 
 def cut(rows: int) -> list[slice]:
-    """Return the blocks that rows are cut into: a power of two, of equal length up to one row.
+    """Return the blocks into which rows are divided.
+
+    Their number is a power of two, and their lengths differ by at most one row.
 
     >>> cut(1437)
     [slice(0, 1437, None)]

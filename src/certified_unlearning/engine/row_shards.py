@@ -1,14 +1,15 @@
-"""One run shared by several processes, each with some of the rows; its bits do not depend on how many there are.
+"""One run shared by several processes, each with some of the rows; its bits do not depend on the number of processes.
 
-Rows are cut into blocks, a power of two of them, by their number alone (`row_cut.cut`). One process with one thread
-computes each block's gradient, from the block's own memory. The blocks' gradients are added in the order of a
-balanced binary tree: a process adds its own blocks, all gather these sums, and each adds the rest. On one machine
-sums are left in shared memory (`board`) instead of sent as messages. Every process computes everything else,
-including noise, for itself: noise has addresses (`randomness`), so all draw the same. With every sum of gradients,
-processes compare checksums of their weights' bits, which differ if a weight does.
+The rows are divided into blocks, whose number is a power of two and depends only on the number of rows (`row_cut.cut`).
+Each block's gradient is computed by one process with one thread, from the block's own memory. The gradients of the
+blocks are added in the order of a balanced binary tree. A process adds those of its own blocks. Then all processes
+exchange these sums, and each adds the rest. On one machine, the sums are exchanged through shared memory (`board`)
+instead of messages. Every process computes everything else itself. This includes noise: it has addresses
+(`randomness`), so all processes draw the same numbers. With every sum of gradients, the processes compare checksums of
+their weights' bits, which differ if one weight differs.
 
-The number of successive additions is within the count of `accounting.core.rounding`: a block's rows, the parts of
-products, a constant part, and the levels of the tree.
+The number of successive additions is within the number that `accounting.core.rounding` counts: the rows of a block, the
+parts of products, a constant part, and the levels of the tree.
 """
 
 import json
@@ -29,19 +30,19 @@ from certified_unlearning.engine.objectives.rows import Scratch
 from certified_unlearning.errors import DivergedError, ParameterError, ProcessError
 
 Node: TypeAlias = tuple[int, int]
-"""A node of the tree: its first block, and the one after its last."""
+"""A node of the tree: the number of its first block, and the number after that of its last block."""
 MARK = 16
-"""Bytes before a process' sums that identify their weights."""
+"""Number of bytes before a process's sums that identify its weights."""
 
 
 @dataclass(frozen=True)
 class RowShards:
-    """One of the processes that share a run.
+    """A process among those that share a run.
 
     Attributes:
-        rank: Its number, from 0.
+        rank: Number of this process, from 0.
         ranks: Number of processes.
-        launcher: The process that started it, without which it ends; None if irrelevant.
+        launcher: Process that started this one; when it ends, this process ends, too. None if this does not matter.
     """
 
     rank: int = 0
@@ -55,26 +56,27 @@ class RowShards:
         return self.rank == 0
 
     def own(self, blocks: int) -> range:
-        """Return the blocks whose gradients this process computes: a single block by every process, or its share."""
+        """Return the blocks whose gradients this process computes; a single block is computed by every process."""
         return self._of_rank(self.rank, blocks)
 
     def _of_rank(self, rank: int, blocks: int) -> range:
-        if blocks == 1:  # Waiting for another process would take longer.
+        if blocks == 1:  # Waiting for another process would take longer than computing the gradient.
             return range(1)
         return range(blocks * rank // self.ranks, blocks * (rank + 1) // self.ranks)
 
     def total(self, blocks: int, gradient_of: Callable[[int], Tensor], weights: Tensor, scratch: Scratch) -> Tensor:
-        """Return the sum of all blocks' gradients, the same bits for any number of processes.
+        """Return the sum of all blocks' gradients, whose bits do not depend on the number of processes.
 
         Args:
             blocks: Number of blocks, a power of two.
-            gradient_of: Returns the gradient of one of this process' own blocks; the next call may overwrite it.
-            weights: Weights of the gradients; the result has their shape.
-            scratch: Memory for the result, which the next call overwrites.
+            gradient_of: Function that returns the gradient of one of this process's blocks; the next call may overwrite
+                it.
+            weights: Weights at which gradients are computed; the result has their shape.
+            scratch: Memory for the result; the next call overwrites it.
 
         Raises:
             ProcessError: A process ended.
-            DivergedError: A process has other weights than this one.
+            DivergedError: The weights of a process differ from those of this one.
         """
         if self.launcher is not None and os.getppid() != self.launcher:
             raise ProcessError("what started the processes of this run has ended, and so do they")
@@ -96,7 +98,8 @@ class RowShards:
         sums = own[MARK:].view(weights.dtype).view(shape)
         for place, (first, end) in enumerate(nodes[self.rank]):
             _add_up(sums[place], first, end, gradient_of, scratch)
-        # The weights' bits, added as whole numbers, are exact in any order; the other number identifies the layout.
+        # The bits of the weights are added as whole numbers, so the sum is exact in any order. The second number
+        # identifies the layout.
         as_integers = weights.reshape(-1).view({4: torch.int32, 8: torch.int64}[weights.element_size()])
         mark = own[:MARK].view(torch.int64)
         mark[0] = as_integers.sum(dtype=torch.int64)
@@ -120,7 +123,7 @@ class RowShards:
         return _joined((0, blocks), known, scratch)
 
     def of_first(self, content: bytes | None) -> bytes | None:
-        """Return the first process' argument, to all of them."""
+        """Return the first process's argument to all processes."""
         if self.ranks == 1:
             return content
         length = torch.tensor([-1 if content is None else len(content)])
@@ -134,26 +137,29 @@ class RowShards:
         return bytes(sent.numpy())
 
     def all_can(self, one: bool) -> bool:
-        """Return whether every process' argument is True."""
+        """Return whether every process's argument is True."""
         can = torch.tensor([int(one)])
         with _companions(self):
             distributed.all_reduce(can, distributed.ReduceOp.MIN)
         return bool(can)
 
     def close(self) -> None:
-        """Show the others that this process no longer takes part."""
+        """Signal to the others that this process has left the run."""
         self._shared.close()
 
 
 class _Shared:
-    """The board of a process, of the largest size needed so far."""
+    """The board of a process, with the largest size needed so far."""
 
     def __init__(self) -> None:
         self._board: Board | None = None
         self._tried = 0
 
     def with_room(self, size: int, shards: RowShards) -> Board | None:
-        """Return a board with a number of bytes for every process, or None; each size is tried once."""
+        """Return a board with ``size`` bytes for every process, or None.
+
+        Each size is tried only once.
+        """
         if size > self._tried:
             self.close()
             self._tried = size
@@ -170,19 +176,21 @@ class _Shared:
 
 _BYTES = torch.empty(0, dtype=torch.uint8)
 ALONE = RowShards()
-"""A single process that has all rows."""
+"""A run with a single process, which has all rows."""
 
 
 def local_rank() -> int:
-    """Return the number of this process on its machine, which is also that of its GPU."""
+    """Return the number of this process on its machine, which is also the number of its GPU."""
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 @contextmanager
 def row_shards() -> Iterator[RowShards]:
-    """Join the processes of a run that `torchrun` or another launcher started; without one, this is the only process.
+    """Join the processes of a run that `torchrun` or another launcher started.
 
-    This uses the environment variables that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
+    Without a launcher, this is the only process.
+
+    The function uses the environment variables that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
     ``MASTER_PORT`` and, on GPUs, ``LOCAL_RANK``.
 
     Raises:
@@ -210,11 +218,11 @@ def row_shards() -> Iterator[RowShards]:
 
 
 class SharedCheckpoint(Checkpoint):
-    """A checkpoint that the first process writes and reads, for all processes of a run.
+    """A checkpoint for all processes of a run; only the first process writes and reads it.
 
     Args:
-        own: The checkpoint, which the other processes do not touch.
-        shards: This process among those of the run.
+        own: Checkpoint that only the first process uses.
+        shards: The place of this process among those of the run.
     """
 
     def __init__(self, own: Checkpoint, shards: RowShards) -> None:
@@ -226,12 +234,12 @@ class SharedCheckpoint(Checkpoint):
         return self._shards.writes and self._own.is_due()
 
     def save(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
-        """Replace the file, if this is the process that writes it."""
+        """Replace the file if this process is the one that writes it."""
         if self._shards.writes:
             self._own.save(tensors, position)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return what the first process reads, because others may see files late or not at all."""
+        """Return the state that the first process reads, because others may see files late or not at all."""
         saved = self._own.load() if self._shards.writes else None
         content = None
         if saved is not None:
@@ -246,13 +254,13 @@ class SharedCheckpoint(Checkpoint):
         return {name.removeprefix("kept/"): each for name, each in sent.items()}, position
 
     def delete(self) -> None:
-        """Remove the file, if this is the process that writes it."""
+        """Delete the file if this process is the one that writes it."""
         if self._shards.writes:
             self._own.delete()
 
 
 def _nodes(node: Node, own: range) -> list[Node]:
-    """Return the largest nodes of the tree whose blocks are all among ``own``, from first to last."""
+    """Return the largest nodes of the tree that contain only blocks in ``own``, from first to last."""
     first, end = node
     if own.start <= first and end <= own.stop:
         return [node]
@@ -263,7 +271,7 @@ def _nodes(node: Node, own: range) -> list[Node]:
 
 
 def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tensor], scratch: Scratch) -> None:
-    """Fill ``out`` with the sum of a node's blocks."""
+    """Fill ``out`` with the sum of the gradients of a node's blocks."""
     if end - first == 1:
         out.copy_(gradient_of(first))
         return
@@ -278,7 +286,7 @@ def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tens
 
 
 def _joined(node: Node, known: dict[Node, Tensor], scratch: Scratch) -> Tensor:
-    """Return the sum of a node's blocks from known sums, which others may read."""
+    """Return the sum of a node's blocks, from known sums that others may read."""
     if node in known:
         return known[node]
     first, end = node

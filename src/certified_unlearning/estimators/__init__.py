@@ -1,4 +1,4 @@
-"""scikit-learn estimators that can unlearn: `fit`, later `unlearn(indices)`, and a certificate of what that achieved.
+"""scikit-learn estimators that can unlearn: call `fit`, later `unlearn(indices)`, and read what is certified.
 
 >>> from certified_unlearning.estimators import LangevinLogisticRegression
 >>> model = LangevinLogisticRegression(epsilon=1, C=0.1, normalize=True, random_state=0)

@@ -1,7 +1,7 @@
-"""Warnings before learning that a model may be useless or slow to learn; the guarantee holds either way.
+"""Warnings before learning that a model may be useless, or slow to learn; they do not affect the guarantee.
 
-The warning that noise drowns what is learned is computed from the plan alone: it reads no record, so it reveals nothing
-about the records. The warning that one column drowns the others is computed from the records.
+The warning about too much noise is computed from the plan alone. It reads no record, so it reveals nothing about the
+records. The warning about one dominating column is computed from the records.
 """
 
 import sys
@@ -19,16 +19,19 @@ from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick
 from certified_unlearning.text import counted, seconds_in_words
 
 DROWNED = 1.0
-"""Users are warned if the noise is at least this many times the largest score of the noiseless optimum. Measured on
-two data sets (epsilon 0.03 and 0.1): from there on accuracy is 0.06 to 0.4 below that with the advised ``C``; up to 0.1
-it is near the best. In between it depends on the data, and there is no warning."""
+"""Users are warned if the noise is at least this many times the largest score of the noiseless optimum. This was
+measured on two data sets, with epsilon 0.03 and 0.1. From this value on, accuracy is 0.06 to 0.4 below that with the
+advised ``C``. Up to 0.1, accuracy is near the best. Between 0.1 and this value, accuracy depends on the data, and there
+is no warning.
+"""
 GOOD = 0.25
-"""The largest noise that a ``C`` or ``alpha`` advised by a warning may have."""
+"""Largest noise with a ``C`` or ``alpha`` that a warning may advise."""
 NEAR_BEST = 0.05
-"""The most noise that the advised ``C`` may have, if there is such a ``C``. With 100 to 1000 records of five features,
-AUC is 0.04 to 0.2 lower at `GOOD`, and hardly higher there than with the noise that causes a warning."""
+"""Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five
+features, AUC is 0.04 to 0.2 lower at `GOOD`. There, it is hardly higher than with the noise that causes a warning.
+"""
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
-"""Values of ``C n``, or of ``n / alpha``, that a warning may advise, best first."""
+"""Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""
 
 SLOW = 10.0
 """Users are warned if learning takes more seconds than this."""
@@ -36,14 +39,14 @@ SLOW = 10.0
 
 @dataclass(frozen=True)
 class Strength:
-    """The parameter that sets the regulariser's strength.
+    """The parameter for the regulariser's strength.
 
     Attributes:
         name: ``C`` or ``alpha``.
-        value: Its value.
-        candidates: Values that may be advised, best first.
-        per_record: Describes a value relative to the number of records, such as ``C n = 30``.
-        noises: Upper limits of the noise that may remain with the advised value, best first.
+        value: Value of the parameter.
+        candidates: Values that may be advised; better ones come first.
+        per_record: Function that describes a value relative to the number of records, such as ``C n = 30``.
+        noises: Upper limits of the noise with the advised value, in the order in which they are tried.
     """
 
     name: str
@@ -63,17 +66,18 @@ def warn_if_drowned(
     noise_and_score: Callable[[Any], tuple[float, float]],
     trouble: str,
 ) -> None:
-    """Warn the caller of `fit` if noise drowns the scores, and advise a regulariser with which it would not.
+    """Warn the caller of `fit` if noise exceeds the scores, and advise a regulariser with less noise.
 
     Args:
         strength: The regulariser's parameter.
-        epsilon: The target.
-        sigma: The requested noise; None if it was planned.
-        plan: The plan of learning.
+        epsilon: Target epsilon.
+        sigma: Requested noise; None if it was planned.
+        plan: Plan of learning.
         planned: Function that returns the plan for another strength of the regulariser.
         noise_and_score: Function that returns, for a plan, the standard deviation of the noise in a score, and the
-            largest score that is meaningful or that the noiseless optimum can have.
-        trouble: Template of the message, with fields for both numbers, ``noise`` and ``score``.
+            largest score. The latter is the largest meaningful score, or the largest that the noiseless optimum can
+            have.
+        trouble: Template of the message, with fields ``noise`` and ``score`` for the two numbers.
     """
     noise, score = noise_and_score(plan)
     if noise < DROWNED * score:
@@ -83,7 +87,7 @@ def warn_if_drowned(
         noise, score = noise_and_score(planned(value))
         return noise / score
 
-    # Both are rounded as they are printed.
+    # Both numbers are rounded as they are printed.
     noises = {each: _noise_or_none(float(each), relative_noise) for each in (f"{c:.2g}" for c in strength.candidates)}
     advised = next(
         (each for most in strength.noises for each, left in noises.items() if left is not None and left <= most), None
@@ -102,14 +106,14 @@ def warn_if_drowned(
 
 
 def warn_of_a_drowning_column(largest: DominantColumn, *, ranges: Any, records: int) -> None:
-    """Warn the caller of `fit` about a column that drowns the others, and propose parameters.
+    """Warn the caller of `fit` about a column that dominates the others, and propose parameters.
 
     This warning is computed from the records, without noise.
 
     Args:
-        largest: The column.
-        ranges: The given ``feature_ranges``, if any.
-        records: Number of records from which the column's share is computed.
+        largest: The dominating column.
+        ranges: Parameter ``feature_ranges``; None if it was not given.
+        records: Number of records from which the column's share was computed.
     """
     if ranges is None:
         advice = "; give feature_ranges, a pair (low, high) for each column, known without these records"
@@ -130,11 +134,12 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
     """Warn the caller of `fit` if learning will take more than `SLOW` seconds, and name faster choices.
 
     Args:
-        plan: The plan of learning.
+        plan: Plan of learning.
         rows: The records; some of them are used to measure the time of a step.
-        given: The requested strength of the regulariser, in words.
-        quicker: A strength with which few steps are enough, in words; None if they are with the requested one.
-        instead: What to use instead, in words.
+        given: Requested strength of the regulariser, in words.
+        quicker: Strength with which few steps are enough, in words; None if they are enough with the requested
+            strength.
+        instead: What to use instead of this model, in words.
     """
     if is_quick(plan, SLOW):
         return
@@ -150,7 +155,7 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
 
 
 def callers_level() -> int:
-    """Return the stacklevel that makes a warning of the calling function point to the code that called this package."""
+    """Return the stacklevel with which the calling function's warning points to the code that called this package."""
     frame, level, package = sys._getframe(1), 1, __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
@@ -158,7 +163,7 @@ def callers_level() -> int:
 
 
 def _noise_or_none(value: float, relative_noise: Callable[[float], float]) -> float | None:
-    """Return the relative noise with a given strength; None if no plan exists for it."""
+    """Return the relative noise with a given strength; None if there is no plan for it."""
     try:
         return relative_noise(value)
     except UnlearningError:

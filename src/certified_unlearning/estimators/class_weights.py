@@ -1,4 +1,4 @@
-"""Class weights, as in scikit-learn's parameter of that name: public constants."""
+"""Class weights: public constants, as in scikit-learn's parameter of that name."""
 
 from collections.abc import Mapping
 from numbers import Real
@@ -11,15 +11,15 @@ from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
-"""Largest weight; larger ones, and weights below the inverse, are mistakes and may overflow."""
+"""Largest weight. Larger weights, and weights below its inverse, are mistakes and may overflow."""
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
-    """Return the weights of some classes.
+    """Return the weights of the given classes.
 
     Args:
-        class_weight: A dictionary from classes to numbers, in which a class that is not named has weight 1; or None.
-        classes: The classes, sorted.
+        class_weight: Dictionary from classes to numbers, in which unnamed classes have weight 1; or None.
+        classes: Classes, sorted.
 
     Raises:
         ParameterError: ``class_weight`` is ``"balanced"`` or another value that is not such a dictionary, or a number

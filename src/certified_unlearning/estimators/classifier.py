@@ -1,4 +1,4 @@
-"""Classifiers with scikit-learn's interface: classes, scores, probabilities, and a warning if noise drowns them."""
+"""Classifiers with scikit-learn's interface: classes, scores, probabilities, and a warning about too much noise."""
 
 import copy
 from abc import abstractmethod
@@ -27,7 +27,7 @@ from certified_unlearning.estimators.scaling import Array
 
 
 class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
-    """A classifier that predicts one of the classes it was fitted to.
+    """A classifier, which predicts one of the classes in the data of `fit`.
 
     Attributes:
         classes_: The classes, sorted.
@@ -35,7 +35,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def decision_function(self, X: Any) -> Array:
-        """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
+        """Return the scores of records, shape ``(records,)`` for two classes and ``(records, classes)`` for more."""
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class under the model, shape ``(records, classes)``."""
@@ -46,19 +46,19 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
         return softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def _log_weights(self, scores: Array) -> Array:
-        """Return the logarithms of the probabilities of three or more classes, up to a constant: the scores."""
+        """Return the scores: the logarithms of the probabilities of three or more classes, up to a constant."""
         return scores
 
     @property
     def _outputs(self) -> int:
-        """Number of scores that each record gets."""
+        """Number of scores of each record."""
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the records and the class number of each, and set the classes."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_classification_targets(y)
-        self._scaling()  # Checks the scaling's numbers before anything is done.
+        self._scaling()  # This checks the numbers of the scaling before anything is done.
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
@@ -76,38 +76,38 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
 
 
 class LinearClassifier(Classifier, LinearModel):
-    """A linear classifier, with or without a regularised intercept.
+    """A linear classifier, with a regularised intercept or without one.
 
     The objective is scikit-learn's ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with a regularised intercept as in
     the solver ``liblinear`` (see `LinearModel`).
     """
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
+        """Return the scores of records, shape ``(records,)`` for two classes and ``(records, classes)`` for more."""
         self._require_fitted()
         scores: Array = self._seen(self._checked(X)) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest score, shape ``(records,)``."""
+        """Return the class with the largest score, shape ``(records,)``."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]  # type: ignore[no-any-return]
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of each class' probability, shape ``(records, classes)``; finite for all scores."""
+        """Return the logarithm of each class's probability, shape ``(records, classes)``; finite for all scores."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def quality(self, X: Any, y: Any) -> Quality:
-        """Measure predictions on records: accuracy, balanced accuracy, AUC, log loss, and the majority class' accuracy.
+        """Measure predictions on records: accuracy, balanced accuracy, AUC, log loss, and the largest class's share.
 
-        The numbers depend on these records, and no certificate covers that.
+        The numbers depend on these records, and are not covered by a certificate.
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Their true classes, shape ``(records,)``.
+            y: True classes, shape ``(records,)``.
 
         Raises:
             DataError: There are no records, or one has a class that the model does not know.
@@ -116,13 +116,13 @@ class LinearClassifier(Classifier, LinearModel):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features: shape ``(1, features)`` for two classes, else ``(classes, features)``."""
+        """Weights of the features, of shape ``(1, features)`` for two classes, and ``(classes, features)`` for more."""
         weights = self._by_class()
         return weights[:, :-1] / np.sqrt(2) if self.fit_intercept else weights
 
     @property
     def intercept_(self) -> Array:
-        """Intercepts: shape ``(1,)`` for two classes, else ``(classes,)``."""
+        """Intercepts, of shape ``(1,)`` for two classes, and ``(classes,)`` for more."""
         weights = self._by_class()
         return weights[:, -1] / np.sqrt(2) if self.fit_intercept else np.zeros(len(weights))
 
@@ -131,7 +131,7 @@ class LinearClassifier(Classifier, LinearModel):
         return self._weights.reshape(self._outputs, -1).astype(np.float64)  # type: ignore[no-any-return]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return records and labels: -1 and +1 for two classes, else the class' number."""
+        """Return records and labels; these are -1 and +1 for two classes, and the class's number for more."""
         X, numbers = super()._validated(X, y)
         return X, self._labels_of(numbers)
 
@@ -147,13 +147,13 @@ class LinearClassifier(Classifier, LinearModel):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class NoisyClassifier(LinearClassifier):
-    """A `LinearClassifier` whose noise is planned to meet a guarantee, and may drown what it learns.
+    """A linear classifier whose noise is planned to meet a guarantee, and may exceed its scores.
 
     Args:
         C: Inverse strength of the regulariser, as in scikit-learn.
         class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; a class that is
             not named has weight 1. The largest weight multiplies ``C``, with all the consequences of a larger ``C``.
-            ``"balanced"`` is refused: it is computed from the labels, so it depends on removed records.
+            ``"balanced"`` is refused: such weights are computed from the labels, so they depend on removed records.
     """
 
     C: float = 1.0
@@ -165,7 +165,7 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:
-        """Return the plan for ``C`` times the largest weight, ``n`` records, and the other arguments of `_planned`."""
+        """Return the plan for ``C`` times the largest weight, ``n`` records and the other arguments of `_planned`."""
 
     def _planned(self, n: int) -> Any:
         require_positive(C=self.C)

@@ -1,11 +1,11 @@
-"""Docstrings of estimators: each class describes the parameters that it declares; subclasses inherit the text."""
+"""Docstrings of estimators: each class describes the parameters that it declares, and subclasses inherit this text."""
 
 import inspect
 import re
 
 
 def complete(cls: type) -> None:
-    """Complete ``Args`` and ``Attributes`` of a class's docstring with the entries of its bases.
+    """Complete ``Args`` and ``Attributes`` of a class's docstring with the entries of its base classes.
 
     The class's own entries take precedence.
     """
@@ -13,7 +13,7 @@ def complete(cls: type) -> None:
         return  # Python's option -OO removes docstrings.
     described = {each: inspect.cleandoc(_own_docstring(each)) for each in cls.__mro__}
     cls._own_docstring = described[cls]  # type: ignore[attr-defined]
-    # The class's own *See Also* and *Examples* come last.
+    # The sections *See Also* and *Examples* of the class itself come last.
     text, *last = re.split(r"^(?=See Also:\n|Examples:\n)", described[cls], maxsplit=1, flags=re.MULTILINE)
     for title in ("Args", "Attributes"):
         entries: dict[str, str] = {}
@@ -27,7 +27,7 @@ def complete(cls: type) -> None:
 
 
 def _own_docstring(cls: type) -> str:
-    """Return a class's docstring as written in its source."""
+    """Return a class's docstring as it is in its source."""
     found: str | None = vars(cls).get("_own_docstring", vars(cls).get("__doc__"))
     return found or ""
 

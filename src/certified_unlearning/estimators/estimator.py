@@ -1,4 +1,4 @@
-"""Base class of all estimators: the template of `fit`, removal requests, public scaling, the seed, and files."""
+"""Base class of all estimators: the common part of `fit`, removal requests, public scaling, the seed, and files."""
 
 import secrets
 from abc import abstractmethod
@@ -29,10 +29,10 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def without_sample_weight(fit: Fit) -> Fit:
-    """Make a ``fit`` refuse ``sample_weight`` and say why.
+    """Decorate a ``fit`` so that it refuses ``sample_weight`` and says why.
 
-    The wrapper keeps the signature of ``fit``. If that had a parameter ``sample_weight``, scikit-learn would conclude
-    that the estimator supports weights: its checks would test that, and its searches would pass weights on.
+    The wrapper keeps the signature of ``fit``. If ``fit`` had a parameter ``sample_weight``, scikit-learn would
+    conclude that the estimator supports weights: its checks would test them, and its searches would pass them on.
     """
 
     @wraps(fit)
@@ -56,19 +56,20 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     Args:
         normalize: Whether every row is divided by its own norm. Otherwise, a row of norm above 1 is an error, unless
-            one of the next two parameters shortens it.
+            ``feature_ranges`` or ``data_norm`` shortens it.
         feature_ranges: Public bounds of the features: one pair ``(low, high)`` for all features, or one pair for each,
-            shape ``(features, 2)``. Values outside are clipped, and the ranges are mapped to [-1, 1]. Rows are then
-            divided by ``sqrt(features)``, or by their own norm with ``normalize``, or by ``data_norm`` if it is given.
-            Give what is known about such data in general, *not* the smallest and largest values of these records: those
-            would reveal something about removed records, which the certificate excludes.
-        data_norm: A public bound on the norm of a row; it must not be taken from the data either. Rows of a larger norm
-            are scaled down to it, then all rows are divided by it. With ``feature_ranges``, it applies to the rows
+            shape ``(features, 2)``. Values outside these ranges are clipped, and the ranges are mapped to [-1, 1]. Rows
+            are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm`` if it is
+            given. Use what is known about such data in general, *not* the smallest and largest values of these records.
+            Those values would reveal something about removed records, contrary to what the certificate states.
+        data_norm: Public bound on the norm of a row, which must not be computed from the data either. Rows of a larger
+            norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to the rows
             after that mapping. It cannot be combined with ``normalize``.
-        random_state: None: noise comes from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
-            that were fitted with the same number have the same noise. It cancels in their difference, which then shows
-            the record in which their data differ, even to somebody who does not know the number.
+        random_state: None: noise comes from the operating system's random numbers, and its seed is not stored. A number
+            makes results repeatable, but it is a secret: anybody who knows it, or tries all 2^32 numbers, can subtract
+            the noise. Two models that were fitted with the same number have the same noise. The noise cancels in their
+            difference, which then shows the record in which their data differ, even to somebody who does not know the
+            number.
 
     Attributes:
         n_features_in_: Number of features.
@@ -94,14 +95,14 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _learn_from(self, plan: Any, X: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Learn according to a plan, and keep the records."""
+        """Learn according to a plan, and store the records."""
 
     @abstractmethod
     def _remove(self, named: NDArray[Any]) -> bool:
         """Remove records and their labels: all or none of them, even after an interruption.
 
         Returns:
-            Whether a class has lost all its records.
+            Whether all records of a class have now been removed.
         """
 
     @abstractmethod
@@ -109,21 +110,21 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         """Return what a file stores in its header and arrays, except parameters, columns and the data frame's index."""
 
     def _require_law(self) -> None:
-        """Raise `AssumptionError` unless the certificate covers the distribution of what the model publishes."""
+        """Raise `AssumptionError` if the certificate does not cover the distribution of what the model publishes."""
         raise AssumptionError(
             f"{type(self).__name__} certifies answers, which are bounded and have no distribution to compare with; an "
             "audit needs a certificate of the model's distribution"
         )
 
     def _range(self) -> tuple[float, float] | None:
-        """Return the range that targets are clipped to; None for classes."""
+        """Return the range to which targets are clipped; None for classes."""
         return None
 
     def _long_rows(self, directions: Array) -> Array:
         """Return features that reach the model in these directions, with the largest norm that its guarantee allows.
 
         Args:
-            directions: Rows of norm 1.
+            directions: Directions, as rows of norm 1.
         """
         if self.feature_ranges is None:
             longest: Array = directions * (1.0 if self.data_norm is None else self.data_norm)
@@ -134,35 +135,34 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
-        """Warn the caller of `fit` if a plan gives a useless model or takes long."""
+        """Warn the caller of `fit` if a plan leads to a useless model or to slow learning."""
 
     def _require_short(self, features: Array) -> None:
-        """Raise an error if a row's norm is larger than the model allows and nothing scales it down."""
+        """Raise an error if a row's norm is larger than the model allows and no parameter scales the row down."""
 
     @without_sample_weight
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from records.
 
-        There is no ``sample_weight``: an individual weight would change how much a record can move the model.
+        There is no ``sample_weight``, because an individual weight would change how much a record can move the model.
 
         Args:
-            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense
-                except in `CertifiedLogisticRegression` and `CertifiedRidge`. Rows of linear models must have norm at
-                most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures it; rows of private models
-                must be bounded by one of these.
-            y: Classes, shape ``(n,)``, of any type; for regression, targets in the units of ``target_range``.
+            X: Features, shape ``(n, features)``: an array, a data frame, or a sparse matrix. The rows of a sparse
+                matrix become dense, except in `CertifiedLogisticRegression` and `CertifiedRidge`. Rows of linear models
+                must have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures this. Rows
+                of private models must be bounded by one of these parameters.
+            y: Classes of any type, shape ``(n,)``; for regression, targets in the units of ``target_range``.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row's norm is above 1 (the message names the longest row); or there are too few classes or
-                records, or too many classes for the model; or sparse rows must become dense and then do not fit in
-                memory.
+            DataError: A row's norm is above 1 (the message names the longest row). Or there are too few classes or
+                records, or too many classes for the model. Or sparse rows would not fit in memory as dense rows.
             ParameterError: A parameter is invalid.
-            AssumptionError: The noise would be lost in rounding, or float64 is too coarse for the noise or the
-                regulariser, or a batch or a budget does not fit the number of records.
-            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+            AssumptionError: The noise would be lost in rounding. Or float64 is not precise enough for the noise or the
+                regulariser. Or a batch or a budget does not suit the number of records.
+            InfeasibleError: The target cannot be met, or a solver did not become accurate enough for its budget.
             IntervalError: The bounds of a network overflow: use clipping, fewer epochs, smaller steps or smaller
                 budgets.
         """
@@ -180,25 +180,25 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model and from the training data that it keeps.
 
-        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline use
-        `certified_unlearning.unlearn`.
+        A request that names no record changes nothing: weights, certificate and counts are kept. For a whole pipeline,
+        use `certified_unlearning.unlearn`.
 
         Args:
-            indices: Positions of the records in the fitted ``X``, without duplicates or records removed before; or a
+            indices: Positions of the records in the ``X`` of `fit`, without duplicates or records removed before; or a
                 mask with one truth value for each record of ``X``.
-            index: Labels in the index of the fitted data frame, instead of ``indices``. All records with one of these
-                labels are removed, as by pandas' ``drop``.
+            index: Labels in the index of the data frame passed to `fit`, instead of ``indices``. All records with one
+                of these labels are removed, as with pandas' ``drop``.
 
         Returns:
             The estimator, with a new ``certificate_``. If an error is raised, the estimator is unchanged, with one
-            exception: if warnings are turned into errors, the warning that a class has lost its last record is raised
-            after the removal.
+            exception. If warnings are turned into errors, the warning that all records of a class were removed is
+            raised after the removal.
 
         Raises:
-            ParameterError: An index is invalid, appears twice or was removed before; or no record would remain; or it
-                is not clear which records are meant.
+            ParameterError: An index is invalid, occurs twice or was removed before; or no record would remain; or it is
+                not clear which records are meant.
             DataError: The estimator was saved without its training data.
-            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+            InfeasibleError: The target cannot be met, or a solver did not become accurate enough for its budget.
         """
         self._require_records("but not unlearn")
         named = self._store.named(indices, index)
@@ -208,19 +208,19 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def remaining_(self) -> Positions:
-        """Positions in the fitted ``X`` of the remaining records, in order; a new array each time."""
+        """Positions of the remaining records in the ``X`` of `fit`, in order; a new array each time."""
         self._require_fitted()
         return self._store.remaining
 
     @property
     def _rows_are_only_numbered(self) -> bool:
-        """Whether the fitted data frame's index only numbers its rows, as it does after a step that lost the labels."""
+        """Whether the index of the fitted data frame only numbers its rows, as after a step that drops the labels."""
         index = self._store.index
         return index is not None and index.labels is None
 
     @property
     def _labels_are_of_y(self) -> bool:
-        """Whether ``index=`` names records by the labels of ``y``, because the fitted rows had none."""
+        """Whether ``index=`` names records by the labels of ``y``, because the fitted rows had no labels."""
         return self._store.index is not None and self._store.index.of_y
 
     def _remove_in_place(
@@ -231,13 +231,12 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Replace records in place by zeros or other records, and continue without them.
 
-        Copying all rows would take longer than everything else. An interruption restores the records.
+        Copying all rows would take longer than everything else. If it is interrupted, the records are restored.
 
         Args:
-            gone: The records to remove.
-            carry_on: Function that takes the records' rows and labels and returns the attributes of the estimator that
-                change.
-            others: Rows and labels that replace those of the records.
+            gone: Positions of the records to remove.
+            carry_on: Function from the records' rows and labels to the attributes of the estimator that change.
+            others: Rows and labels that replace those of the removed records.
         """
         store, taken = self._store, self._store.take(gone)
         try:
@@ -251,7 +250,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _seen(self, features: Any) -> Any:
-        """Return features as the model sees them."""
+        """Return features after the public scaling of the model."""
         scaling = self._scaling()
         if scaling is not None:
             return scaling(features)
@@ -261,7 +260,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the scaling by ranges or a norm; None if neither is given.
 
         Raises:
-            ParameterError: The numbers given for them are invalid.
+            ParameterError: The numbers for the ranges or the norm are invalid.
         """
         if self.feature_ranges is None and self.data_norm is None:
             return None
@@ -273,7 +272,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _scaling_in_words(self) -> list[str]:
-        """Return the report's lines on public scaling, which come in addition to the certificate's assumptions."""
+        """Return the report's lines on public scaling, which are added to the certificate's assumptions."""
         given = [name for name in ("feature_ranges", "data_norm") if getattr(self, name) is not None]
         if not given:
             return []
@@ -283,19 +282,19 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         ]
 
     def _report(self, stated: Certificate, said: Sequence[str], measured: Sequence[str] = ()) -> str:
-        """Return a report: what the guarantee means, what is stated, and what was not checked."""
+        """Return a report: what the guarantee means, what is certified, and what was not checked."""
         meaning = stated.meaning()
         opening = [] if meaning is None else [meaning]
         assumed = [f"- {each.statement}: {each.by}" for each in stated.unchecked]
         return "\n".join([*opening, *said, "Assumed, not checked:", *assumed, *self._scaling_in_words(), *measured])
 
     def _warn_if_a_column_drowns(self, features: Array) -> None:
-        """Warn the caller of `fit` if one column carries nearly all of a row's squared norm.
+        """Warn the caller of `fit` if one column contributes nearly all of a row's squared norm.
 
-        This is computed from at most 2,500 records, the same ones every time.
+        This is computed from at most 2,500 records, which are the same ones every time.
 
         Args:
-            features: Checked features whose norms were accepted.
+            features: Features after all checks.
         """
         count = features.shape[1]
         some = self._seen(features[sampled(features.shape[0], count)].astype(np.float64))
@@ -307,15 +306,15 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=some.shape[0])
 
     def _checked(self, X: Any) -> Any:
-        """Return the checked features of records to predict, shape ``(records, features)``."""
+        """Return the features of records to predict, after checks, shape ``(records, features)``."""
         return self._in_form(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
 
     def _in_form(self, X: Any) -> Any:
-        """Return checked features in the model's form: an array, unless a subclass keeps sparse ones."""
+        """Return checked features in the model's form, which is an array unless a subclass keeps sparse features."""
         return dense(X)
 
     def _noise_key(self) -> int:
-        """Return the key of new noise: from the operating system, or from ``random_state``."""
+        """Return the key of new noise, from the operating system or from ``random_state``."""
         if self.random_state is None:
             return secrets.randbits(128)
         wrong = (
@@ -332,19 +331,19 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return sum(word << 32 * place for place, word in enumerate(words))
 
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
-        """Write the estimator as one safetensors file, with its parameters as JSON in the header and no pickle.
+        """Write the estimator as one safetensors file, with its parameters as JSON in the header, without pickle.
 
-        Files that were saved earlier still hold the records removed since then: delete or overwrite those files.
+        Files that were saved earlier still contain the records removed since then: delete or overwrite those files.
 
         Args:
-            path: The file.
-            training_data: Whether the file includes everything that the loaded estimator needs to unlearn: the kept
-                records and which of them remain, their labels in a data frame's index, a secret state, the seed. Such a
-                file must be kept as secret as its contents. With False, the loaded estimator can only predict and show
-                its certificate; this is the file to hand out.
+            path: Path of the file.
+            training_data: Whether the file includes everything that the loaded estimator needs to unlearn. This
+                comprises the kept records and which of them remain, their labels in a data frame's index, a secret
+                state, and the seed. Such a file must be kept secret, as its contents must be. With False, the loaded
+                estimator can only predict and show its certificate. This is the file to give to others.
 
         Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            ParameterError: ``random_state`` is a generator, which JSON cannot represent.
             StorageError: The file cannot be written.
         """
         self._require_fitted()
@@ -356,10 +355,12 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         storage.write(path, header, arrays)
 
     def _parameters(self, *, secrets_too: bool) -> dict[str, Any]:
-        """Return the parameters for a file's header; the seed is included only with ``secrets_too``.
+        """Return the parameters for a file's header.
+
+        The seed is included only with ``secrets_too``.
 
         Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            ParameterError: ``random_state`` is a generator, which JSON cannot represent.
         """
         parameters: dict[str, Any] = self.get_params(deep=False)
         if not secrets_too:
@@ -370,7 +371,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             if isinstance(value, np.ndarray | range):
                 parameters[name] = np.asarray(value).tolist()
         if parameters.get("class_weight") is not None:
-            # As pairs, because JSON objects would turn labels that are numbers into strings.
+            # Stored as pairs, because JSON objects would turn labels that are numbers into strings.
             parameters["class_weight"] = list(parameters["class_weight"].items())
         if not isinstance(parameters["random_state"], int | np.integer | None):
             raise ParameterError(
@@ -391,7 +392,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         """Read an estimator that `save` wrote.
 
         Raises:
-            DataError: The file is missing, damaged, or holds something else.
+            DataError: The file is missing or damaged, or contains something else.
         """
         header, arrays = storage.read(path, cls.__name__)
         try:
@@ -402,11 +403,11 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set all attributes from a file of `save`, except parameters; missing or wrong entries may raise an error."""
+        """Set all attributes except parameters from a file of `save`; missing or wrong entries may raise an error."""
         self.n_features_in_ = header["n_features_in"]
         if header["feature_names_in"]:
             self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-        # Older files have neither, because these were not stored yet.
+        # Older files do not contain these two entries.
         self._store = RecordStore(FrameIndex.unpacked(header.get("has_index", False), arrays.get("frame_index")))
 
     @contextmanager
@@ -432,7 +433,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
 
     def _require_records(self, what: str = "and nothing else") -> None:
-        """Raise `DataError` unless the model has the records, or the information about them, that a request needs."""
+        """Raise `DataError` if the model lacks the records, or the information about them, that a request needs."""
         self._require_fitted()
         if self._store.places is None:
             raise DataError(f"this estimator was saved without its training data: it can predict, {what}")

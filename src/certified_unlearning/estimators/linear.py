@@ -1,4 +1,4 @@
-"""Linear models: features are turned into rows of norm at most 1, and weights give these rows scores."""
+"""Linear models: features become rows of norm at most 1, and weights give these rows scores."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ ROWS_AT_ONCE = 8192
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearModel(UnlearningEstimator):
-    """A model that scores rows of norm at most 1 by weights, with or without a regularised intercept.
+    """A model that computes scores of rows of norm at most 1 from weights, with a regularised intercept or without one.
 
-    With an intercept, a record ``x`` is modelled as the row ``(x, 1) / sqrt(2)`` without an intercept. The row's norm
-    is at most 1 if that of ``x`` is. These weights are ``sqrt(2)`` times scikit-learn's, so the regulariser's strength
-    is halved.
+    With an intercept, a record ``x`` is modelled as the row ``(x, 1) / sqrt(2)`` without an intercept. This row has
+    norm at most 1 if ``x`` has. The weights of such rows are ``sqrt(2)`` times scikit-learn's weights, so the
+    regulariser's strength is halved.
 
-    Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to the features as the model
-    sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
+    Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to scaled features, after
+    ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Args:
-        fit_intercept: Whether there is an intercept, which is regularised.
+        fit_intercept: Whether there is an intercept; it is regularised.
     """
 
     fit_intercept: bool = True
@@ -42,7 +42,7 @@ class LinearModel(UnlearningEstimator):
 
     @property
     def _dtype(self) -> str:
-        """The dtype of rows."""
+        """Type of the numbers in rows."""
         return "float64"
 
     @property
@@ -62,7 +62,8 @@ class LinearModel(UnlearningEstimator):
         """Describe in words what the guarantee means, its numbers, its comparator, and what was not checked.
 
         Args:
-            X: Records on which predictions are measured; no guarantee covers the results. None: nothing is measured.
+            X: Records on which predictions are measured; no guarantee covers the measured numbers. None: predictions
+                are not measured.
             y: True classes or targets of these records.
         """
         if (X is None) != (y is None):
@@ -84,7 +85,7 @@ class LinearModel(UnlearningEstimator):
         return stated
 
     def _noise_of_weights(self) -> tuple[float, bool] | None:
-        """Return the weights' noise, and whether it follows the curvature (`PublicObjective`); None if unknown."""
+        """Return the noise of the weights, and whether it depends on the curvature (`PublicObjective`), or None."""
         return None
 
     def _public_objective(self) -> PublicObjective | None:
@@ -92,12 +93,12 @@ class LinearModel(UnlearningEstimator):
         return None
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
-        """Draw weights of models fitted as this one was, before and after a removal, and of the comparator.
+        """Draw weights of models that are fitted like this one, before and after a removal, and of the comparator.
 
         This model is not changed.
 
         Args:
-            gone: The records that are removed; no others are.
+            gone: Records to remove; no other records are removed.
             trials: Number of models of each kind.
 
         Raises:
@@ -110,10 +111,10 @@ class LinearModel(UnlearningEstimator):
         )
 
     def _secret(self) -> Self:
-        """Return this model with its secret weights in place of the published ones; only audits may use it.
+        """Return this model with its secret weights instead of the published ones; only audits may use the result.
 
         Raises:
-            AssumptionError: The model has no secret weights, because noise is not added on publication.
+            AssumptionError: The model has no secret weights, because no noise is added on publication.
         """
         raise AssumptionError(
             f"{type(self).__name__} has no secret weights to which noise is added on publication alone: "
@@ -126,7 +127,7 @@ class LinearModel(UnlearningEstimator):
         if found is None:
             return {}
         noise, by_curvature = found
-        # With an intercept, weights of rows are sqrt(2) times as long, and their Hessian is half as large.
+        # With an intercept, the weights of rows are sqrt(2) times as large, and their Hessian is half as large.
         shorter = self.fit_intercept and not by_curvature
         return {"noise": noise / np.sqrt(2) if shorter else noise, "by_curvature": by_curvature}
 
@@ -137,14 +138,14 @@ class LinearModel(UnlearningEstimator):
         return columns
 
     def _require_short(self, features: Array) -> None:
-        """Raise `DataError` if a row's norm is above 1 and nothing scales it down."""
+        """Raise `DataError` if a row's norm is above 1 and no parameter scales the row down."""
         if not self.normalize and self._scaling() is None:
             require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
     def _rows(self, features: Any) -> Any:
         """Turn features whose norms were checked into rows, in a new array."""
         if self.normalize or self._scaling() is not None:
-            features = self._seen(features.astype(np.float64, copy=False))  # float32 would leave some rows too long.
+            features = self._seen(features.astype(np.float64, copy=False))  # In float32, rows would get too long.
         return self._with_intercept(features)
 
     def _with_intercept(self, features: Any) -> Any:
@@ -158,12 +159,15 @@ class LinearModel(UnlearningEstimator):
             np.divide(features, np.sqrt(2), out=rows[:, :-1])
             rows[:, -1] = 1 / np.sqrt(2)
             return rows.astype(self._dtype, copy=False)
-        # This is always a copy, because later changes to the caller's X must not reach the training records.
+        # This is always a copy, because later changes of the caller's X must not affect the training records.
         return np.array(features, dtype=self._dtype, order="C")
 
 
 def require_short_rows(features: Any, why: str, name: str = "X") -> None:
-    """Raise `DataError` if a row's norm is above 1; the message names the longest row and the reason."""
+    """Raise `DataError` if a row's norm is above 1.
+
+    The message names the longest row, and the reason for the bound.
+    """
     norms = sparse.norms(features) if issparse(features) else _norms(features)
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
@@ -179,6 +183,6 @@ def _norms(features: Array) -> Array:
     norms = np.empty(len(features))
     for start in range(0, len(features), ROWS_AT_ONCE):
         some = features[start : start + ROWS_AT_ONCE].astype(np.float64, copy=False)
-        # A sum that overflows is infinite, and so it counts as above 1.
+        # If a sum overflows, it is infinite, and so it counts as above 1.
         np.einsum("ij,ij->i", some, some, out=norms[start : start + len(some)])
     return np.sqrt(norms, out=norms)

@@ -1,4 +1,4 @@
-"""What audits use of a linear model: its objective, its noise, and the distributions of its weights."""
+"""What audits need to know about a linear model: its objective, its noise, and the distributions of its weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from certified_unlearning.estimators.scaling import Array
 
 
 class Laws(NamedTuple):
-    """Weights of independent trials, each of shape ``(trials, d)``.
+    """Weights of independent trials; each array has shape ``(trials, d)``.
 
     Attributes:
-        before: Weights of models that learned.
+        before: Weights of models after learning.
         unlearned: Weights of these models after a removal.
-        comparator: Weights of the certificate's comparator.
+        comparator: Weights drawn from the certificate's comparator.
     """
 
     before: Array
@@ -34,10 +34,10 @@ class PublicObjective:
         seen: Function that scales features as the model does.
         intercept: Whether there is an intercept.
         intercept_regularised: Whether the intercept is regularised.
-        class_weights: ``c`` for the targets -1 and 1.
-        noise: Standard deviation of each weight; or, with ``by_curvature``, the factor in the covariance
-            ``noise^2 n H^-1``, where ``H`` is the Hessian of the objective.
-        by_curvature: Whether every step added noise, so that weights vary most in directions in which the objective is
+        class_weights: Class weights ``c`` for the targets -1 and 1.
+        noise: Standard deviation of each weight. With ``by_curvature``, it is the factor in the covariance ``noise^2 n
+            H^-1``, where ``H`` is the Hessian of the objective.
+        by_curvature: Whether every step added noise. If so, weights vary most in directions in which the objective is
             flat.
         unit: Factor by which a regression's published weights are multiplied.
         middle: Offset that is added to a regression's published intercept.

@@ -23,14 +23,14 @@ Learned = Literal["nothing", "unchecked", "learned", "unknown"]
 
 @dataclass(frozen=True)
 class StepReport:
-    """What one step before the last one learned from the records.
+    """A report on what one step before the last one learned from the records.
 
     Attributes:
-        name: The step's name; nested steps are named as in ``set_params``, with two underscores.
-        transformer: Its class.
-        learned: ``nothing``; ``unchecked``: nothing, provided that the condition in `said` is true; ``learned``: the
+        name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
+        transformer: Class of the step.
+        learned: ``nothing``; ``unchecked``, which means nothing if the condition in `said` is true; ``learned``, if the
             step keeps something that depends on removed records; or ``unknown``.
-        said: What the step learned, in words that end a sentence.
+        said: What the step learned, in words that complete a sentence.
     """
 
     name: str
@@ -45,14 +45,14 @@ class StepReport:
 
 @dataclass(frozen=True, repr=False)
 class PipelineReport:
-    """What the steps of a pipeline before its last one learned from the records, including removed ones.
+    """A report on what the steps of a pipeline before its last one learned from the records, including removed ones.
 
     Attributes:
-        last: The class of the last step, which unlearns.
-        steps: The other steps; those within a ``ColumnTransformer``, a ``FeatureUnion`` or a nested pipeline are listed
-            one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are also listed.
+        last: Class of the last step, which unlearns.
+        steps: Reports on the other steps. Steps within a ``ColumnTransformer``, a ``FeatureUnion`` or a nested pipeline
+            are listed one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are also listed.
         labels_of_y: Whether ``index=`` names records by the labels of ``y``, because rows reached the last step without
-            labels. It is not known whether the labels of ``X`` were the same.
+            labels. It is unknown whether the labels of ``X`` were the same.
     """
 
     last: str
@@ -72,7 +72,7 @@ class PipelineReport:
 
     @property
     def kept(self) -> tuple[StepReport, ...]:
-        """Steps that keep something of removed records, and steps for which this is unknown."""
+        """Reports on steps that keep something of removed records, and on steps for which this is unknown."""
         return tuple(step for step in self.steps if step.learned in ("learned", "unknown"))
 
     def __repr__(self) -> str:
@@ -106,24 +106,24 @@ class PipelineReport:
 def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) -> PipelineReport:
     """Remove records from the last step of a fitted scikit-learn pipeline, and report what other steps keep of them.
 
-    The last step unlearns in place, as by its own ``unlearn``. The other steps are not changed. A warning names the
+    The last step unlearns in place, as with its own ``unlearn``. The other steps are not changed. A warning names the
     steps that keep what they learned from the removed records, because the certificate of the last step does not cover
     that.
 
     Args:
-        model: A fitted ``Pipeline`` whose last step is an estimator of this package, or such an estimator alone, or a
+        model: A fitted ``Pipeline`` whose last step is an estimator of this package; or such an estimator alone; or a
             parameter search over either, such as ``GridSearchCV``, whose ``best_estimator_`` unlearns.
-        indices: Positions of the records in the ``X`` that the pipeline was fitted on, or a mask.
-        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows them
-            from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series.
-            In the latter case, the labels of ``y`` are used, whatever labels the pipeline's ``X`` has.
+        indices: Positions of the records in the ``X`` on which the pipeline was fitted, or a mask.
+        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows these
+            labels from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas
+            series. In the latter case, the labels of ``y`` are used, whatever the labels of the pipeline's ``X`` are.
 
     Returns:
         A report on every earlier step, which prints as text.
 
     Raises:
-        ParameterError: The last step cannot unlearn, or a step adds or drops records, or the last step refuses the
-            request. In these cases, nothing is removed.
+        ParameterError: The last step cannot unlearn, or it refuses the request, or another step adds or drops records.
+            In these cases, nothing is removed.
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
@@ -150,7 +150,7 @@ def _named(step: StepReport) -> str:
 
 
 def _is_behind_steps(model: Any) -> bool:
-    """Return whether a pipeline step, which may lose labels, comes before the estimator that unlearns."""
+    """Return whether steps of a pipeline, which may drop labels, come before the estimator that unlearns."""
     if isinstance(model, Pipeline):
         return not all(_does_nothing(step) for _, step in model.steps[:-1]) or _is_behind_steps(model.steps[-1][1])
     return hasattr(model, "best_estimator_") and _is_behind_steps(model.best_estimator_)
@@ -164,7 +164,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     """Return the estimator at the end of a fitted model, and reports on everything before it.
 
     Args:
-        model: The model, or the last step of one.
+        model: Model, or last step of a model.
         prefix: Prefix of the names of the model's steps.
     """
     name = type(model).__name__
@@ -265,7 +265,7 @@ def _learned_by(step: Any) -> tuple[Learned, str]:
 
 
 def _is_known_ufunc(function: Any) -> bool:
-    """Return whether a function is NumPy's or SciPy's own ufunc; ``np.frompyfunc`` can turn any function into one."""
+    """Return whether a function is NumPy's or SciPy's own ufunc; ``np.frompyfunc`` can make a ufunc of any function."""
     return isinstance(function, np.ufunc) and any(
         getattr(module, function.__name__, None) is function for module in (np, scipy.special)
     )
@@ -276,7 +276,7 @@ def _fitted_attributes(step: Any, *, flags: bool) -> str:
 
     Args:
         step: A fitted transformer.
-        flags: Whether to list truth values, too; in scikit-learn's own transformers, these follow from parameters.
+        flags: Whether truth values are listed, too; in scikit-learn's own transformers, they depend only on parameters.
     """
     names = (name for name in dir(step) if name.endswith("_") and not name.startswith("_"))
     values = {name: getattr(step, name, None) for name in names}
@@ -287,7 +287,7 @@ def _fitted_attributes(step: Any, *, flags: bool) -> str:
 
 
 def _does_nothing(step: Any) -> bool:
-    """Return whether a step is "passthrough" (also as a fitted ``ColumnTransformer`` stores it) or "drop"."""
+    """Return whether a step is "passthrough" or "drop", also in the form that a fitted ``ColumnTransformer`` stores."""
     return step is None or isinstance(step, str) or (isinstance(step, FunctionTransformer) and step.func is None)
 
 
@@ -317,4 +317,4 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
         "its vocabulary was given, and it does not weight words by how many records have them",
     ),
 }
-"""Transformers of scikit-learn that learn nothing with some parameters; all others learn something."""
+"""Transformers of scikit-learn that learn nothing with some parameters. All other transformers learn something."""

@@ -1,4 +1,4 @@
-"""The records that a model was fitted to: their rows and labels, which remain, and how requests name them."""
+"""The records to which a model was fitted: rows, labels, which ones remain, and how requests name them."""
 
 import copy
 import secrets
@@ -17,10 +17,10 @@ Positions = NDArray[np.int64]
 
 
 class RemovedRecords(NamedTuple):
-    """Copies of a store's information on some records: their places, rows, labels and data frame labels.
+    """Copies of a store's information on some records: places, rows, labels, and labels in the data frame's index.
 
     Attributes:
-        whole: All rows before the change, if they are sparse, because sparse rows are changed by building new ones.
+        whole: All rows before the change, if they are sparse; sparse rows are changed by creating new ones.
     """
 
     places: Positions
@@ -32,19 +32,19 @@ class RemovedRecords(NamedTuple):
 
 @dataclass(eq=False)
 class RecordStore:
-    """The records that a model was fitted to, to the extent that it keeps them.
+    """The records to which a model was fitted, or the information about them that the model keeps.
 
-    Each estimator owns one. Most methods return a new store, which the estimator substitutes for the old one when a
-    removal is complete; `put`, `put_back` and `make_writeable` change arrays in place.
+    Each estimator has one store. Most methods return a new store, which replaces the estimator's store when a removal
+    is complete. `put`, `put_back` and `make_writeable` change arrays in place.
 
     Attributes:
-        index: The index of the fitted data frame; None if it was not a data frame.
+        index: Index of the fitted data frame; None if it was not a data frame.
         places: Position of each fitted record's row, in the order of the records; below 0 for a removed record. None if
             the model was saved without its training data.
         left: Number of remaining records.
-        rows: An array, a tensor or a sparse matrix; None if the model keeps no rows.
+        rows: Rows as an array, a tensor or a sparse matrix; None if the model keeps no rows.
         labels: Labels or targets of the rows.
-        known_digest: The `digest`, from its first request on.
+        known_digest: The `digest`, after its first use.
     """
 
     index: FrameIndex | None
@@ -55,19 +55,19 @@ class RecordStore:
     known_digest: str | None = None
 
     def keep(self, places: Positions, rows: Any = None, labels: Any = None) -> None:
-        """Keep records; records with places below 0 were removed before."""
+        """Store records; places below 0 mark records that were removed before."""
         self.places, self.left = places, int((places >= 0).sum())
         self.rows, self.labels = rows, labels
 
     def keep_left(self, remaining: Positions, n: int, rows: Any, labels: Any) -> None:
-        """Keep those of ``n`` fitted records that remain; rows of the others are left out or replaced."""
+        """Store the remaining records of ``n`` fitted ones; rows of the other records were left out or replaced."""
         places = np.full(n, -1)
         places[remaining] = remaining if len(rows) == n else np.arange(len(remaining))
         self.keep(places, rows, labels)
 
     @property
     def known_places(self) -> Positions:
-        """`places`.
+        """Places, if they are known.
 
         Raises:
             DataError: The places are not known.
@@ -78,7 +78,7 @@ class RecordStore:
 
     @property
     def remaining(self) -> Positions:
-        """Positions in the fitted ``X`` of the remaining records, in order; a new array each time."""
+        """Positions of the remaining records in the fitted ``X``, in order; a new array each time."""
         return np.flatnonzero(self.known_places >= 0)
 
     @property
@@ -90,22 +90,22 @@ class RecordStore:
     def digest(self) -> str:
         """Random name of the set of remaining records.
 
-        With a real digest, anyone who has the other records could guess a removed one and check the guess. A digest
-        with a key that is thrown away reveals as little as a random name, but computing it reads every record.
+        From a real digest, anybody who has the other records could check a guess of a removed record. A digest with a
+        discarded key reveals as little as a random name does, but computing it would read every record.
         """
         if self.known_digest is None:
             self.known_digest = secrets.token_hex(32)
         return self.known_digest
 
     def named(self, indices: Any, index: Any) -> NDArray[Any]:
-        """Return the positions that a request names, in its order; an empty array for an empty request."""
+        """Return the positions of the records that a request names, in its order; empty for an empty request."""
         return positions_named(indices, index, n=len(self.known_places), frame_index=self.index)
 
     def removable(self, named: Any) -> Positions:
         """Return positions in ascending order.
 
         Raises:
-            ParameterError: A position is named twice, or was removed before, or no record would remain.
+            ParameterError: A position is named twice or was removed before, or no record would remain.
         """
         places = self.known_places
         wanted = distinct(named, len(places))
@@ -113,21 +113,21 @@ class RecordStore:
         return wanted
 
     def without(self, gone: Positions) -> "RecordStore":
-        """Return a store with the same rows in which the removed records have no place and no frame label."""
+        """Return a store with the same rows, in which the removed records have no place and no label in the index."""
         places = self.known_places.copy()
         places[gone] = -1
         index = None if self.index is None else self.index.without(gone)
         return replace(self, places=places, index=index, left=self.left - len(gone), known_digest=None)
 
     def compacted(self, gone: Positions) -> "RecordStore":
-        """Return a store whose new arrays leave some records out; their rows are in the order of the records."""
+        """Return a store with new arrays that lack some records; rows are in the order of the records."""
         at, after = self.known_places[gone], self.without(gone)
         places = after.known_places
         places[places >= 0] = np.arange(after.left)
         return replace(after, rows=np.delete(self.rows, at, axis=0), labels=np.delete(self.labels, at), places=places)
 
     def with_others(self, gone: Positions, rows: Any, labels: Any) -> "RecordStore":
-        """Return a store without some records; in its new arrays, other records take their places."""
+        """Return a store with new arrays, in which other records replace some records."""
         at = self.known_places[gone]
         after = replace(self.without(gone), rows=copy.deepcopy(self.rows), labels=copy.deepcopy(self.labels))
         after.rows[at], after.labels[at] = rows, labels
@@ -148,10 +148,10 @@ class RecordStore:
         return RemovedRecords(at, self.rows[at], self.labels[at], names, whole)
 
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
-        """Replace records by others or by zeros; the replaced records lose their place and name.
+        """Replace records by others or by zeros; the replaced records lose their places and names.
 
-        Sparse rows become empty rows in new arrays: in the old arrays a row of zeros would reveal the number of
-        entries.
+        Sparse rows are replaced by empty rows in new arrays. In the old arrays, a row of zeros would reveal its number
+        of entries.
         """
         at = self.known_places[gone]
         if issparse(self.rows):
@@ -177,24 +177,24 @@ class RecordStore:
             self.index.labels[records] = names
 
     def shrunk(self, records: int) -> "RecordStore":
-        """Return a store with the same arrays after ``records`` records were removed in place."""
-        # `dataclasses.replace` would take longer than the rest of a small request's bookkeeping.
+        """Return a store with the same arrays, after ``records`` records were removed in place."""
+        # `dataclasses.replace` would take longer than all other bookkeeping of a small request.
         return RecordStore(self.index, self.places, self.left - records, self.rows, self.labels)
 
     def make_writeable(self) -> None:
-        """Copy the arrays that must not be written to, because they map a file that several processes share."""
+        """Copy arrays that must not be written to, because they map a file that several processes share."""
         self.places = writeable(self.known_places)
         self.labels = writeable(self.labels)
         if not issparse(self.rows):
             self.rows = writeable(self.rows)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        """Return a file's header entries and arrays for the fitted data frame's index."""
+        """Return the header entries and arrays that store the index of the fitted data frame."""
         packed = None if self.index is None else self.index.packed()
         known = self.index is not None and (packed is not None or self.index.labels is None)
         return {"has_index": known}, {"frame_index": packed}
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array, or a copy if it maps a file that several processes share and so must not be written to."""
+    """Return the array; or a copy, if it maps a file that several processes share and must not be written to."""
     return array if array.flags.writeable else np.array(array)

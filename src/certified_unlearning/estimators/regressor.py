@@ -20,10 +20,10 @@ from certified_unlearning.estimators.scaling import Array
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
-    """A linear model of targets that are mapped to [-1, 1], with or without a regularised intercept.
+    """A linear model for targets that are mapped to [-1, 1], with a regularised intercept or without one.
 
     Args:
-        target_range: Required. The range ``(low, high)`` of the targets, which must be known without looking at these
+        target_range: Required. Range ``(low, high)`` of the targets, which must be known without looking at these
             records. Targets outside it are clipped.
     """
 
@@ -38,11 +38,11 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     def quality(self, X: Any, y: Any) -> TargetQuality:
         """Measure predictions on records: R^2 and errors, compared with always predicting the mean of these targets.
 
-        The numbers depend on these records, and no certificate covers that.
+        The numbers depend on these records, and are not covered by a certificate.
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Their true targets, shape ``(records,)``.
+            y: True targets, shape ``(records,)``.
 
         Raises:
             DataError: There are no records.
@@ -57,7 +57,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
 
     @property
     def intercept_(self) -> float:
-        """The intercept, in the units of ``target_range``."""
+        """Intercept, in the units of ``target_range``."""
         weights = self._in_units()
         return float(weights[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
 
@@ -67,17 +67,17 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return weights
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
-        """Return records and their targets in units of the range, and set its middle and half-width."""
+        """Return records and their targets in units of the range, and set the range's middle and half-width."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
             raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
         scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
-        self._scaling()  # Its numbers must be valid before anything is done.
+        self._scaling()  # This checks the numbers of the scaling before anything is done.
         self._middle, self._half = scale.middle, scale.half
         return self._in_form(X), scale.scaled(y)
 
     def _range(self) -> tuple[float, float]:
-        """Return the range that targets are clipped to.
+        """Return the range to which targets are clipped.
 
         Raises:
             ParameterError: The range is missing or invalid.
@@ -100,13 +100,14 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
 class RidgeRegressor(LinearRegressor):
     """Ridge regression.
 
-    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
-    intercept is regularised, which pulls it towards the middle of ``target_range``. If the objective is divided by ``2
-    n``, its strong convexity is ``m = alpha / n``, or half of that with an intercept (see `LinearModel`).
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
+    intercept is regularised, which pulls it towards the middle of ``target_range``. After division by ``2 n``, the
+    objective has strong convexity ``m = alpha / n``, or half of that with an intercept (see `LinearModel`).
 
     Args:
         alpha: Strength of the regulariser, as in scikit-learn; above 0.
-        fit_intercept: Whether there is an intercept, which is regularised. Without it, the target 0 is mapped to 0.
+        fit_intercept: Whether there is an intercept, which is regularised. Without it, the middle of ``target_range``
+            is not subtracted, so the target 0 is mapped to 0.
     """
 
     alpha: float = 1.0

@@ -1,4 +1,4 @@
-"""Which records a request names: by position, by a mask, or by the labels of a data frame's index."""
+"""The records that a request names: by position, by a mask, or by the labels of a data frame's index."""
 
 import json
 import warnings
@@ -15,12 +15,12 @@ from certified_unlearning.estimators.advice import callers_level
 
 @dataclass(frozen=True, eq=False)
 class FrameIndex:
-    """The index of the data frame that was fitted.
+    """The index of the data frame to which the model was fitted.
 
     Attributes:
         labels: One label for each record. The label of a removed record becomes None, because it may be a person's
-            name. The whole attribute is None if the index only numbers the records from ``0`` to ``n - 1``.
-        of_y: Whether the labels come from the classes or targets, because the rows had none.
+            name. The attribute itself is None if the index only numbers the records from ``0`` to ``n - 1``.
+        of_y: Whether the labels come from the classes or targets, because the rows had no labels.
     """
 
     labels: NDArray[Any] | None
@@ -31,13 +31,13 @@ class FrameIndex:
         """Return the index of a pandas data frame, or of the classes or targets fitted with it.
 
         Args:
-            X: The data frame, or anything else.
-            y: Classes or targets. The labels of a series are used if ``X`` is not a data frame, as after a scaler that
-                returns an array.
+            X: Data frame, or any other object.
+            y: Classes or targets. If ``X`` is not a data frame, for instance after a scaler that returns an array, the
+                labels of a series are used.
 
         Returns:
-            The index. None if there is none, or if ``X`` is only numbered and ``y`` has labels, because a number could
-            then mean two records.
+            The index. None if there is no index. Also None if ``X`` is only numbered and ``y`` has labels, because a
+            number could then mean two records.
         """
         of_x, of_y = cls._of_one(X), cls._of_one(y)
         labelled = of_y is not None and of_y.labels is not None
@@ -76,7 +76,7 @@ class FrameIndex:
         return np.array([place for places in found.values() for place in places], dtype=np.int64)
 
     def agrees_with(self, other: "FrameIndex | None") -> bool:
-        """Return whether another index has the same labels for the same records, as far as they are still known."""
+        """Return whether another index has the same labels for the same records, to the extent that both are known."""
         if other is None or self.labels is None or other.labels is None:
             return other is not None and self.labels is other.labels is None
         if len(self.labels) != len(other.labels):
@@ -84,7 +84,7 @@ class FrameIndex:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
     def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
-        """Return the index extended by the labels of more records; None for records without labels."""
+        """Return the index with the labels of more records added; None for records without labels."""
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
@@ -99,7 +99,7 @@ class FrameIndex:
         return replace(self, labels=labels)
 
     def packed(self) -> NDArray[np.uint8] | None:
-        """Return the labels for a file, as JSON; None if there are none, or if JSON cannot hold them."""
+        """Return the labels for a file, as JSON; None if there are none, or if JSON cannot represent them."""
         if self.labels is None:
             return None
         try:
@@ -114,11 +114,11 @@ class FrameIndex:
 
     @classmethod
     def unpacked(cls, known: bool, packed: NDArray[np.uint8] | None) -> Self | None:
-        """Return the index that a file holds.
+        """Return the index that a file stores.
 
         Args:
             known: Whether there was an index.
-            packed: What `packed` returned.
+            packed: Result of `packed`.
         """
         if not known:
             return None
@@ -141,7 +141,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
         frame_index: Index of the fitted data frame; None if ``X`` was not a data frame.
 
     Raises:
-        ParameterError: Both ``indices`` and ``index`` are given, or neither, or it is not clear which records are
+        ParameterError: Both ``indices`` and ``index`` are given, or neither is, or it is not clear which records are
             meant.
     """
     if (indices is None) == (index is None):
@@ -164,7 +164,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if wanted.ndim != 1:
         raise _no_positions(indices)
     if wanted.dtype == object and all(isinstance(each, bool) for each in wanted):
-        wanted = wanted.astype(bool)  # pandas' own truth values arrive as objects.
+        wanted = wanted.astype(bool)  # pandas' own truth values have dtype object here.
     if wanted.dtype == np.bool_ and len(wanted):
         if len(wanted) != n:
             raise ParameterError(
@@ -188,7 +188,7 @@ def distinct(indices: Any, n: int) -> NDArray[np.int64]:
     """Return row numbers in ascending order.
 
     Raises:
-        ParameterError: ``indices`` are not row numbers of ``n`` records, or one of them appears twice.
+        ParameterError: ``indices`` are not row numbers of ``n`` records, or a number occurs twice.
     """
     wanted = np.atleast_1d(np.asarray(indices))
     if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
@@ -212,7 +212,7 @@ def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, lef
 
 
 def warn_of_an_empty_class() -> None:
-    """Warn the caller of `unlearn` that a class has lost all its records."""
+    """Warn the caller of `unlearn` that all records of a class were removed."""
     warnings.warn(
         "a class has no record left, but its name stays in classes_, and so does what it tells",
         stacklevel=callers_level(),
@@ -239,7 +239,7 @@ def _as_labels(named: Any) -> list[Any]:
     """Return labels as a list, with Python's types in place of pandas' own.
 
     Raises:
-        ParameterError: One of them is a truth value, or a label appears twice.
+        ParameterError: A label is a truth value, or occurs twice.
     """
     import pandas as pd
 

@@ -1,7 +1,7 @@
-"""Making sparse rows dense, and public scaling: features are clipped to ranges, and rows are scaled to a norm.
+"""Conversion of sparse rows to dense ones, and public scaling: features are clipped to ranges, rows scaled to a norm.
 
-Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers, so
-a removed record leaves no trace in how the others are scaled.
+Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers. So
+a removed record has no effect on the scaling of others.
 """
 
 import math
@@ -18,13 +18,13 @@ from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
-"""Number of arrays that are in memory at once, which are the features and the rows made from them."""
+"""Number of arrays that are in memory at once: the features, and the rows computed from them."""
 FITS = 0.25
-"""Share of the memory that rows may take if they have the width that an error message proposes."""
+"""Largest share of the memory for rows of the width that an error message proposes."""
 
 
 def dense(X: Any) -> NDArray[Any]:
-    """Return records as an array; those of a sparse matrix become dense rows with the same numbers.
+    """Return records as an array; rows of a sparse matrix become dense rows with the same numbers.
 
     Raises:
         DataError: X is sparse, and its dense rows would not fit in memory.
@@ -42,20 +42,21 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 class PublicScaling:
-    """A map from records to rows of norm at most 1 that depends on public numbers only.
+    """A map from records to rows of norm at most 1, which depends only on public numbers.
 
-    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then rows are divided by their
-    own norm (``normalize``); or rows longer than ``data_norm`` are scaled down to it, and then all rows are divided by
-    it; or, with ranges alone, all rows are divided by ``sqrt(features)``, the largest possible norm.
+    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then there are three cases. With
+    ``normalize``, rows are divided by their own norm. With ``data_norm``, longer rows are scaled down to it, and then
+    all rows are divided by it. With ranges alone, all rows are divided by ``sqrt(features)``, the largest possible
+    norm.
     """
 
     def __init__(self, *, features: int, ranges: ArrayLike | None, data_norm: float | None, normalize: bool) -> None:
-        """Check the numbers.
+        """Store the numbers after checking them.
 
         Args:
             features: Number of features.
             ranges: One pair ``(low, high)`` for all features, or one pair for each.
-            data_norm: The largest norm of a row.
+            data_norm: Largest norm of a row.
             normalize: Whether rows are divided by their own norm.
 
         Raises:
@@ -68,14 +69,14 @@ class PublicScaling:
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether zeros stay zeros, as with ranges from ``-a`` to ``a``, so that sparse rows stay sparse."""
+        """Whether zeros stay zeros, so that sparse rows stay sparse; they do with ranges from ``-a`` to ``a``."""
         if self._ranges is None:
             return True
         low, high = self._ranges
         return bool((low == -high).all())
 
     def __call__(self, X: Any) -> Any:
-        """Return records as rows of norm at most 1, up to rounding in float64; sparse records need `keeps_zeros`."""
+        """Return records as rows of norm at most 1, up to rounding in float64; sparse records require `keeps_zeros`."""
         if issparse(X):
             return self._of_sparse(X)
         scaled: Array = X.astype(np.float64, copy=False)
@@ -88,8 +89,8 @@ class PublicScaling:
         if self._norm is None:
             return scaled / self._largest
         with np.errstate(over="ignore"):
-            # This comes after the division, because squares of very small numbers are 0. Norms that overflow are
-            # infinite, and so they count as longer.
+            # The norm is computed after the division, because squares of very small numbers are 0. A norm that
+            # overflows is infinite, and so it counts as longer.
             divided = scaled / self._norm
             longer = np.linalg.norm(divided, axis=1, keepdims=True) > 1
         rows: Array = np.where(longer, unit(scaled), divided)
@@ -112,15 +113,15 @@ class PublicScaling:
 
 
 def unit(features: Any) -> Any:
-    """Return every row divided by its norm; a row of zeros stays as it is."""
+    """Return every row divided by its norm; a row of zeros is unchanged."""
     if issparse(features):
         largest = np.abs(features).max(axis=1).toarray().ravel()
         rows = sparse.divided(features, np.where(largest > 0, largest, 1))
         norms = sparse.norms(rows)
         return sparse.divided(rows, np.where(norms > 0, norms, 1))
     largest = np.abs(features).max(axis=1, keepdims=True)
-    # Rows are first divided by their largest value, because squares of very large or very small values overflow or
-    # vanish.
+    # Rows are first divided by their largest value, because squares of very large values overflow, and those of very
+    # small ones are 0.
     features = features / np.where(largest > 0, largest, 1)
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return features / np.where(norms > 0, norms, 1)

@@ -32,11 +32,11 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray
     """Return the header and the arrays of a file that `write` wrote.
 
     Args:
-        path: The file.
-        kind: The ``class`` that the file's header must name.
+        path: Path of the file.
+        kind: Name of the ``class`` that the file's header must contain.
 
     Raises:
-        DataError: The file is missing, damaged, or holds something else.
+        DataError: The file is missing or damaged, or contains something else.
     """
     try:
         with safetensors.safe_open(str(path), framework="numpy") as file:

@@ -1,1 +1,1 @@
-"""The machinery of the pipeline: jobs, rows, figures, claims, report, tracking. It names no paper."""
+"""The common part of the pipeline: jobs, rows, figures, claims, report and tracking. No paper is named here."""

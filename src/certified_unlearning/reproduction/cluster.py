@@ -1,4 +1,4 @@
-"""A cluster's queue, checked before a run begins, so that no file ever has two writers."""
+"""A check of a cluster's queue before a run begins, so that no file ever has two writers."""
 
 import shutil
 import subprocess
@@ -9,16 +9,18 @@ from certified_unlearning.errors import StorageError
 from certified_unlearning.text import counted
 
 _FORMAT = "%i|%k|%Z"
-"""The format of `squeue`: number, comment, working directory; the last may hold anything."""
+"""The format of `squeue`: number, comment, working directory. The directory comes last because it may contain any
+character.
+"""
 _SECONDS = 60
 _SHOWN = 3
 
 
 class QueuedJob(NamedTuple):
-    """A job that SLURM runs or will run.
+    """A job that SLURM is running or will run.
 
     Attributes:
-        number: SLURM's own.
+        number: SLURM's number of the job.
         about: Snakemake's comment on the job: its rule and its wildcards.
     """
 
@@ -27,7 +29,7 @@ class QueuedJob(NamedTuple):
 
 
 def queued(directory: Path) -> list[QueuedJob]:
-    """Return the jobs in SLURM's queue that Snakemake submitted from a directory, for any user.
+    """Return the jobs in SLURM's queue that Snakemake submitted from a directory, of any user.
 
     Raises:
         StorageError: The queue does not answer.
@@ -43,10 +45,10 @@ def queued(directory: Path) -> list[QueuedJob]:
 
 
 def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
-    """Return those jobs of what `squeue` printed that Snakemake submitted from a directory.
+    """Return the jobs in the output of `squeue` that Snakemake submitted from a directory.
 
-    A directory has several names where folders are mounted or linked: jobs of all of them count. Jobs that Snakemake
-    did not submit, such as the one that runs Snakemake itself, do not count.
+    A directory has several names if folders are mounted or linked; jobs under all these names are included. Jobs that
+    Snakemake did not submit are not included, such as the job that runs Snakemake itself.
     """
     wanted = {str(directory), str(directory.resolve())}
     found = []
@@ -58,15 +60,15 @@ def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
 
 
 def refuse_second_writers(directory: Path, *, required: bool) -> None:
-    """Refuse to begin while SLURM has jobs of an earlier run, whose Snakemake was killed: they write the same files.
+    """Raise an error if SLURM has jobs of an earlier run whose Snakemake was killed, because they write the same files.
 
     Args:
-        directory: Where the run begins.
-        required: Whether the queue must answer because jobs will be submitted. Otherwise, no such jobs are assumed if
-            the machine has no SLURM or its queue does not answer.
+        directory: Directory in which the run begins.
+        required: Whether the queue must answer, because jobs will be submitted. If not, and the machine has no SLURM or
+            its queue does not answer, it is assumed that there are no such jobs.
 
     Raises:
-        StorageError: There are such jobs; or the queue has to answer and does not.
+        StorageError: There are such jobs, or the queue must answer and does not.
     """
     if shutil.which("squeue") is None:
         if required:

@@ -1,4 +1,4 @@
-"""The code on which a job depends, as one digest of the named modules and everything they import, without comments."""
+"""The code on which a job depends, as one digest of the given modules and everything they import, without comments."""
 
 import ast
 import hashlib
@@ -14,13 +14,14 @@ from certified_unlearning.errors import ParameterError
 def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
     """Return a digest of modules, of all modules of their packages that they import, and of files.
 
-    Comments, docstrings and layout do not count, so that changing them reruns nothing. Imports inside functions count;
-    those under ``if TYPE_CHECKING`` do not, and neither do modules that are named in strings. Files that lie beside a
-    module and that it names, such as the source of a compiled kernel, count by their bytes.
+    The digest does not depend on comments, docstrings and layout, so a change of these does not rerun any job. Imports
+    in functions are included. Imports under ``if TYPE_CHECKING``, and modules that are named only in strings, are not.
+    Files in a module's directory that the module names, such as the source of a compiled kernel, are included by their
+    bytes.
 
     Args:
-        modules: Dotted names.
-        files: Other files that the job reads, templates for example; their bytes count.
+        modules: Dotted names of the modules.
+        files: Other files that the job reads, such as templates; their bytes are included.
 
     Raises:
         ParameterError: There is no such module, or it is not written in Python.
@@ -35,12 +36,12 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
 
 
 def files_beside(module: str) -> tuple[Path, ...]:
-    """Return the files in a module's directory that it names in a string and that count as its code; no modules."""
+    """Return the files in a module's directory that it names in a string, except modules; they are part of its code."""
     return _read(_source(module)).files
 
 
 def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
-    """Return the modules and all that they import from the packages, the packages' own ``__init__`` included."""
+    """Return the modules and all that they import from the packages, including the packages' own ``__init__``."""
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
@@ -55,7 +56,7 @@ def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
 
 class _Module(NamedTuple):
     meaning: str
-    """A digest of the module's syntax tree without docstrings, and of the files beside it that it names."""
+    """Digest of the module's syntax tree without docstrings, and of the files in its directory that it names."""
     imports: tuple[str, ...]
     files: tuple[Path, ...]
 
@@ -79,7 +80,7 @@ def _files_beside(path: Path, tree: ast.Module) -> tuple[Path, ...]:
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements, and parts of statements, that stand in a statement: no others hold imports or texts."""
+    """Yield the statements in a statement, and the parts of statements that may contain imports or strings."""
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         yield from getattr(node, name, ())
 
@@ -100,7 +101,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a syntax tree imports; of `from a import b` the module ``a.b`` if there is one."""
+    """Yield the modules that a syntax tree imports; `from a import b` gives the module ``a.b`` if it exists."""
     for child in _inner(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
@@ -131,7 +132,7 @@ def _source(name: str) -> Path:
 
 @cache
 def _place(name: str) -> Path | None:
-    """Return where a module would lie, without its suffix; nothing but its top-level package is looked for."""
+    """Return where a module would be, without its suffix; only its top-level package is searched for."""
     top, _, rest = name.partition(".")
     spec = find_spec(top)
     if spec is None or spec.origin is None:

@@ -1,6 +1,7 @@
-"""Look-up of declarations in modules (experiments, mechanisms, drawing functions) by ``module:name``.
+"""Finding declarations in modules (experiments, mechanisms, drawing functions) by names of the form ``module:name``.
 
-A job imports only what it needs, not a list of everything. So a changed module reruns only the jobs that use it.
+With such names, a job imports only what it needs, not a list of everything. Therefore, a changed module reruns only the
+jobs that use it.
 """
 
 from importlib import import_module
@@ -26,18 +27,18 @@ def mechanism(reference: str) -> Mechanism | Refit:
     """Return a mechanism by the name of one of this package, or by ``package.module:name``.
 
     Raises:
-        ParameterError: There is none.
+        ParameterError: There is no such mechanism.
     """
     return _named(mechanism_reference(reference), Mechanism, Refit)  # type: ignore[return-value]
 
 
 def mechanism_reference(name: str) -> str:
-    """Return where a mechanism is declared; those of this package are in the module of their name."""
+    """Return the reference of a mechanism's declaration; this package's mechanisms are in modules of the same names."""
     return name if ":" in name else f"certified_unlearning.mechanisms.{name.replace('-', '_')}:{name}"
 
 
 def mechanism_name(reference: str) -> str:
-    """Return a mechanism's name, as rows and paths have it."""
+    """Return a mechanism's name, as it occurs in rows and paths."""
     return reference.rpartition(":")[2]
 
 
@@ -45,7 +46,7 @@ def function(reference: str) -> Any:
     """Return the function of a reference such as ``package.module:function``.
 
     Raises:
-        ParameterError: There is none.
+        ParameterError: There is no such function.
     """
     module, _, name = reference.partition(":")
     found = getattr(_module(module, reference), name, None)

@@ -1,4 +1,4 @@
-"""What an experiment is: one thing that a paper shows; declared once, in the module of its `make`."""
+"""Declaration of an experiment, which is one thing that a paper shows; each is declared in the module of its `make`."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 class Sweep(BaseModel):
-    """What an experiment sweeps: its section of `params.yaml`, below its paper's. Keys have descriptions.
+    """The values that an experiment sweeps, in a section of `params.yaml`.
+
+    Every key has a description. The section is below that of the experiment's paper.
 
     Attributes:
-        counts_records: Its keys that count records of the preset's data set.
+        counts_records: Keys that count records of the preset's data set.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,20 +30,21 @@ class Sweep(BaseModel):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that its experiment reads beside the preset's data set: a change of one makes its rows again."""
+        """Files that the experiment reads besides the preset's data set; a change of one reruns the experiment."""
         return ()
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together, in a sentence that begins with the key; None if nothing is."""
+        """Return what is wrong with the combination of values, in a sentence that begins with the key, or None."""
         return None
 
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
         """Return the sweep with default counts of records reduced to at most half of all records.
 
-        Larger counts become the largest number of the form 1, 2 or 5 times a power of ten that is at most half.
+        A larger count becomes the largest number of the form 1, 2 or 5 times a power of ten that is at most half of all
+        records.
 
         Args:
-            defaults: The keys with default values; others stay unchanged.
+            defaults: Keys with default values; other keys are not changed.
             n: Number of training records.
         """
         most = _round_below(n // 2)
@@ -56,23 +59,23 @@ class Sweep(BaseModel):
 
 
 def _round_below(count: int) -> int:
-    """Return the largest of 1, 2, 5, 10, 20, 50, ... that is at most a count; 1 if there is none."""
+    """Return the largest of 1, 2, 5, 10, 20, 50, ... that is at most ``count``; 1 if there is none."""
     power = int("1" + "0" * (len(str(count)) - 1))
     return max((factor * power for factor in (1, 2, 5) if factor * power <= count), default=1)
 
 
 class NoSweep(Sweep):
-    """Nothing to sweep: the experiment reads the plans of others."""
+    """An empty sweep, for an experiment that reads the plans of others."""
 
 
 @dataclass(frozen=True)
 class Caption:
-    """The words of an experiment, for the report and the workflow's own.
+    """The texts of an experiment, for the report and for the workflow's own report.
 
     Attributes:
-        title: What it shows, in a line.
-        text: How to read it.
-        description: What the figure looks like, for readers who cannot see it.
+        title: What the experiment shows, in one line.
+        text: How to read the figure or table.
+        description: Description of the figure for readers who cannot see it.
     """
 
     title: str
@@ -85,11 +88,11 @@ class Inputs:
     """The inputs from which an experiment's rows are made.
 
     Attributes:
-        preset: The preset's name.
-        settings: What its experiments share.
-        sweep: The experiment's section.
+        preset: Name of the preset.
+        settings: Settings that the preset's experiments share.
+        sweep: The experiment's section of `params.yaml`.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`); empty if no data set is needed.
-        plans: Those of the experiments that this one uses, by their names.
+        plans: Plans of the experiments that this one uses, by their names.
     """
 
     preset: str
@@ -110,7 +113,7 @@ class Inputs:
         )
 
     def fitted(self, defaults: Collection[str]) -> "Inputs":
-        """Return the inputs with default values fitted to the data's size (`Settings.fitted`, `Sweep.fitted`)."""
+        """Return the inputs with default values adapted to the size of the data (`Settings.fitted`, `Sweep.fitted`)."""
         n, classes = int(self.data["n"]), len(self.data["classes"]["train"])
         settings = self.settings.fitted(defaults, n=n, classes=classes)
         return replace(self, settings=settings, sweep=self.sweep.fitted(defaults, n=n))
@@ -118,28 +121,30 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One thing that a paper shows: what it sweeps, how its rows are made, how they are drawn.
+    """One thing that a paper shows: what it sweeps, how its rows are made, and how they are drawn.
 
     Attributes:
-        name: Its key below the paper in `params.yaml`, its directory in the results.
-        source: Where the paper has it, such as ``Fig. 3a``; empty if the paper does not have it.
-        sweep: Its section of `params.yaml`.
-        rows: The columns of its rows, with roles.
-        make: Makes a plan for mechanisms to run, or just a table of rows (bounds, attacks, tables).
-        mechanisms: Those that run its plan, as `reproduction.declared` names them; empty if `make` gives a table.
-        draw: Draws its rows, as ``module:function``, imported when drawn; None if there is only a table.
-        page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are. With a
-            figure, the report shows the table as well.
-        setting: Describes the data and sizes of its rows in sentences, as ``module:function``; the report adds them to
-            the caption. Empty for no description.
-        uses: Experiments of the same paper whose plans it reads.
-        needs_data: Whether it depends on the preset's data set.
-        shown: Whether its rows are shown, rather than only used for verdicts.
-        tracked: Whether each row of a table is a run in MLflow; runs of mechanisms always are.
-        x: The swept column, of plots that DVC draws.
-        y: Columns that such plots show against it, each with a title.
-        sources: Its place in the paper for certain data sets, if that differs from ``source``.
-        caption: Its title and text.
+        name: Key of the experiment below its paper in `params.yaml`, and name of its directory in the results.
+        source: Place in the paper, such as ``Fig. 3a``; empty if the experiment is not in the paper.
+        sweep: Model of the experiment's section of `params.yaml`.
+        rows: Columns of the experiment's rows, with their roles.
+        make: Function that makes a plan for mechanisms to run, or a table of rows (bounds, attacks, tables).
+        mechanisms: Mechanisms that run the plan, by their names in `reproduction.declared`; empty if `make` returns a
+            table.
+        draw: Function that draws the rows, as ``module:function``, imported only for drawing; None if there is only a
+            table.
+        page: Function that turns the rows into tables for readers, as ``module:function``; None to show the rows
+            unchanged. If there is a figure, the report shows the table as well.
+        setting: Function that describes the data and the sizes of the rows in sentences, as ``module:function``; the
+            report adds them to the caption. Empty for no description.
+        uses: Experiments of the same paper whose plans are read.
+        needs_data: Whether the experiment depends on the preset's data set.
+        shown: Whether the rows are shown; otherwise, they are only used for verdicts.
+        tracked: Whether each row of a table becomes a run in MLflow; runs of mechanisms always do.
+        x: Swept column, for DVC's plots.
+        y: Columns that these plots show against it, each with a title.
+        sources: Place in the paper for certain data sets, if it differs from ``source``.
+        caption: Title and text.
     """
 
     name: str
@@ -162,19 +167,19 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """The heading of its table: its place in the paper, and what it shows."""
+        """Heading of the table: the place in the paper, and what the experiment shows."""
         return f"{self.source}: {self.caption.title}" if self.source else self.caption.title
 
     @property
     def reference(self) -> str:
-        """Where it is declared, as ``module:name``."""
+        """Reference of the declaration, as ``module:name``."""
         return f"{self.make.__module__}:{self.name}"
 
     def plan(self, inputs: Inputs) -> ExperimentPlan:
         """Return the plan that mechanisms run.
 
         Raises:
-            ParameterError: There is no such plan, or a value of the inputs is wrong.
+            ParameterError: The experiment has no such plan, or a value of the inputs is wrong.
             AssumptionError: A theorem's assumption does not hold.
             InfeasibleError: A target cannot be met.
         """
@@ -183,7 +188,7 @@ class Experiment:
         return cast(ExperimentPlan, self.make(inputs))
 
     def table(self, inputs: Inputs) -> "pd.DataFrame":
-        """Return the rows of an experiment that no mechanism runs; errors as for `plan`."""
+        """Return the rows of an experiment that no mechanism runs; the errors are those of `plan`."""
         if self.mechanisms:
             raise ParameterError(f"{self.reference} makes a plan, not a table; `unlearn pipeline plan` writes it")
         return cast("pd.DataFrame", self.make(inputs))

@@ -1,4 +1,7 @@
-"""How every figure looks: the section `figures` of `params.yaml`. Free of Matplotlib."""
+"""The look of all figures: the section `figures` of `params.yaml`.
+
+This module does not need Matplotlib.
+"""
 
 from typing import Annotated, Literal
 
@@ -9,7 +12,7 @@ PositiveInt = Annotated[int, Field(ge=1)]
 
 
 class FigureStyle(BaseModel):
-    """Size and look."""
+    """Size and look of all figures."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,4 +1,4 @@
-"""The jobs that carry out a plan with any mechanism: learning, and answering the requests."""
+"""The jobs that carry out a plan with any mechanism: learning, and answering requests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,19 +24,19 @@ from certified_unlearning.reproduction.simulation.job import Simulation, require
 from certified_unlearning.reproduction.tables import Tables, curves_by_run
 
 CURVE_POINTS = 24
-"""Steps of a phase at which test accuracy is measured, logarithmically spaced."""
+"""Number of steps in a phase at which test accuracy is measured, logarithmically spaced."""
 
 
 def learn(
     mechanism: Mechanism | Refit, plan: ExperimentPlan, data: PreparedData, output: Path, shards: RowShards = ALONE
 ) -> None:
-    """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
+    """Learn one model for each distinct sigma of a mechanism's runs and each trial, and write the weights.
 
-    If several processes share the job, the first one writes.
+    If several processes share the job, the first one writes the file.
 
     Raises:
-        ParameterError: The mechanism has no such job, or several processes share a job that cannot be shared.
-        DataError: ``data`` is not what the plan was made for.
+        ParameterError: The mechanism has no separate learning, or several processes share a job that cannot be shared.
+        DataError: ``data`` is not the data of the plan.
         StorageError: The file cannot be written.
     """
     if mechanism.learning is None:
@@ -56,7 +56,7 @@ def learn(
     tensors = {"weights": trajectory.weights.cpu()}
     for run, curve in zip(runs, curves_by_run(runs, [phase], trajectory, [0] * len(runs)), strict=True):
         tensors |= {f"curve/{run.sigma!r}/{step}": torch.from_numpy(values) for step, values in curve.items()}
-    # One entry only: several are written in random order, and equal inputs shall give equal bytes.
+    # There is only one entry: several would be written in random order, and equal inputs must give equal bytes.
     metadata = {"learned": json.dumps([_learning_key(mechanism, plan), [run.sigma for run in runs]])}
     _write_weights(output, tensors, metadata)
     simulation.finish()
@@ -71,19 +71,19 @@ def unlearn(
     curves: Path,
     shards: RowShards = ALONE,
 ) -> None:
-    """Answer every request of a mechanism's runs.
+    """Answer every request in a mechanism's runs.
 
     Args:
-        mechanism: The mechanism whose runs these are.
-        plan: What to run.
-        data: The plan's data set.
-        learned: The weights that `learn` wrote, where the mechanism learns in a job of its own.
-        rows: Where one row for each run, request and trial goes.
-        curves: Where the learning curves go.
-        shards: Which of the processes that share the job this is; the first one writes.
+        mechanism: Mechanism of the runs.
+        plan: Plan of the experiment.
+        data: Data set of the plan.
+        learned: Weights that `learn` wrote, if the mechanism learns in a separate job.
+        rows: Path for a table with one row for each run, request and trial.
+        curves: Path for the table of learning curves.
+        shards: The place of this process among those that share the job; the first one writes.
 
     Raises:
-        DataError: ``data`` or ``learned`` is not what the plan was made for.
+        DataError: ``data`` or ``learned`` does not belong to the plan.
         StorageError: A file cannot be written.
     """
     if plan.left_out is not None:
@@ -129,7 +129,7 @@ def unlearn(
 
 
 def refit(mechanism: Refit, plan: ExperimentPlan, data: PreparedData, rows: Path, curves: Path) -> None:
-    """Answer every request of a mechanism's runs by fitting again; arguments and errors as for `unlearn`."""
+    """Answer every request in a mechanism's runs by fitting again; the arguments and errors are those of `unlearn`."""
     if plan.left_out is not None:
         _write_no_rows(rows, curves)
         return
@@ -157,17 +157,17 @@ def _write_weights(output: Path, tensors: Mapping[str, Tensor], metadata: dict[s
 
 
 def _write_no_rows(rows: Path, curves: Path) -> None:
-    """Write the tables of an experiment that is left out."""
+    """Write the empty tables of an experiment that is left out."""
     write_table(curves, concatenate([], CURVE_ROWS), CURVE_ROWS)
     write_table(rows, concatenate([], RUN_ROWS), RUN_ROWS)
 
 
 def _same_removals(runs: Sequence[Run]) -> list[list[Run]]:
-    """Group runs that pass through the same data sets in the same way: their trials can be one batch."""
+    """Group runs that use the same data sets in the same order, so that their trials can be one batch."""
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         removed = tuple(request.records_removed for request in run.requests)
-        # With mini-batches the place in the cycle where a request is answered depends on all steps before.
+        # With mini-batches, the place in the cycle at which a request is answered depends on all steps before.
         taken = None if run.cycle is None else (run.cycle, run.learning_steps, *_steps_before_the_last(run))
         groups.setdefault((run.variant, run.radius, run.step_size, removed, taken), []).append(run)
     return list(groups.values())
@@ -182,7 +182,7 @@ def _curve_steps(runs: Sequence[Run]) -> list[int]:
 
 
 def _request_curve_steps(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the steps at which to measure: within a single request; for a stream, the requests' ends are enough."""
+    """Return the steps at which to measure: some within a single request, or the ends of the requests of a stream."""
     if len(runs[0].requests) > 1:
         return [[] for _ in runs[0].requests]
     return [_spaced(max(run.requests[0].unlearning_steps for run in runs))]
@@ -195,7 +195,7 @@ def _spaced(last: int) -> list[int]:
 
 
 def _learning_key(mechanism: Mechanism, plan: ExperimentPlan) -> str:
-    """Return the content key of all that learning depends on."""
+    """Return a hash of everything on which learning depends."""
     settings = plan.settings.model_dump(mode="json", exclude={"device", "accountants"})
     learned = sorted((run.sigma, run.learning_steps, run.step_size) for run in plan.of(mechanism.name))
     return content_key([settings, plan.constants.model_dump(mode="json"), learned])
@@ -204,7 +204,7 @@ def _learning_key(mechanism: Mechanism, plan: ExperimentPlan) -> str:
 def _read_learned(
     path: Path, mechanism: Mechanism, plan: ExperimentPlan
 ) -> tuple[dict[float, Tensor], dict[float, dict[int, Array]]]:
-    """Return the learned weights and the learning curves by sigma."""
+    """Return the learned weights, and the learning curves, by sigma."""
     try:
         with safetensors.safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}

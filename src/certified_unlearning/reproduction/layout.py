@@ -1,4 +1,7 @@
-"""The paths of a preset's results. Only this module and the workflow's rules define them."""
+"""The paths of a preset's results.
+
+Only this module and the workflow's rules define these paths.
+"""
 
 import re
 from dataclasses import dataclass
@@ -8,13 +11,13 @@ from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.reproduction.declared import mechanism_name
 
 _IN_WORDS = {"K": "steps", "I": "steps", "S": "records-per-request", "b": "batch-size"}
-"""Symbols in the names of points, for readers who have not read the paper."""
+"""Words for the symbols in the names of points, for readers who have not read the paper."""
 
 
 def certificate_file(run: Run) -> str:
-    """Return the name of a run's certificate file: the run's point in words, which is unique within its experiment.
+    """Return the name of a run's certificate file: the run's point in words, which is unique in its experiment.
 
-    ``Langevin (lsi), K = 1, epsilon = 0.5`` is certified by ``langevin-lsi_steps=1_epsilon=0.5.json``.
+    For example, ``Langevin (lsi), K = 1, epsilon = 0.5`` has the certificate ``langevin-lsi_steps=1_epsilon=0.5.json``.
     """
     words = []
     for part in run.point.split(", "):
@@ -25,14 +28,14 @@ def certificate_file(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """The results of one preset.
+    """The paths of one preset's results.
 
-    ``<paper>/<experiment>/`` has what was run. Figures, and the numbers that they show, have directories of their own,
-    for DVC holds each of the two as one.
+    The results of runs are in ``<paper>/<experiment>/``. Figures, and the numbers that they show, are in two
+    directories of their own, because DVC stores each of these as a whole.
 
     Attributes:
-        results: The directory of all results.
-        preset: The preset's name.
+        results: Directory of all results.
+        preset: Name of the preset.
     """
 
     results: Path
@@ -40,12 +43,12 @@ class Layout:
 
     @property
     def directory(self) -> Path:
-        """Everything of the preset."""
+        """Directory of the preset."""
         return self.results / self.preset
 
     @property
     def summary(self) -> Path:
-        """The summary of the prepared data set."""
+        """Summary of the prepared data set."""
         return self.directory / "data.json"
 
     @property
@@ -55,7 +58,7 @@ class Layout:
 
     @property
     def records(self) -> Path:
-        """The rows of all runs of all papers."""
+        """Rows of all runs of all papers."""
         return self.directory / "records.parquet"
 
     def of(self, paper: str, experiment: str) -> Path:
@@ -63,38 +66,38 @@ class Layout:
         return self.directory / paper / experiment
 
     def plan(self, paper: str, experiment: str) -> Path:
-        """Its plan."""
+        """Return the path of an experiment's plan."""
         return self.of(paper, experiment) / "plan.json"
 
     def rows(self, paper: str, experiment: str) -> Path:
-        """The rows of an experiment that is a table."""
+        """Return the path of the rows of an experiment that is a table."""
         return self.of(paper, experiment) / "rows.parquet"
 
     def run_rows(self, paper: str, experiment: str, mechanism: str) -> Path:
-        """The rows of a mechanism's runs."""
+        """Return the path of the rows of a mechanism's runs."""
         return self.of(paper, experiment) / f"{mechanism_name(mechanism)}.rows.parquet"
 
     def curves(self, paper: str, experiment: str, mechanism: str) -> Path:
-        """The learning curves of a mechanism's runs."""
+        """Return the path of the learning curves of a mechanism's runs."""
         return self.of(paper, experiment) / f"{mechanism_name(mechanism)}.curves.parquet"
 
     def certificates(self, paper: str, experiment: str) -> Path:
-        """The certificates of an experiment's runs."""
+        """Return the directory of the certificates of an experiment's runs."""
         return self.of(paper, experiment) / "certificates"
 
     def figure(self, paper: str, experiment: str, kind: str) -> Path:
-        """An experiment's figure: ``png``, ``pdf`` or ``svg``."""
+        """Return the path of an experiment's figure, as ``png``, ``pdf`` or ``svg``."""
         return self.directory / "figures" / paper / f"{experiment}.{kind}"
 
     def numbers(self, paper: str, experiment: str) -> Path:
-        """The numbers that an experiment shows."""
+        """Return the path of the numbers that an experiment shows."""
         return self.directory / "plots" / paper / f"{experiment}.csv"
 
     @property
     def tracking_store(self) -> Path:
-        """The status of MLflow's store."""
+        """Status file of MLflow's store."""
         return self.directory / "tracking" / "store.json"
 
     def tracked(self, paper: str, experiment: str) -> Path:
-        """Return the file that says how an experiment was tracked."""
+        """Return the path of the file that says how an experiment was tracked."""
         return self.directory / "tracking" / f"{paper}-{experiment}.json"

@@ -1,4 +1,4 @@
-"""Declaration of a paper: its experiments, its claims, and what it brings along."""
+"""Declaration of a paper: its experiments, its claims, and its own data sets."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -8,26 +8,44 @@ from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.reproduction.experiment import Experiment
 
 
-@dataclass(frozen=True, eq=False)
-class Paper:
-    """A paper, and the parts of it that are reproduced.
+@dataclass(frozen=True)
+class ReadText:
+    """What the claims about a published work were compared with.
 
     Attributes:
-        name: Its key in `params.yaml`, its directory in the results.
-        title: What people call it.
-        experiments: The experiments, in the order in which the report shows them.
-        package: The package in which ``claims.yaml`` lies; empty if it has no claims.
-        citation: Who wrote it, where it appeared.
+        work: What people call the work.
+        text: The text, in words for the page of verdicts, without a full stop.
+        itself: Whether this is the work's own text. Otherwise the work was never read, and `text` says through which
+            other texts its statements are cited.
+    """
+
+    work: str
+    text: str
+    itself: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """A paper, with the parts of it that are reproduced.
+
+    Attributes:
+        name: Key of the paper in `params.yaml`, and name of its directory in the results.
+        title: Short title of the paper.
+        experiments: Experiments, in the order in which the report shows them.
+        package: Package that contains ``claims.yaml``; empty if the paper has no claims.
+        citation: Authors of the paper, and where it appeared.
+        texts: Texts with which the paper's claims were compared, one for each published work.
         measures: Modules of functions that claims may name; each is imported when claims are judged.
-        data_sets: Data sets that it brings along.
-        headline: Tables at the head of the report, as ``module:function``.
-        findings: What its runs say, as ``module:function``: from the evidence of one preset
+        data_sets: Data sets that come with the paper.
+        headline: Tables at the top of the report, as ``module:function``.
+        findings: Function that states what the runs show, as ``module:function``. It maps the evidence of one preset
             (`reproduction.claims.evidence.Evidence`) to sentences, the most important first.
-        newcomers: What its runs say to somebody who knows no paper, likewise: one sentence or two for the top of the
-            report.
-        key_numbers: The few numbers by which presets and commits are compared, as ``module:function``: from the rows
-            of runs of a preset (`rows.RUN_ROWS`) to numbers by names that are the same for every preset and no
-            other paper's; none is missing of an experiment that the preset runs.
+        newcomers: A function like ``findings``, for readers who do not know the paper: one or two sentences for the top
+            of the report.
+        key_numbers: Function that returns the few numbers by which presets and commits are compared, as
+            ``module:function``. It maps the rows of a preset's runs (`rows.RUN_ROWS`) to numbers by name. The names are
+            the same for every preset, and differ from those of other papers. If the preset runs an experiment, all
+            numbers of that experiment are present.
     """
 
     name: str
@@ -35,6 +53,7 @@ class Paper:
     experiments: tuple[Experiment, ...]
     package: str = ""
     citation: str = ""
+    texts: tuple[ReadText, ...] = ()
     measures: tuple[str, ...] = ()
     data_sets: tuple[DataSet, ...] = ()
     headline: str | None = None
@@ -43,11 +62,11 @@ class Paper:
     key_numbers: str | None = None
 
     def experiment(self, name: str) -> Experiment | None:
-        """Return the experiment of that name; None if there is none."""
+        """Return the experiment with that name; None if there is none."""
         return next((each for each in self.experiments if each.name == name), None)
 
     @property
     def claims(self) -> Traversable | None:
-        """The table of its claims; None if it has none."""
+        """Table of the paper's claims; None if it has none."""
         path = files(self.package) / "claims.yaml" if self.package else None
         return path if path is not None and path.is_file() else None

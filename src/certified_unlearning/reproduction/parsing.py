@@ -1,4 +1,4 @@
-"""Parts of the parameters, checked: a mistake becomes one sentence that names the key."""
+"""Checks of parts of the parameters: a mistake becomes one sentence that names the key."""
 
 import difflib
 import json
@@ -33,7 +33,7 @@ def _is_finite_number(checker: jsonschema.TypeChecker, value: object) -> bool:
     return bool(jsonschema.Draft202012Validator.TYPE_CHECKER.is_type(value, "number"))
 
 
-# YAML and Python's JSON know NaN, which is neither above 0 nor at most 0 and so would pass every bound.
+# YAML and Python's JSON accept NaN, which would pass every bound, because it is neither above 0 nor at most 0.
 _Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite_number),
@@ -74,7 +74,7 @@ def _sentence(error: jsonschema.ValidationError, json_schema: dict[str, Any]) ->
 
 
 def _described(error: jsonschema.ValidationError, json_schema: dict[str, Any]) -> str | None:
-    """Return the description nearest above the failing part of the schema (list items have none)."""
+    """Return the nearest description above the failing part of the schema (list items have none)."""
     node: Any = json_schema
     description = None
     definitions = json_schema.get("$defs", {})

@@ -1,10 +1,11 @@
-"""Regression: compare a preset's records with a committed baseline, and show every change.
+"""Regression test: compare a preset's records with a committed baseline, and show every change.
 
-Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either, but other
-library versions of minimisers and root finders change their last digits, so they must agree to `RELATIVE_TOLERANCE`.
-Accuracies are random: `chance` says how unlikely their change is, at each sweep point and at all points with noise
-together; all these tests raise a false alarm with probability `FALSE_ALARM_RATE` at most (Bonferroni's correction). One
-test record that every trial of a single point gains or loses is tolerated (`ROUNDING`).
+Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either. But other
+versions of the libraries' minimisers and root finders change their last digits, so they must agree only up to
+`RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely their change is, at each sweep point, and at
+all points with noise together. The probability that any of these tests raises a false alarm is at most
+`FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is tolerated
+(`ROUNDING`).
 """
 
 import math
@@ -28,31 +29,37 @@ from certified_unlearning.reproduction.summaries import CONSTANTS, summarise
 from certified_unlearning.text import counted
 
 FALSE_ALARM_RATE = 1e-6
-"""Largest probability of an alarm from the accuracies of all sweep points if their distributions did not change."""
+"""Largest probability of an alarm from the accuracies of all sweep points if no distribution has changed."""
 RELATIVE_TOLERANCE = 1e-6
-"""Room for the last digits that another library version gives (about 1e-12); a changed formula moves far more."""
+"""Tolerance for the last digits that another library version changes (about 1e-12); a changed formula changes far
+more.
+"""
 ROUNDING = 1
-"""Test records by which a trial may change without weight: a record on the decision boundary falls to either side as
-another machine rounds, and then in every trial of a run without noise."""
+"""Number of test records by which a trial may change without being counted as changed. A record on the decision
+boundary can fall on either side on another machine, and without noise, it does so in every trial of a run.
+"""
 TOGETHER = "all points together"
-"""The name of the test over all points with noise, where rounding does not move most points of a trial the same way."""
+"""Name of the test of all points with noise together, for which rounding does not change most points of a trial in the
+same direction.
+"""
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
-"""The quantities that all records of a preset share."""
+"""Quantities that all records of a preset share."""
 OF_A_POINT = tuple(name for name in CONSTANTS if name not in (*OF_THE_PRESET, "experiment", "request", "majority"))
-"""The quantities that all trials of a sweep point and request share: steps, epsilon, sigma, L, m, M, ... (The majority
-line follows from the data.)"""
+"""Quantities that all trials of a sweep point and request share: steps, epsilon, sigma, L, m, M, ... (The accuracy of
+guessing is computed from the data.)
+"""
 
 Value: TypeAlias = str | int | float | None
-"""A quantity; None if a record leaves it empty."""
+"""Value of a quantity; None if it is empty in a record."""
 
 
 class RegressionError(UnlearningError):
-    """The records are not what the baseline says."""
+    """The records differ from the baseline."""
 
 
 class SweepPoint(BaseModel):
-    """Expected values of a sweep point and request: constants, and how many test records each trial gets right."""
+    """The expected values of a sweep point and request: constants, and how many test records each trial gets right."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,12 +73,12 @@ class SweepPoint(BaseModel):
 
 
 class Baseline(BaseModel):
-    """Expected values of a preset's records.
+    """The expected values of a preset's records.
 
     Attributes:
-        constants: The quantities `OF_THE_PRESET`.
-        test_records: The accuracies are multiples of one over this.
-        points: The points by name, such as ``<experiment>: Langevin (lsi), K = 1, epsilon = 0.5, request 1``.
+        constants: Values of the quantities `OF_THE_PRESET`.
+        test_records: Number of test records; accuracies are multiples of its reciprocal.
+        points: Points by name, such as ``<experiment>: Langevin (lsi), K = 1, epsilon = 0.5, request 1``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -91,11 +98,12 @@ class ChangedQuantity:
     """A quantity that changed.
 
     Attributes:
-        point: The sweep point and request, or `TOGETHER`.
-        quantity: A column of the records, ``trials``, or ``sweep point`` for one that is missing or new.
-        baseline: The old value; for accuracy, the mean over the trials.
-        now: The new value.
-        chance: A bound on the probability of any such move of accuracy in the whole comparison; else None.
+        point: Sweep point and request, or `TOGETHER`.
+        quantity: Column of the records, or ``trials``, or ``sweep point`` for a point that is missing or new.
+        baseline: Old value; for accuracy, the mean over the trials.
+        now: New value.
+        chance: Upper bound on the probability that any accuracy in the whole comparison changes that much by chance;
+            None for other quantities.
     """
 
     point: str
@@ -106,20 +114,20 @@ class ChangedQuantity:
 
 
 def run(results: Path, preset: str, baseline: Path, accept: bool) -> str:
-    """Compare a preset's records with its baseline, or make them the baseline.
+    """Compare a preset's records with its baseline, or make them the new baseline.
 
     Args:
         results: Directory of all results.
-        preset: The preset.
-        baseline: The baseline's file (JSON).
-        accept: Write the baseline instead of comparing with it.
+        preset: Name of the preset.
+        baseline: File of the baseline (JSON).
+        accept: Whether to write a new baseline instead of comparing.
 
     Returns:
-        What was accepted, or that nothing moved, in words.
+        A text that says what was accepted, or that nothing changed.
 
     Raises:
-        RegressionError: Something moved, which is printed.
-        DataError: A file is missing or damaged, or the records cannot be a baseline.
+        RegressionError: Something changed; the changes are printed.
+        DataError: A file is missing or damaged, or the records cannot become a baseline.
     """
     records = read_table(results / preset / "records.parquet", RUN_ROWS)
     if accept:
@@ -142,12 +150,13 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
     """Return the baseline that the records of a preset define.
 
     Args:
-        records: Rows that follow `rows.RUN_ROWS`.
-        test_records: How many records the accuracies were measured on.
+        records: Rows with the columns `rows.RUN_ROWS`.
+        test_records: Number of records on which the accuracies were measured.
 
     Raises:
-        DataError: Records of the same point contradict each other, accuracies are not multiples of
-            ``1 / test_records``, or the trials are not numbered from 0 or too few for any accuracy to raise an alarm.
+        DataError: Records of the same point contradict each other; accuracies are not multiples of ``1 /
+            test_records``; the trials are not numbered from 0; or there are too few trials for any accuracy to raise an
+            alarm.
     """
     rows_of = _sweep_points(records)
     needed = math.ceil(1 + math.log2(_tests(len(rows_of)) / FALSE_ALARM_RATE))  # `chance` is at least 2^(1 - trials).
@@ -171,21 +180,21 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
 
 
 def write_baseline(path: str | Path, baseline: Baseline) -> None:
-    """Write a baseline as JSON, atomically; one quantity a line, so that a diff reads well."""
+    """Write a baseline as JSON, atomically, with one quantity in each line, so that a diff is readable."""
     text = baseline.model_dump_json(indent=2)
     write_text(path, re.sub(r"\[([\d,\s]+)\]", lambda numbers: f"[{' '.join(numbers[1].split())}]", text) + "\n")
 
 
 def compare(records: pd.DataFrame, baseline: Baseline) -> list[ChangedQuantity]:
-    """Return everything in which records differ from a baseline, whatever the order of the rows.
+    """Return all differences between records and a baseline, whatever the order of the rows.
 
     Args:
-        records: Rows that follow `rows.RUN_ROWS`.
-        baseline: What is expected of them.
+        records: Rows with the columns `rows.RUN_ROWS`.
+        baseline: Expected values.
 
     Raises:
-        DataError: There are no records, a trial occurs twice, two runs of an experiment have the same name, or an
-            accuracy is none that the baseline's number of test records can give.
+        DataError: There are no records; a trial occurs twice; two runs of an experiment have the same name; or an
+            accuracy is impossible with the baseline's number of test records.
     """
     now = _sweep_points(records)
     changes: dict[str, pd.DataFrame] = {}
@@ -204,39 +213,42 @@ def compare(records: pd.DataFrame, baseline: Baseline) -> list[ChangedQuantity]:
 
 
 def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
-    """Return how unlikely the differences between two runs' trials are if nothing changed.
+    """Return how unlikely the differences between the trials of two runs are if nothing changed.
 
-    The exact paired sign-flip test (Fisher, The Design of Experiments, 1935, section 21), two-sided. When the law of
-    the trials did not change, each difference is as likely as its negative, be it rounding (same random numbers,
-    another machine) or all of the noise (fresh random numbers): of the ``2^trials`` choices of signs, this is the
-    share whose sum is at least as far from 0. That holds for every law of the trials. A t-test would not do: counts
-    are whole numbers, and where all trials happen to differ equally its statistic is infinite.
+    This is the exact paired sign-flip test (Fisher, The Design of Experiments, 1935, section 21), two-sided. If the
+    distribution of the trials did not change, each difference is as likely as its negative. This is true for rounding
+    (same random numbers, another machine) and for noise (fresh random numbers). The result is the share of the
+    ``2^trials`` choices of signs for which the sum is at least as far from 0. The test is valid for every distribution
+    of the trials. A t-test would not be valid: counts are whole numbers, and if all trials happen to differ equally,
+    its statistic is infinite.
 
-    Power at 77 points and an allowance of `ROUNDING`: with the same random numbers, any change of all trials in one
-    direction by more than that, from 28 trials on; with fresh ones, a shift by 2.5 standard deviations of a trial is
-    seen by 84 % of comparisons of 32 trials, by more than 99 % of 40; a shift by 1.5, by 96 % of 64.
+    The power at 77 points and an allowance of `ROUNDING` is as follows. With the same random numbers, and from 28
+    trials on, it detects any change of all trials in one direction that is larger than the allowance. With fresh random
+    numbers, a shift by 2.5 standard deviations of a trial is detected in 84 % of comparisons of 32 trials, and in more
+    than 99 % with 40 trials. A shift by 1.5 standard deviations is detected in 96 % with 64 trials.
 
     Args:
-        differences: Test records that each trial now gets right more than in the baseline, shape ``(trials,)``.
-        allowance: What is taken off every difference, towards 0.
+        differences: Number of test records that each trial classifies correctly, minus the number in the baseline,
+            shape ``(trials,)``.
+        allowance: Number that is subtracted from the absolute value of every difference.
 
     Returns:
-        The p-value: at least ``2^(1 - trials)``, and 1 when no difference is larger than the allowance.
+        The p-value. It is at least ``2^(1 - trials)``, and it is 1 if no difference is larger than the allowance.
     """
     sizes = np.maximum(np.abs(differences) - allowance, 0)
     distance = abs(int(np.sum(np.sign(differences) * sizes)))
     if distance == 0:
         return 1.0
     whole = int(np.sum(sizes))
-    law = np.zeros(whole + 1)  # of the sum of the sizes with a plus sign; the others have a minus sign
+    law = np.zeros(whole + 1)  # Distribution of the sum of sizes with a plus sign; others have a minus.
     law[0] = 1.0
     for size in sizes:
-        law = (law + np.roll(law, size)) / 2  # What np.roll moves from the end to the front is 0 so far.
+        law = (law + np.roll(law, size)) / 2  # All that np.roll moves from the end to the front is still 0.
     return min(1.0, 2 * float(np.sum(law[(whole + distance) // 2 :])))
 
 
 def show(moves: Sequence[ChangedQuantity]) -> None:
-    """Print a table of what moved."""
+    """Print a table of the changes."""
     table = Table("point", "quantity")
     table.add_column("baseline", justify="right", overflow="fold")
     table.add_column("now", justify="right", overflow="fold")
@@ -245,7 +257,7 @@ def show(moves: Sequence[ChangedQuantity]) -> None:
         likelihood = "" if move.chance is None else f"{move.chance:.0e}"
         table.add_row(move.point, move.quantity, _shown(move.baseline), _shown(move.now), likelihood)
     console = Console(markup=False, highlight=False)
-    console.width = max(console.width, 120)  # In a log, where the width is not known, it would be 80.
+    console.width = max(console.width, 120)  # Without this, a log, whose width is unknown, would have 80 columns.
     console.print(table)
     if any(move.chance is not None for move in moves):
         console.print("By chance: at most the probability that the random numbers alone move any accuracy so much.")
@@ -258,7 +270,7 @@ def _with_exactly(constants: dict[str, Value], names: Sequence[str]) -> dict[str
 
 
 def _sweep_points(records: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of every sweep point and request by its name, in alphabetical order."""
+    """Return the rows of every sweep point and request by name, in alphabetical order."""
     if records.empty:
         raise DataError("there are no records, so there is nothing to compare")
     points: dict[str, pd.DataFrame] = {}
@@ -288,7 +300,7 @@ def _constants(where: str, rows: pd.DataFrame, names: Sequence[str]) -> dict[str
 
 
 def _moved_constants(where: str, expected: Mapping[str, Value], rows: pd.DataFrame) -> Iterator[ChangedQuantity]:
-    """Yield the quantities that are not as expected in any of the rows."""
+    """Yield the quantities that differ from the expected ones in any of the rows."""
     for name, value in expected.items():
         different = [now for now in _values(rows, name) if not _agree(value, now)]
         if different:
@@ -308,14 +320,14 @@ def _moved_trials(name: str, expected: SweepPoint, rows: pd.DataFrame) -> Iterat
 
 
 def _changes(name: str, baseline: Baseline, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return how many test records the trials in common get right: columns ``before``, ``now``; the index is trials."""
+    """Return how many test records each common trial gets right, in columns ``before`` and ``now``, by trial."""
     before = pd.Series(baseline.points[name].correct, name="before")
     now = pd.Series(_correct(name, rows, baseline.test_records), sorted(rows["trial"]), name="now")
     return pd.concat([before, now], axis=1, join="inner")
 
 
 def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iterator[ChangedQuantity]:
-    """Yield the accuracy if the trials say that it changed."""
+    """Yield the accuracy if the trials show that it changed."""
     probability = chance((trials["now"] - trials["before"]).to_numpy()) * _tests(len(baseline.points))
     if probability <= FALSE_ALARM_RATE:
         before, now = (trials / baseline.test_records).mean()
@@ -323,16 +335,17 @@ def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iter
 
 
 def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[ChangedQuantity]:
-    """Yield the accuracy of all points together if more than half of them go the same way, trial after trial.
+    """Yield the accuracy of all points together if most points change in the same direction, trial after trial.
 
-    A trial's difference is the number of points that gained minus the number that lost, whatever the size. Points that
-    share random numbers move together, but the test takes a trial as one: its difference, of all points at once, is as
-    likely as its negative. Points without noise are left out, because rounding moves all their trials alike; among
-    those with noise, rounding moves few points of a trial, and half of the points are taken off.
+    A trial's difference is the number of points that gained minus the number of points that lost, whatever the amounts.
+    Points that share random numbers change together. The test allows for this, because it uses one difference for each
+    trial, over all points; that difference is as likely as its negative. Points without noise are left out, because
+    rounding changes all their trials in the same way. Among points with noise, rounding changes only few points of a
+    trial, so half of the points are used as the allowance.
     """
     noisy = {name: trials for name, trials in changes.items() if baseline.points[name].constants["sigma"] != 0}
     signs = pd.DataFrame({name: (trials["now"] - trials["before"]).clip(-1, 1) for name, trials in noisy.items()})
-    differences = signs.dropna().sum(axis=1).to_numpy(np.int64)  # of the trials that all points have
+    differences = signs.dropna().sum(axis=1).to_numpy(np.int64)  # Only trials that all points have are used.
     probability = chance(differences, math.ceil(len(noisy) / 2)) * _tests(len(baseline.points))
     if probability <= FALSE_ALARM_RATE:
         before, now = (pd.concat(noisy.values()) / baseline.test_records).mean()
@@ -340,12 +353,12 @@ def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> 
 
 
 def _tests(points: int) -> int:
-    """Return how many tests of accuracies share the false-alarm rate: one each point, one of all together."""
+    """Return the number of accuracy tests that share the false-alarm rate: one for each point, and one for all."""
     return points + 1
 
 
 def _correct(name: str, rows: pd.DataFrame, test_records: int) -> NDArray[np.int64]:
-    """Return how many test records each trial gets right, in the order of the trials."""
+    """Return the number of test records that each trial classifies correctly, in the order of the trials."""
     correct: NDArray[np.float64] = rows.sort_values("trial")["accuracy"].to_numpy() * test_records
     whole: NDArray[np.float64] = np.rint(correct)
     possible = np.isclose(correct, whole, rtol=0.0, atol=0.01) & (whole >= 0) & (whole <= test_records)

@@ -1,4 +1,4 @@
-"""Rows of results: Parquet with a fixed schema, whose columns have roles."""
+"""Rows of results: Parquet tables with a fixed schema, whose columns have roles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,20 +17,20 @@ from certified_unlearning.files import atomic_path
 Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
 """Role of a column.
 
-``point`` distinguishes rows of an experiment, ``constant`` is the same for equal runs, ``measure`` is a result,
-``cost`` is the effort, ``trial`` numbers repetitions, and ``origin`` names the run, code and machine of a row.
+``point`` distinguishes the rows of an experiment. ``constant`` is the same for equal runs. ``measure`` is a result.
+``cost`` is the effort. ``trial`` numbers repetitions. ``origin`` names the run, code and machine of a row.
 """
 Kind = Literal["text", "whole", "number", "flag"]
 _TYPES = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
 
 
 def column(name: str, kind: Kind, role: Role, *, empty: bool = False) -> pa.Field:
-    """Return a column with its role; ``empty`` if a row may have no value in it."""
+    """Return a column with its role; ``empty`` says whether a row may have no value."""
     return pa.field(name, _TYPES[kind], nullable=empty, metadata={"role": role})
 
 
 def columns(kind: Kind, role: Role, *names: str, empty: bool = False) -> list[pa.Field]:
-    """Return neighbouring columns of one kind and role."""
+    """Return several successive columns of the same kind and role."""
     return [column(name, kind, role, empty=empty) for name in names]
 
 
@@ -40,14 +40,14 @@ def role(field: pa.Field) -> str:
 
 
 def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
-    """Return the columns of some roles, in order."""
+    """Return the names of the columns with these roles, in order."""
     return tuple(field.name for field in schema if role(field) in roles)
 
 
 def fields_of_run(plan: "ExperimentPlan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
-    """Return the columns that a run, its plan, or the plan's constants or settings have a field for, by that name.
+    """Return the columns for which a run, its plan, or the plan's constants or settings have a field with that name.
 
-    The first of these that has such a field counts.
+    If several of them have the field, the first one is used.
     """
     holders = (run, plan, plan.constants, plan.settings)
     held = [
@@ -84,8 +84,9 @@ RUN_ROWS = pa.schema(
     ]
 )
 """One row per run, request and trial. ``epsilon`` is empty if nothing is guaranteed. `seconds` is the run's share of
-its job's simulation time; it and `code_version` are the only columns that may differ between two runs with the same
-inputs on the same device."""
+the simulation time of its job. It and `code_version` are the only columns that can differ between two runs with the
+same inputs on the same device.
+"""
 
 CURVE_ROWS = pa.schema(
     [
@@ -95,7 +96,7 @@ CURVE_ROWS = pa.schema(
         *columns("number", "measure", "accuracy_mean", "accuracy_std"),
     ]
 )
-"""Test accuracy along a run at a few dozen steps. ``step`` counts on through learning and all requests."""
+"""Test accuracy during a run, at a few dozen steps. ``step`` is counted through learning and all requests."""
 
 BOUND_ROWS = pa.schema(
     [
@@ -112,16 +113,17 @@ BOUND_ROWS = pa.schema(
         *columns("number", "measure", "epsilon", "mu", empty=True),
     ]
 )
-"""Results of accounting, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
-or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
-``strong_convexity`` is empty if a bound does not depend on it."""
+"""Results of accounting, without a simulation: one row for each bound and number of steps. The guarantee is ``renyi``
+at order ``alpha``, or (epsilon, delta) with ``mu``. ``source`` says whether the bound is a paper's or derived here.
+``strong_convexity`` is empty if the bound does not depend on it.
+"""
 
 
 def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
     """Write rows as Parquet, atomically.
 
     Raises:
-        DataError: A column is missing, superfluous, of another type, or empty if it must not be.
+        DataError: A column is missing, superfluous or of another type, or it has an empty value that is not allowed.
     """
     table = _conform(rows, schema, where=str(path))
     with atomic_path(path) as temporary:
@@ -143,12 +145,12 @@ def read_table(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     if table.schema.names != schema.names or table.schema.types != schema.types:
         raise DataError(f"{path} does not have the expected columns; was it written by another version?")
     frame: pd.DataFrame = table.to_pandas()
-    # Whole numbers stay whole even if some are missing.
+    # Whole numbers stay whole numbers even if some values are missing.
     return frame.astype({field.name: "Int64" for field in schema if field.nullable and pa.types.is_integer(field.type)})
 
 
 def concatenate(paths: Sequence[str | Path], schema: pa.Schema) -> pd.DataFrame:
-    """Read several tables of the same schema into one; no tables give an empty one."""
+    """Read several tables with the same schema into one; without tables, the result is empty."""
     if not paths:
         empty: pd.DataFrame = schema.empty_table().to_pandas()
         return empty

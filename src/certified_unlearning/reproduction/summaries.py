@@ -1,4 +1,4 @@
-"""Rows of runs reduced to one row per sweep point: what figures draw, and what DVC compares."""
+"""Rows of runs reduced to one row for each sweep point, for figures and for DVC."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,36 +16,36 @@ _NAMES = ("method", "member", "line", "point")
 CONSTANTS = tuple(
     name for name in names(RUN_ROWS, "constant", "point") if name not in (*_NAMES, "seed", "dtype", "data_sha256")
 )
-"""The columns that all trials of a sweep point share and that a summary keeps beside its names."""
+"""Columns that all trials of a sweep point share, and that a summary keeps in addition to names."""
 MEASURES = names(RUN_ROWS, "measure")
 RATED = tuple(f"{measure}_{which}" for measure in MEASURES for which in ("mean", "std"))
 _ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
 STANDARD_EPSILON = 1.0
-"""The target epsilon at which experiments and presets are compared in a few numbers."""
+"""Target epsilon at which experiments and presets are compared by a few numbers."""
 Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
 """A row of runs or of a summary."""
 
 
 def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
-    """Reduce the trials of every sweep point and request to mean and standard deviation.
+    """Reduce the trials of every sweep point and request to their mean and standard deviation.
 
     Args:
-        rows: Rows that follow `rows.RUN_ROWS`, mechanism after mechanism in the order in which they are shown.
-        experiment: The experiment to keep.
+        rows: Rows with the columns `rows.RUN_ROWS`, mechanism after mechanism, in the order in which they are shown.
+        experiment: Name of the experiment to keep.
 
     Returns:
-        One row per sweep point and request: ``label`` (the line), ``point`` (the line and the swept value), ``method``
-        and ``member``, the columns `CONSTANTS`, ``trials``, and of each of `MEASURES` mean and sample standard
-        deviation (``accuracy_mean``, ``accuracy_std``; 0 for a single trial); mechanisms and their variants in the
-        order of the rows, accountants from loose to tight.
+        One row for each sweep point and request. Its columns are ``label`` (the line), ``point`` (the line and the
+        swept value), ``method``, ``member``, the columns `CONSTANTS`, ``trials``, and the mean and sample standard
+        deviation of each of `MEASURES` (``accuracy_mean``, ``accuracy_std``; 0 for a single trial). Mechanisms and
+        their variants are in the order of the rows, accountants from loose to tight.
 
     Raises:
-        DataError: There are no rows, none of this experiment, a trial occurs twice, data sets are mixed, two runs
-            cannot be told apart by their point, or an accountant is not known.
+        DataError: There are no rows, or none of this experiment; a trial occurs twice; data sets are mixed; two runs
+            have the same point; or an accountant is unknown.
     """
     own = _rows_of(rows, experiment)
-    # Means must not depend on the order of the rows.
+    # Sorted first, because means must not depend on the order of the rows.
     groups = own.sort_values(["run_key", "request", "trial"]).groupby(["run_key", "request"], sort=False)
     kept = [name for name in (*CONSTANTS, *_NAMES) if name != "request"]
     summary = groups[kept].first().reset_index()
@@ -75,16 +75,17 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 
 
 def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
-    """Return the row that represents an experiment when a single one is needed.
+    """Return the row that represents an experiment when only one is shown.
 
-    That is the mechanism that the summary has first, by its tightest accountant, at the target epsilon nearest to
-    `STANDARD_EPSILON` (as a ratio; the smaller of two), with the most records removed and the least noise.
+    It is a row of the summary's first mechanism with its tightest accountant. Its target epsilon is nearest to
+    `STANDARD_EPSILON` as a ratio (the smaller of two). Among these, it has the largest number of removed records and
+    the least noise.
 
     Args:
-        summary: What `summarise` returns.
+        summary: Result of `summarise`.
 
     Returns:
-        A row of the summary, after the last request of its run; None if no run has an accountant of its own.
+        A row of the summary, after the last request of its run; None if no run has its own accountant.
     """
     accountants = summary["accountant"].map(ACCOUNTANTS.get)
     own = [
@@ -106,7 +107,7 @@ def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> None:
-    """Write a table as CSV, atomically; floats keep every digit (reading them gives the same numbers)."""
+    """Write a table as CSV, atomically; floats have all digits, so that reading gives the same numbers."""
     write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
@@ -114,13 +115,13 @@ def metrics(rows: pd.DataFrame) -> dict[str, dict[str, dict[str, float | int]]]:
     """Return the headline numbers of every experiment in the rows.
 
     Returns:
-        Experiment -> sweep point (such as ``Langevin (lsi), K = 1, epsilon = 0.5``) -> the guarantee (epsilon,
-        delta, extra_delta, and mu where the accountant gives one), sigma, unlearning_steps and means of `MEASURES`. A
-        stream of requests is one sweep point: its largest epsilon and mu, its accumulated_steps, and the accuracy
-        after the last request.
+        For each experiment and each of its sweep points (such as ``Langevin (lsi), K = 1, epsilon = 0.5``): the
+        guarantee (epsilon, delta, extra_delta, and mu if the accountant gives one), sigma, unlearning_steps and the
+        means of `MEASURES`. A stream of requests is one sweep point, with its largest epsilon and mu, its
+        accumulated_steps, and the accuracy after the last request.
 
     Raises:
-        DataError: There are no rows, or an experiment's cannot be summarised.
+        DataError: There are no rows, or the rows of an experiment cannot be summarised.
     """
     if rows.empty:
         raise DataError("there are no rows of runs, so there are no metrics")
@@ -163,6 +164,6 @@ def _headline(requests: pd.DataFrame, streams: bool) -> dict[str, float | int]:
 
 
 def _leading_number(member: str) -> float:
-    """Return the number in what tells lines of a method apart, such as 2 of ``I = 2``; 0 if there is none."""
+    """Return the number in the text that distinguishes a method's lines, such as 2 in ``I = 2``; 0 if there is none."""
     _, _, value = member.partition(" = ")
     return float(value) if value else 0.0

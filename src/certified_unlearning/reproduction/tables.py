@@ -1,4 +1,4 @@
-"""From trajectories to the rows of records and learning curves."""
+"""Conversion of trajectories to rows of records and of learning curves."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -16,12 +16,12 @@ from certified_unlearning.version import code_version
 
 
 class Tables:
-    """Collects the records and learning curves of one job.
+    """The collected records and learning curves of one job.
 
     Args:
-        plan: The job's plan.
-        device: The device it ran on.
-        majority: The accuracy of always answering with the most frequent class.
+        plan: Plan of the job.
+        device: Device on which the job runs.
+        majority: Accuracy of always predicting the most frequent class.
     """
 
     def __init__(self, plan: ExperimentPlan, device: str, majority: float) -> None:
@@ -35,10 +35,10 @@ class Tables:
         """Add one row for each run, request and trial.
 
         Args:
-            runs: The runs of a group.
-            judged: One array for each request: `quality.MEASURES` of all trials, a row each, run by run. A
-                deterministic run's single trial counts for all.
-            seconds: Wall time of the group, shared out among its runs by their number of steps.
+            runs: Runs of a group.
+            judged: One array for each request, with a row of `quality.MEASURES` for every trial, run by run. The only
+                trial of a deterministic run represents all trials.
+            seconds: Wall time of the group; each run gets a share proportional to its number of steps.
         """
         trials = self._plan.settings.trials
         work = np.array([_steps(run) for run in runs], dtype=np.float64)
@@ -66,7 +66,7 @@ class Tables:
                 )
 
     def add_curve(self, run: Run, phase: str, curve: dict[int, Array]) -> None:
-        """Add a run's test accuracy by step, each an array over trials."""
+        """Add a run's test accuracy by step, as an array over trials for each step."""
         key = self._plan.key(run)
         for step, values in sorted(curve.items()):
             self._curves.append(
@@ -83,7 +83,7 @@ class Tables:
             )
 
     def write(self, records: Path, curves: Path) -> None:
-        """Write both tables, the records last: where they are, the job is done."""
+        """Write both tables, the records last: if their file exists, the job is done."""
         write_table(curves, pd.DataFrame(self._curves, columns=CURVE_ROWS.names), CURVE_ROWS)
         write_table(records, pd.concat(self._records, ignore_index=True), RUN_ROWS)
 
@@ -99,9 +99,9 @@ class Tables:
 def curves_by_run(
     runs: Sequence[Run], phases: Sequence[DescentPhase], trajectory: DescentResult, first_steps: Sequence[int]
 ) -> list[dict[int, Array]]:
-    """Return each run's measures by step, counted on from ``first_steps`` through all phases.
+    """Return each run's measures by step, counted from ``first_steps`` through all phases.
 
-    What was published at the end of a phase is its last point.
+    The last point of a phase is measured on what the phase published.
     """
     curves: list[dict[int, Array]] = [{} for _ in runs]
     offsets = list(first_steps)
@@ -119,7 +119,7 @@ def curves_by_run(
 
 
 def _split(values: Sequence[Array], runs: int) -> list[list[Array]]:
-    """Return, run by run, each array's part that belongs to the run."""
+    """Return the parts of all arrays that belong to each run, run by run."""
     return [[np.split(each, runs)[run] for each in values] for run in range(runs)]
 
 

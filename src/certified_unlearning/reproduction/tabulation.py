@@ -1,4 +1,4 @@
-"""Rows as a table for people: what all rows share is stated once, epsilons are columns, fractions are rounded up."""
+"""Rows as a table for readers: common values are stated once, epsilons are columns, and fractions are rounded up."""
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -14,7 +14,10 @@ _DIGITS = 7
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table of texts; ``facts`` is what all its rows share, groups are rows by what they share (or "")."""
+    """A table of texts.
+
+    ``facts`` states what all rows share. The key of a group states what its rows share, or is "".
+    """
 
     facts: str
     columns: list[str]
@@ -48,7 +51,7 @@ _GROUP = ["smoothness", "smoothness_constant"]
 
 
 def _by_epsilon(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[list[str]]]]:
-    """Return the columns with one for each epsilon, which holds sigma, and the rows by the rule for the smoothness."""
+    """Return columns that include one for each epsilon, with sigma in it, and rows by the rule for the smoothness."""
     names = [name for name in frame.columns if name not in ("epsilon_target", "sigma", *_GROUP)]
     epsilons = list(dict.fromkeys(frame["epsilon_target"]))
     groups = {}
@@ -67,7 +70,7 @@ def _cell(value: object) -> str:
 
 
 def text_of(cell: str) -> str:
-    """Return a long fraction rounded up, anything else as it is."""
+    """Return a long fraction rounded up, and any other text unchanged."""
     try:
         number = Decimal(cell).as_tuple()
     except InvalidOperation:

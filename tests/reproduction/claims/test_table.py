@@ -11,7 +11,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.papers.all import PAPERS, papers
 from certified_unlearning.papers.langevin_unlearning.fig4 import FIG4
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.claims.model import claims_of, load_claims
+from certified_unlearning.reproduction.claims.model import by_cause, claims_of, load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.claims.verdicts import evaluate
 from certified_unlearning.reproduction.paper import Paper
@@ -73,6 +73,31 @@ def table(path: Path, *claims: object) -> Path:
     file = path / "claims.yaml"
     file.write_text(yaml.safe_dump(list(claims)))
     return file
+
+
+READING = {"assumes": "Nothing.", "setting": "None.", "right_if": "M is 2.", "cause": "M is 1"}
+LONG = "M is " + "very " * 20 + "small"
+
+
+@pytest.mark.parametrize("cause", ["M is 1.", "m is 1", LONG, " "])
+def test_a_cause_that_is_no_short_clause_is_refused(cause, tmp_path):
+    with pytest.raises(DataError, match=r"claim a-claim: reading\.cause: String should"):
+        load(table(tmp_path, CLAIM | {"reading": READING | {"cause": cause}}))
+
+
+def test_claims_with_one_cause_must_agree_on_what_would_make_them_right(tmp_path):
+    claims = [
+        CLAIM | {"id": name, "reading": READING | {"right_if": right}} for name, right in [("a", "x"), ("b", "y")]
+    ]
+    with pytest.raises(DataError, match="claims a and b have the same cause, but not the same right_if"):
+        load(table(tmp_path, *claims))
+    claims[1]["reading"]["cause"] = ""
+    assert [
+        [each.id for each in group] for group in by_cause(each.claim for each in load(table(tmp_path, *claims)))
+    ] == [
+        ["a"],
+        ["b"],
+    ]
 
 
 def test_a_table_of_ones_own_can_be_read(tmp_path):

@@ -99,7 +99,7 @@ def test_claims_are_folded_by_paper_with_the_worst_first_and_a_summary(page: Pag
 def test_claims_of_ours_stand_apart_and_only_the_papers_own_are_counted(page: Page):
     assert page.locator(".counts li").all_inner_texts() == ["✓ 1 reproduced", "✗ 4 contradicted", "– 1 not run"]
     assert page.locator(".apart").inner_text() == (
-        "Counted apart, because no paper states these: authors' code: 1 reproduced, 0 contradicted, 0 not run; "
+        "Counted separately, because no paper states them: authors' code: 1 reproduced, 0 contradicted, 0 not run; "
         "ours: 1 reproduced, 1 contradicted (1 different in kind), 0 not run."
     )
     page.locator("[name=whose]").select_option("ours")
@@ -192,7 +192,7 @@ def test_the_first_screen_says_what_was_found(width, height, scheme, page: Page)
 
 def test_all_other_findings_and_the_verdicts_stand_below_the_first_figure(page: Page):
     assert page.locator("#findings .lead").inner_text() == (
-        "Of the papers' own 6 claims these results reproduce 1 and contradict 4 "
+        "Of the papers' own 6 claims, these results reproduce 1 and contradict 4 "
         "(1 different in kind, 1 large, 1 rounding, 1 misprint); 1 not run."
     )
     found = page.locator(".findings > li")

@@ -144,7 +144,7 @@ def test_without_claims_and_tables_the_page_says_so(results: Path):
     write_report(results, "second", {"second": figures}, results / "report.html")
     page = (results / "report.html").read_text(encoding="utf-8")
     assert "results/second/claims.json</code> does not exist" in page
-    assert "These results hold no tables" in page
+    assert "These results contain no tables" in page
     assert 'id="filters"' not in page
     assert 'class="first"' not in page
     assert 'class="findings"' not in page
@@ -163,7 +163,7 @@ def test_a_page_about_own_data_alone_says_that_claims_about_others_are_left_out(
         write_json(path, read_json(path) | {"name": name})
     write_report(results, "both", SHOWN, results / "report.html")
     page = (results / "report.html").read_text(encoding="utf-8")
-    assert ("What papers claim of other data than loans is left out" in page) == left_out
+    assert ("Claims of papers about other data than loans are left out" in page) == left_out
 
 
 def test_the_same_results_give_the_same_page(results: Path, report: Path):

@@ -1,1 +1,1 @@
-"""Abstract gradient training: descent together with a box of all parameters that neighbouring data sets lead to."""
+"""Abstract gradient training: it runs descent and bounds the parameters of all neighbouring data sets by a box."""

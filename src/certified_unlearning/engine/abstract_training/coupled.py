@@ -1,15 +1,14 @@
-"""Boxes under momentum with weight decay inside the velocity, as PyTorch's SGD has it, where that is sound.
+"""Boxes for momentum with weight decay inside the velocity, as in PyTorch's SGD, in the cases where they are sound.
 
-Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. A direction ``d`` that is once larger by 1
-changes the parameters ``n`` updates later by ``-alpha (r^n - s^n) / (r - s)``, where ``r`` and ``s`` solve ``z^2 - (1 +
-mu
-- alpha lambda) z + mu = 0``. Both are real and positive, so that all changes have one sign, if and only if ``alpha
-lambda <= (1 - sqrt(mu))^2``; above that they oscillate. A change of the parameters themselves also changes later ones
-with one sign. So the least directions lead to the largest parameters, and training with these directions gives the ends
-of the box. The velocity that belongs to an end is not a bound on velocities, because it depends on that end's
-parameters.
+Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. If a direction ``d`` increases once by 1,
+the parameters change by ``-alpha (r^n - s^n) / (r - s)`` after ``n`` more updates. Here, ``r`` and ``s`` are the roots
+of ``z^2 - (1 + mu - alpha lambda) z + mu = 0``. If ``alpha lambda <= (1 - sqrt(mu))^2``, both roots are real and
+positive, so all these changes have the same sign. If not, the changes oscillate. A change of the parameters themselves
+also changes all later parameters with one sign. So the smallest directions lead to the largest parameters, and training
+with the extreme directions gives the ends of the box. The velocity at an end of the box does not bound other
+velocities, because it depends on the parameters at that end.
 
-Derived here; the paper has neither momentum nor weight decay.
+This analysis is our own; the paper has neither momentum nor weight decay.
 """
 
 from typing import NamedTuple
@@ -25,12 +24,12 @@ Box = tuple[Interval, ...]
 
 
 class Velocities(NamedTuple):
-    """Velocities of one parameter.
+    """Velocities of one parameter, and a bound on them.
 
     Attributes:
         of_upper: Velocity that belongs to the upper end of the box.
         of_lower: Velocity that belongs to the lower end.
-        largest: Upper bound of the absolute value of a neighbour's velocities, and of these two.
+        largest: Upper bound of the absolute value of any neighbour's velocity, and of the two velocities above.
     """
 
     of_upper: Tensor
@@ -41,17 +40,18 @@ class Velocities(NamedTuple):
 def followed(
     descent: Descent, box: Box, velocities: tuple[Velocities, ...] | None, bounds: Box, rounding: Rounding
 ) -> tuple[Box, tuple[Velocities, ...]]:
-    """Return the box after an update, and the velocities.
+    """Return the box and the velocities after an update.
 
-    The rounding of training, of a neighbour as well as of the ends, is a few units in the last place of the terms. It
-    acts like a change of the direction or of a parameter, and bounds are moved outward by it.
+    In an update, the rounding error of training is a few units in the last place of the terms, for a neighbour as well
+    as for the ends. This error acts like a change of the direction or of a parameter, so bounds are moved outward by
+    it.
 
     Args:
-        descent: How parameters follow gradients, with weight decay inside the velocity.
+        descent: Rule by which parameters follow gradients, with weight decay inside the velocity.
         box: Box before the update.
         velocities: Velocities after the previous update; None before the first update.
         bounds: Bounds of the directions.
-        rounding: How to round.
+        rounding: Rounding of the bounds.
     """
     found = [
         _one(descent, each, None if velocities is None else velocities[place], bound, rounding)

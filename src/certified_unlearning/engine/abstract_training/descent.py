@@ -1,7 +1,7 @@
-"""Descent on a network's parameters, for many runs at once: the trainer that boxes cover.
+"""Descent on a network's parameters, for many runs at once. The boxes contain the results of this trainer.
 
-Runs may differ in their starts, in which records of a batch are present, and in added records. Batches keep their
-places: a missing record leaves its place empty.
+Runs may differ in their starting parameters, in which records of a batch are present, and in added records. A missing
+record leaves its place in the batch empty.
 """
 
 import math
@@ -29,24 +29,24 @@ Parameters = tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class Descent:
-    """How parameters follow gradients.
+    """The rule by which parameters follow gradients.
 
     The direction of a batch is the mean of its records' clipped gradients; an empty batch has direction 0.
 
     Attributes:
         loss: Loss of a record.
-        step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
-        decay: ``eta``.
-        clipping: How each record's gradient is clipped: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over
-            all entries. A record whose inputs are too large for ``l2`` adds nothing (`clipping.norm_factor`).
-        bound: ``gamma``: the largest absolute entry, or the largest norm; None without clipping.
-        weight_decay: ``lambda``. It is decoupled: parameters are multiplied by ``1 - alpha_n lambda`` in every update,
-            unless ``couples_decay`` is set.
-        momentum: ``mu``.
-        nesterov: Whether the step looks ahead, as in PyTorch.
-        couples_decay: Whether weight decay is inside the velocity of momentum, as in PyTorch's SGD. In that case, boxes
-            are sound only for ``alpha lambda <= (1 - sqrt(mu))^2``, constant step sizes, and steps that do not look
-            ahead (`coupled`).
+        step_size: ``alpha``; the step size of update ``n``, counted from 0, is ``alpha / (1 + decay n)``.
+        decay: ``eta``, the decay of the step size.
+        clipping: Clipping of each record's gradient: ``none``, ``clamp`` for each entry, or ``l2`` for the norm of all
+            entries together. With ``l2``, a record whose inputs are too large contributes 0 (`clipping.norm_factor`).
+        bound: ``gamma``, the largest absolute value of an entry, or the largest norm; None without clipping.
+        weight_decay: ``lambda``, the weight decay. By default, weight decay is decoupled: every update multiplies the
+            parameters by ``1 - alpha_n lambda``. With ``couples_decay``, it is part of the velocity.
+        momentum: ``mu``, the momentum.
+        nesterov: Whether the step uses Nesterov momentum, as in PyTorch.
+        couples_decay: Whether weight decay is part of the velocity, as in PyTorch's SGD with momentum. If so, boxes are
+            sound only with ``alpha lambda <= (1 - sqrt(mu))^2``, constant step sizes and without Nesterov momentum
+            (`coupled`).
 
     Raises:
         ParameterError: No box would be sound.
@@ -95,7 +95,7 @@ class Descent:
                 "weight decay inside the velocity has a box only for step sizes that stay (decay 0) and steps that do "
                 f"not look ahead, got decay {self.decay!r} and nesterov {self.nesterov!r}"
             )
-        # Fractions are used: once both sides are squared, 1 + mu - alpha lambda >= 2 sqrt(mu) is free of rounding.
+        # Fractions avoid rounding: 1 + mu - alpha lambda >= 2 sqrt(mu) is tested after squaring both sides.
         alpha, mu, decay = (Fraction(each) for each in (self.step_size, self.momentum, self.weight_decay))
         half = 1 + mu - alpha * decay
         if half < 0 or half**2 < 4 * mu:
@@ -111,7 +111,7 @@ class Descent:
         return self.step_size / (1 + self.decay * update)
 
     def bounds(self, like: Tensor, runs: int) -> Tensor:
-        """Return the bound of clipping for each run; infinite without clipping."""
+        """Return the clipping bound of each run; it is infinite without clipping."""
         return like.new_full((runs,), torch.inf if self.bound is None else self.bound)
 
 
@@ -119,12 +119,12 @@ def logits(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> Tens
     """Return the logits of records as training computes them.
 
     Args:
-        network: The layers.
-        parameters: Each of shape ``(runs, ...)``.
-        rows: Shape ``(runs or 1, records, ...)``.
+        network: The network.
+        parameters: Parameters, each of shape ``(runs, ...)``.
+        rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
 
     Returns:
-        Shape ``(runs, records, outputs)``.
+        The logits, shape ``(runs, records, outputs)``.
     """
     return _forward(network, parameters, rows)[0]
 
@@ -140,17 +140,17 @@ def directions(
     divisor: int | None = None,
     at_once: int | None = None,
 ) -> Parameters:
-    """Return the direction of a batch for each run, of each parameter.
+    """Return each run's descent direction on a batch, for every parameter.
 
     Args:
-        network: The layers.
-        descent: How gradients are clipped.
-        parameters: Each of shape ``(runs, ...)``.
-        rows: Shape ``(runs or 1, records, ...)``.
-        labels: Shape ``(records,)`` or ``(runs, records)``.
-        present: Shape ``(runs or 1, records)``: which places are filled; None for all.
-        divisor: Divisor of sums; None: the number of records present.
-        at_once: Number of records to handle together; None: all.
+        network: The network.
+        descent: Loss, and clipping of the gradients.
+        parameters: Parameters, each of shape ``(runs, ...)``.
+        rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
+        labels: Labels, shape ``(records,)`` or ``(runs, records)``.
+        present: Which places of the batch are filled, shape ``(runs or 1, records)``; None if all are.
+        divisor: Divisor of the sums; None for the number of present records.
+        at_once: Number of records to process together; None for all.
     """
     records = rows.shape[1]
     counts = rows.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(rows)
@@ -173,7 +173,7 @@ def _sums(
     labels: Tensor,
     present: Tensor | None,
 ) -> Parameters:
-    """Return the sums of clipped gradients of the records that are present."""
+    """Return the sums of the present records' clipped gradients."""
     factors = _gradients(network, descent, parameters, rows, labels)
     outer = factors[0].derivatives.lower
     runs = outer.shape[0]
@@ -194,11 +194,11 @@ def _sums(
 
 @dataclass
 class State:
-    """Parameters during training.
+    """The parameters and velocities during training.
 
     Attributes:
-        parameters: Each of shape ``(runs, ...)``.
-        velocities: Velocities, with momentum and after the first update.
+        parameters: Parameters, each of shape ``(runs, ...)``.
+        velocities: Velocities; empty without momentum, or before the first update.
         updates: Number of updates made.
     """
 
@@ -207,7 +207,7 @@ class State:
     updates: int = 0
 
     def follow(self, descent: Descent, found: Parameters) -> None:
-        """Make one update along directions."""
+        """Make one update along the given directions."""
         rate = descent.rate(self.updates)
         if descent.couples_decay:
             found = tuple(
@@ -256,7 +256,7 @@ def _forward(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> tu
 def _gradients(
     network: Network, descent: Descent, parameters: Sequence[Tensor], rows: Tensor, labels: Tensor
 ) -> tuple[Factors, ...]:
-    """Return each record's gradients as factors, which are points."""
+    """Return each record's gradients as factors; every factor is a single number, not an interval."""
     values, columns, before, shapes = _forward(network, parameters, rows)
     values = derivatives(values, labels, descent.loss)
     found: list[Factors] = []
@@ -277,7 +277,7 @@ def _gradients(
 
 
 def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
-    """Return sums of gradients over records, shape ``(runs, outputs, inputs)``."""
+    """Return the sums of the records' gradients, shape ``(runs, outputs, inputs)``."""
     if descent.clipping != "clamp":
         left = factors.derivatives.lower.flatten(1, 2).transpose(1, 2)
         return left @ factors.columns.lower.flatten(1, 2)

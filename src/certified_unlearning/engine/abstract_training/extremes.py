@@ -1,8 +1,7 @@
-"""Sums and extremes of single records' gradients over a batch, entry by entry, without holding all of them.
+"""Sums and extremes of single records' gradients over a batch, entry by entry, without storing all gradients.
 
 The sum of the ``m - s`` largest of ``m`` numbers is the sum of all minus the sum of the ``s`` smallest. So a batch is
-read in pieces, and only values of the size of the parameters are kept: sums, and for each entry the few smallest upper
-and largest lower bounds.
+read in pieces. Only sums, and the few smallest upper bounds and largest lower bounds of each entry, are kept.
 """
 
 from collections.abc import Sequence
@@ -21,17 +20,18 @@ from certified_unlearning.engine.intervals.propagation import Bounding, Factors
 from certified_unlearning.vocabulary import Clipping
 
 NUMBERS_AT_ONCE = 1 << 18
-"""Number of gradient entries that are formed together, to stay in a processor's cache."""
+"""Number of gradient entries that are computed together, so that they fit in a processor's cache."""
 
 
 class Sums(NamedTuple):
-    """What a pass over records keeps of their gradients for one parameter; each has shape ``(runs, *parameter)``.
+    """The sums and extremes of one parameter's gradients that a pass over records keeps.
 
     Attributes:
-        total: Sums of lower and of upper bounds; in float64 also of float32, where rounding is outward.
-        size: Upper bound of the sum of absolute gradients, up to its own rounding.
-        smallest: Shape ``(runs, most, *parameter)``: the smallest upper bounds, ascending.
-        largest: The same for the largest lower bounds, descending.
+        total: Sums of the lower and of the upper bounds, each of shape ``(runs, *parameter)``. If rounding is outward,
+            float32 bounds are summed in float64.
+        size: Upper bound of the sum of absolute gradients, except for its own rounding; shape ``(runs, *parameter)``.
+        smallest: Smallest upper bounds, ascending along the second axis; shape ``(runs, most, *parameter)``.
+        largest: Largest lower bounds, descending along the second axis; shape ``(runs, most, *parameter)``.
     """
 
     total: Interval
@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     largest: Tensor
 
     def joined(self, other: Self, most: int) -> "Sums":
-        """Return what a pass over the records of both keeps, with a limited number of extremes."""
+        """Return the sums and extremes over the records of both, with a limited number of extremes."""
         return Sums(
             Interval(*(one + two for one, two in zip(self.total, other.total, strict=True))),
             self.size + other.size,
@@ -51,15 +51,15 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Extremes:
-    """The information on a batch that bounds of a descent direction need, for one parameter.
+    """Sums and extremes of a batch, from which the bounds of one parameter's descent direction are computed.
 
     Attributes:
-        private: Sums and extremes of records that may be removed.
-        public: Sums of bounds of records that cannot be removed; None if there are no such records.
-        size: Upper bound of the sum of absolute gradients, for rounding.
+        private: Sums and extremes over the records that may be removed.
+        public: Sums of the bounds of records that cannot be removed; None if there are no such records.
+        size: Upper bound of the sum of absolute gradients, used to bound rounding errors.
         records: Number of records that may be removed.
         public_records: Number of records that cannot be removed.
-        terms: Largest number of terms of a sum.
+        terms: Largest number of terms in a sum.
     """
 
     private: Sums
@@ -70,7 +70,7 @@ class Extremes:
     terms: int
 
     def joined(self, other: Self, most: int) -> "Extremes":
-        """Return the information on the records of both, with a limited number of extremes."""
+        """Return the sums and extremes over the records of both, with a limited number of extremes."""
         public = other.public if self.public is None else self.public
         if self.public is not None and other.public is not None:
             public = Interval(*(one + two for one, two in zip(self.public, other.public, strict=True)))
@@ -97,13 +97,13 @@ def extremes(
     """Return sums and extremes of each parameter's gradients, in the order of parameters.
 
     Args:
-        network: The layers.
-        factors: What `propagation.backward` returned.
+        network: The network.
+        factors: Factors that `propagation.backward` returned.
         most: Number of extremes to keep.
         clipping: How each record's gradient is clipped.
-        bound: Bound to clip to, shape ``(runs,)``; infinite for none.
-        bounding: How products are bounded.
-        public: Shape ``(records,)``: which records cannot be removed; None if all can.
+        bound: Bound of clipping, shape ``(runs,)``; infinite for no clipping.
+        bounding: Method that bounds products.
+        public: Which records cannot be removed, shape ``(records,)``; None if all can.
     """
     limit = largest_entry(network, clipping, bound, bounding)
     if clipping == "l2":
@@ -120,14 +120,14 @@ def extremes(
 
 
 def largest_entry(network: Network, clipping: Clipping, bound: Tensor, bounding: Bounding) -> Tensor:
-    """Return a bound on entries of a clipped gradient, shape ``(runs,)``; it allows for the rounding of a norm."""
+    """Return a bound on entries of a clipped gradient, shape ``(runs,)``, including the rounding of a norm."""
     if clipping != "l2":
         return bound
     return largest_clipped(bound, network.size, bounding.rounding)
 
 
 def bias_factors(weight: Factors) -> Factors:
-    """Return the factors of a bias: its inputs are 1."""
+    """Return the factors of a bias, whose inputs are 1."""
     ones = torch.ones_like(weight.columns.lower[:1, :, :, :1])
     return Factors(weight.derivatives, Interval.point(ones), True)
 
@@ -138,12 +138,12 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     Args:
         factors: Factors of the weight.
         most: Number of extremes to keep, at most the number of records.
-        bound: To clamp to, shape ``(runs,)``; may be infinite.
-        bounding: How products are bounded.
+        bound: Bound to which gradients are clamped, shape ``(runs,)``; may be infinite.
+        bounding: Method that bounds products.
     """
     outer, inner = factors.derivatives, factors.columns
     if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
-        # The kernel works along inputs. Inputs and outputs are swapped if that makes better use of it.
+        # The kernel processes several inputs at once. Inputs and outputs are swapped if the kernel is faster that way.
         turns = kernel.turns(outer, inner)
         if turns:
             compiled = kernel.summed(_expanded(inner, len(outer.lower)), outer, bound, most, nonnegative=False)
@@ -154,7 +154,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
             return Sums(Interval(lower, upper), *rest)
     runs, records, positions, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
-    # In float32, the error of a sum of thousands would exceed the effect of one record.
+    # In float32, the error of a sum of thousands of terms would exceed the effect of one record.
     wide = torch.float64 if bounding.rounding.is_outward else outer.lower.dtype
     lower, upper = (outer.lower.new_zeros(shape, dtype=wide) for _ in range(2))
     smallest = outer.lower.new_full((*shape, most), torch.inf)
@@ -172,11 +172,12 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
             largest = -_least(-largest, -piece.lower)
     size = outer.lower.new_zeros(shape)
     if bounding.rounding.is_outward:
-        # Cauchy and Schwarz over records and positions.
+        # This is the Cauchy-Schwarz inequality over records and positions.
         left, right = (norm_above(in_a_row(each), 1, bounding.rounding) for each in (outer, inner))
         size = left.mT * right
         if positions == 1:
-            # If there are several positions, their sum is clipped, so the terms that training adds up may be larger.
+            # With several positions, training clips only their sum, so the terms that it adds up may be larger than the
+            # bound.
             size = torch.minimum(size, max(1, records) * bound[:, None, None].to(size))
     return Sums(Interval(lower, upper), size, smallest.movedim(-1, 1), largest.movedim(-1, 1))
 
@@ -204,7 +205,7 @@ def _extremes(
 
 
 def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
-    """Return some records' gradients, shape ``(runs, outputs, inputs, records)``."""
+    """Return the gradients of some records, shape ``(runs, outputs, inputs, records)``."""
     outer = Interval.point(factors.derivatives.lower[:, piece])
     if not factors.derivatives.is_point:
         outer = Interval(outer.lower, factors.derivatives.upper[:, piece])
@@ -221,24 +222,24 @@ def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
 
 
 def _expanded(values: Interval, runs: int) -> Interval:
-    """Return values shared by runs, expanded to each run."""
+    """Return the values with one copy (a view) for each run."""
     lower = values.lower.expand(runs, -1, -1, -1)
     return Interval.point(lower) if values.is_point else Interval(lower, values.upper.expand(runs, -1, -1, -1))
 
 
 def in_a_row(values: Interval) -> Interval:
-    """Return the values of all records and positions along one axis."""
+    """Return the values with all records and positions along one axis."""
     lower = values.lower.flatten(1, 2)
     return Interval.point(lower) if values.is_point else Interval(lower, values.upper.flatten(1, 2))
 
 
 def _outer_is_exact(factors: Factors, bounding: Bounding) -> bool:
-    """Return whether products of single numbers must be exact; those of points always are."""
+    """Return whether the products of single numbers have to be computed exactly; those of points always are."""
     return bounding.outer == "exact" or (factors.derivatives.is_point and factors.columns.is_point)
 
 
 def _last(values: Interval, axis: int) -> Interval:
-    """Return the values of one position, with records last and a new axis."""
+    """Return the values of one position, with records along the last axis and a new axis before it."""
     lower = values.lower[:, :, 0].transpose(1, 2).contiguous().unsqueeze(axis)
     if values.is_point:
         return Interval.point(lower)
@@ -246,7 +247,7 @@ def _last(values: Interval, axis: int) -> Interval:
 
 
 def _least(kept: Tensor, more: Tensor) -> Tensor:
-    """Return the smallest values of both, as many as were kept, ascending along the last axis."""
+    """Return the smallest values of both tensors, as many as were kept, ascending along the last axis."""
     most = kept.shape[-1]
     if most == 1:
         return torch.minimum(kept, more.amin(dim=-1, keepdim=True))
@@ -254,7 +255,7 @@ def _least(kept: Tensor, more: Tensor) -> Tensor:
 
 
 def _least_of(one: Tensor, two: Tensor, most: int) -> Tensor:
-    """Return the smallest values of both along the second axis, where each is ascending, up to a number."""
+    """Return up to ``most`` smallest values of both tensors, which are ascending along the second axis."""
     if one.shape[1] == two.shape[1] == most == 1:
         return torch.minimum(one, two)
     both = torch.cat([one, two], dim=1)

@@ -1,16 +1,17 @@
-"""Bounds on the last update's effect on the last weights, by lines.
+"""Linear bounds on the last update of a network's last weights.
 
-A record's gradient of a last weight is ``(p - y) u``: ``p`` is the logistic function of the difference ``D`` of logits
-and ``u`` a unit of the last hidden layer. With ``E = D`` for label 0 and ``E = -D`` for label 1 it is, except for its
-sign, ``min(gamma, p(E) u)`` where entries are clamped to ``gamma``; The gradient increases with ``D`` for either label.
-So over the values of ``D`` in the box before the update, it is between two lines in ``D`` with slopes of at least 0.
-``D`` is the last weights ``v`` times the units, and lies between such products with numbers instead of units
-(`engine.intervals.last_update.supporting`). The sum over the batch is then between two linear functions of ``v``. This
-adds up the distances of single records from their lines, not their effects at the worst points of the box.
+A record's gradient with respect to a last weight is ``(p - y) u``. Here, ``p`` is the logistic function of the
+difference ``D`` of the logits, and ``u`` is a unit of the last hidden layer. The gradient is, except for its sign,
+``min(gamma, p(E) u)``, with ``E = D`` for label 0 and ``E = -D`` for label 1. Here, ``gamma`` is the bound to which
+entries are clamped. For either label, the gradient increases with ``D``. So, for all ``D`` in the box before the
+update, the gradient lies between two lines in ``D`` with slopes of at least 0. ``D`` is the product of the last weights
+``v`` and the units. It lies between products of ``v`` and fixed numbers (`engine.intervals.last_update.supporting`). So
+the sum of the gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up the
+distances of the records' gradients from their lines. It does not add up their effects at the worst points of the box.
 
-Removals and additions are bounded for the lines' remainders as for gradients (`direction_bounds`). That is correct if
-the largest direction of any neighbour has the same numbers of removals and additions at all parameters, which requires
-one divisor for all neighbours.
+The effects of removals and additions are bounded for the remainders of the lines, in the same way as for gradients
+(`direction_bounds`). This is correct if the largest direction of any neighbour has the same numbers of removals and
+additions at all parameters. That requires one divisor for all neighbours.
 """
 
 import math
@@ -31,7 +32,7 @@ from certified_unlearning.engine.intervals.propagation import Bounding, forward,
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL
 
 NUMBERS_KEPT = 1 << 23
-"""Largest total number of slopes over all budgets; more are not worth their memory."""
+"""Largest total number of slopes over all budgets; storing more would need too much memory."""
 
 
 def last_update(
@@ -46,27 +47,28 @@ def last_update(
     update: int,
     divisor: int | None = None,
 ) -> LastUpdate | None:
-    """Return how the last update moved the last weights; the arguments are those of `train`, which checks them.
+    """Return linear bounds on the last update of the last weights; `train` checks the arguments.
 
-    Lines cover the neighbourhood's changes, but not poisoned records.
+    The bounds cover the neighbourhood's changes, but not poisoned records.
 
     Args:
-        network: The layers.
-        descent: How parameters follow gradients.
+        network: The network.
+        descent: Rule by which parameters follow gradients.
         box: Parameters before the update, each of shape ``(runs, ...)``.
         batch: The batch of the update.
         k: Budgets, one for each run.
         neighbourhood: The data sets that the boxes cover.
         bounding: How bounds are computed.
-        update: Its number, counted from 0.
+        update: Number of the update, counted from 0.
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
 
     Returns:
-        None if there are no such lines. They need hidden units of a ReLU before a dense layer with one or two logits,
-        and a loss of two classes; no momentum; gradients that are clamped, or, if no records are added, not clipped;
-        records that are all private, and more than any budget; one divisor for all neighbours; bounds that are
-        ``updated`` and rounded outward; not too many slopes, and not too many records for the type of numbers; and
-        finite numbers.
+        The bounds, or None if there are none. They exist only if the last layer is dense, has one or two logits and
+        follows hidden units of a ReLU, and if the loss is one for two classes. There must be no momentum. Gradients
+        must be clamped; or no records are added, and gradients are not clipped. All records must be private, and there
+        must be more records than any budget. All neighbours must have one divisor. Bounds must be ``updated`` and
+        rounded outward. The number of slopes must not be too large, and neither must the number of records for the type
+        of numbers. All numbers must be finite.
     """
     if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None
@@ -90,7 +92,7 @@ def last_update(
         divisor=divisor or records,
         rounding=bounding.rounding,
     )
-    # Two logits move equally in opposite directions.
+    # The two logits move by equal amounts in opposite directions.
     rate = descent.rate(update)
     step, kept = rate * network.outputs, 1 - rate * descent.weight_decay
     lines = []
@@ -139,14 +141,15 @@ def _has_lines(
 
 
 def _terms(records: int, width: int) -> int:
-    """Return the largest numbers of successive roundings: in sums over records, of slopes, and of the update."""
+    """Return the largest numbers of successive roundings in sums over records, in sums of slopes, and in the update."""
     return 2 * records + width + 64
 
 
 def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Interval, Tensor]:
-    """Return the last weights, and sums of the magnitudes of what they are computed from.
+    """Return the bounds of the last weights, and the sums of the magnitudes of their terms.
 
-    They are those of the second logit minus those of the first, or those of the only one, followed by the bias.
+    With two logits, the last weights are the second logit's minus the first's; with one logit, they are that logit's.
+    The bias comes last.
     """
     last = box[-1]
     if network.affine[-1].bias:
@@ -159,20 +162,20 @@ def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Inter
 
 
 class _Side:
-    """Lines above all gradients of a batch, or below the negative gradients, summed over records."""
+    """Lines above all gradients of a batch, or above all negated gradients, summed over records."""
 
     def __init__(self, runs: int, width: int, like: Tensor) -> None:
         self.slopes = like.new_zeros(runs, width, width)
-        """Slopes of the sum, with respect to the last weights."""
+        """Slopes of the sum with respect to the last weights."""
         self.rest = like.new_zeros(runs, width)
         self.size = like.new_zeros(runs, width)
         self.least = like.new_zeros(runs, 0, width)
-        """The smallest values of single records' lines over the box, ascending along the second axis."""
+        """Smallest values of single records' lines over the box, ascending along the second axis."""
 
     def add(
         self, slopes: Tensor, shifts: Tensor, points: Tensor, gaps: Tensor, difference: Interval, most: int
     ) -> None:
-        """Add lines of more records, whose difference of logits is at most ``v points + gaps``."""
+        """Add the lines of more records, whose difference of logits is at most ``v points + gaps``."""
         self.slopes += slopes.mT @ points
         self.rest += (shifts + slopes * gaps).sum(dim=1)
         self.size += (shifts.abs() + slopes * (gaps + difference.magnitude)).sum(dim=1)
@@ -191,7 +194,10 @@ def _lines(
     most: int,
     bounding: Bounding,
 ) -> tuple[_Side, _Side]:
-    """Return the lines below and above the gradients; those below as lines above negative ones, of ``-v``."""
+    """Return lines below and above the gradients.
+
+    Lines below are stored as lines above the negated gradients, as functions of ``-v``.
+    """
     runs, width = before.lower.shape
     like, rounding = before.lower, bounding.rounding
     limit = math.inf if descent.bound is None else descent.bound
@@ -205,16 +211,17 @@ def _lines(
         if width > units.lower.shape[-1]:
             units = Interval(*(torch.cat([end, torch.ones_like(end[..., :1])], dim=-1) for end in units))
         second = (batch.labels[start : start + step] == 1)[:, None]
-        # The error of training's derivatives, given its logits (`losses.softmax_bounds`), plus one rounding each.
+        # The error of training's derivatives for given logits (`losses.softmax_bounds`), plus one rounding for each.
         widest = (seen.logits.upper.amax(dim=-1) - seen.logits.lower.amin(dim=-1))[..., None]
         off = 2 * numbers.eps * (widest + 8 * EXPONENTIAL + 64)
-        # The error of training's difference of logits, given the product of weights and units.
+        # The error of training's difference of logits for a given product of weights and units.
         lost = (units.upper @ sizes[..., None]) * (8 * rounding.error_of_sums(width + 16, like.dtype)) + numbers.tiny
         for side, weights, difference, label in (
             (below, before, -apart, ~second),
             (above, -before, apart, second),
         ):
-            # Above a gradient of label 0: above the function; of label 1: below the function of the negative.
+            # A line above the gradient is a line above the function for label 0, and comes from a line below it for
+            # label 1.
             argument = Interval(
                 torch.where(label, -difference.upper, difference.lower),
                 torch.where(label, -difference.lower, difference.upper),
@@ -230,17 +237,18 @@ def _lines(
 def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_above: Tensor) -> tuple[Tensor, Tensor]:
     """Return lines above, or below, ``min(limit, height / (1 + exp(-E)))`` for all ``E`` of an interval.
 
-    Each has the slope of the function between the interval's ends; slope 0 if they are so near that it would be
-    rounding.
+    A line's slope is that of the chord between the interval's ends. It is 0 if the ends are so close that the chord's
+    slope would be mostly rounding error.
 
     Args:
-        argument: The interval; its shape broadcasts with that of ``height``.
-        height: At least 0.
-        limit: May be infinite.
-        is_above: Which lines are above; the others are below. Its shape broadcasts with that of ``height``.
+        argument: Interval of ``E``; its shape broadcasts with that of ``height``.
+        height: Factor of the logistic function, at least 0.
+        limit: Upper limit of the function; may be infinite.
+        is_above: Which lines are above the function; the others are below. Its shape broadcasts with that of
+            ``height``.
 
     Returns:
-        Slopes of at least 0, and shifts, of the shape of ``height``.
+        Slopes, at least 0, and shifts, both of the shape of ``height``.
     """
     low, high = argument
     numbers = torch.finfo(height.dtype)
@@ -255,17 +263,18 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
     def tilt(at: Tensor) -> Tensor:
         return height * (torch.sigmoid(at) * torch.sigmoid(-at)) - slope
 
-    # Where the curve has the line's slope: at two opposite numbers; the curve is concave at the positive one. They need
-    # not be exact: tangents are bounds wherever they touch.
+    # The curve has the line's slope at two opposite numbers, and is concave at the positive one. They need not be
+    # exact: a tangent is a bound, whatever point it touches.
     root = (1 - 4 * torch.where(height > 0, slope / height, 0)).clamp_min(0).sqrt()
     touch = torch.log1p(root) - torch.log1p(-root)
-    # The function reaches the limit at the knee, and stays there.
+    # The function reaches the limit at the knee, and is constant from there.
     over = height > limit
     knee = torch.where(
         over, math.log(max(limit, numbers.tiny)) - (height - limit).log() if math.isfinite(limit) else 0.0, high
     )
     knee = knee.clamp(low, high)
-    # Above: convex up to 0, where the ends are the largest; concave after it; constant after the knee.
+    # Lines above: up to 0, the function is convex, so its largest distance from a line is at an end; beyond, it is
+    # concave, and then constant.
     left = torch.zeros_like(knee).clamp(low, high).minimum(knee)
     at = touch.clamp(left, knee)
     here = tilt(at)
@@ -273,7 +282,8 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
     above = torch.where(knee > low, torch.maximum(curve(low), bent), first - slope * low)
     if math.isfinite(limit):
         above = torch.where(over & (knee < high), torch.maximum(above, limit - slope * knee), above)
-    # Below: the smaller one of the curve without limit, at its least, and of the limit at the last end.
+    # Lines below: the smaller one of two shifts, that of the curve without limit at its minimum, and that of the limit
+    # at the last end.
     right = torch.zeros_like(knee).clamp(low, high)
     at = (-touch).clamp(low, right)
     here = tilt(at)

@@ -1,13 +1,13 @@
-"""The data sets that a box covers, and bounds on their batches' descent directions.
+"""The data sets that a box covers, and bounds on the descent directions of their batches.
 
-Every batch has the full budget ``k``. Batches are fixed sets of places that were chosen independently of the data. A
-removed record leaves its place empty, and no other record moves there; an added record joins an existing batch.
-Directions are means over the present records, or sums over a fixed divisor.
+The full budget ``k`` applies to every batch. A batch is a fixed set of places, chosen independently of the data. A
+removed record leaves its place empty, and no other record moves to that place. An added record joins an existing batch.
+A direction is the mean over the present records, or their sum divided by a fixed number.
 
-Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1,
-for removals, and for additions and removals, with means over the records present (its proof writes a fixed divisor, for
-which its formulas are unsound). The other kinds are derived here; each bound is the largest value that any neighbour
-attains.
+Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1.
+It covers removals, and additions together with removals, with means over the present records. (The paper's proof uses a
+fixed divisor, for which its formulas are unsound.) The bounds for the other kinds of neighbours are our own. Each bound
+is the largest value that any neighbour attains.
 """
 
 from collections.abc import Sequence
@@ -28,15 +28,18 @@ Normaliser = Literal["present", "fixed"]
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The data sets that count as neighbours, and how the trainer averages.
+    """The data sets that count as neighbours, and the divisor of the trainer's sums.
 
     Attributes:
-        changes: ``removals``: at most k in each batch, for unlearning. ``additions and removals``: at most k of each,
-            for privacy. ``substitutions``: at most k records in each batch, each replaced by another. ``additions or
-            removals``: at most k of both together.
-        normaliser: ``present``: the mean over the present records; ``fixed``: a fixed divisor.
-        order_free: Whether every batch may hold any of the records, in any order without repetition, of which at least
-            ``batch - k`` are original ones; the number of updates is unchanged. Bounds are very loose then.
+        changes: Kind of change. ``removals``: at most k records are removed from each batch, for unlearning.
+            ``additions and removals``: at most k records are added to each batch, and at most k removed, for privacy.
+            ``substitutions``: at most k records of each batch are each replaced by another record. ``additions or
+            removals``: at most k records of each batch are added or removed in total.
+        normaliser: Divisor. ``present``: directions are means over the present records; ``fixed``: the divisor is a
+            fixed number.
+        order_free: Whether a batch may contain any of the records, in any order and without repetition. If so, at least
+            ``batch - k`` of them are original records, and the number of updates is unchanged. The bounds are very
+            loose in this case.
     """
 
     changes: Changes = "removals"
@@ -54,11 +57,11 @@ class Neighbourhood:
 
     @property
     def adds(self) -> bool:
-        """Whether unknown records are added, whose gradients only clipping bounds."""
+        """Whether unknown records are added. Only clipping bounds their gradients."""
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
-        """Return the number of extremes of ``records`` needed if a batch holds ``batch``."""
+        """Return the number of extremes of ``records`` that are needed for batches of ``batch`` records."""
         return min(records, records - batch + k if self.order_free else k)
 
     def require(self, k: int, *, batch: int, removable: int, clips: bool) -> None:
@@ -80,7 +83,7 @@ class Neighbourhood:
 
 
 class _Choice(NamedTuple):
-    """Numbers of removals and additions in every run, over a number of records, and the runs that may make them."""
+    """Numbers of removals and additions in every run, the resulting number of records, and the runs that allow them."""
 
     removed: Tensor
     added: Tensor
@@ -98,16 +101,16 @@ def direction_bounds(
     batch: int | None = None,
     rounding: Rounding = OUTWARD,
 ) -> Interval:
-    """Return bounds of the directions of all neighbours' batches, for one parameter.
+    """Return bounds on one parameter's directions, over the batches of all neighbours.
 
     Args:
-        found: Extremes of the batch, or of all records if the order is free.
+        found: Extremes of the batch, or of all records if any order is possible.
         neighbourhood: The neighbourhood.
         k: Budgets, shape ``(runs,)``, integers.
         bound: Largest entry of a clipped gradient, shape ``(runs,)``; infinite without clipping.
-        divisor: The divisor, if fixed.
-        batch: Number of records of a batch, if the order is free.
-        rounding: How to round.
+        divisor: Divisor of the sums, if it is fixed.
+        batch: Number of records of a batch, if any order is possible.
+        rounding: Rounding of the bounds.
     """
     private, public = found.private, found.public
     upper, lower = private.total.upper, private.total.lower
@@ -121,7 +124,7 @@ def direction_bounds(
     ]
     if rounding.is_outward:
         slack = _slack(found, neighbourhood, k, limit, divisor, batch, rounding)
-        # Sums of float32 numbers are in float64; they become float32 again here.
+        # The sums of float32 numbers are in float64, and become float32 here.
         ends = [rounding.up(each.add_(slack).to(found.size)) for each in ends]
     return Interval(-ends[1], ends[0])
 
@@ -137,7 +140,7 @@ def _upper(
     choices: Sequence[_Choice],
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of directions, from sums and the smallest upper bounds of gradients; see `_slack`."""
+    """Return upper bounds of directions, without rounding errors (see `_slack`)."""
     if _is_fixed(neighbourhood):
         return _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
     shape, result = (-1, *(1,) * (total.ndim - 1)), None
@@ -156,12 +159,12 @@ def _upper(
 
 
 def _is_fixed(neighbourhood: Neighbourhood) -> bool:
-    """Return whether the divisor of sums is fixed, whatever records are present."""
+    """Return whether the divisor of sums is fixed, so that it does not depend on which records are present."""
     return neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions"
 
 
 def _sum_of_first(smallest: Tensor, count: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the sums of the first few along the second axis, another number of them for each run."""
+    """Return, for each run, the sum of its first ``count`` values along the second axis."""
     counts = set(count.tolist())
     if len(counts) == 1:
         (only,) = counts
@@ -179,7 +182,10 @@ def _slack(
     batch: int | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return what rounding adds: of a sum, of the extremes taken out of it, and of a member's own sum in any order."""
+    """Return a bound on rounding errors.
+
+    They occur in a sum, in subtracting extremes from it, and in a neighbour's own sum in any order.
+    """
     shape, size, wide = (-1, *(1,) * (found.size.ndim - 1)), found.size, found.private.total.lower.dtype
     if _is_fixed(neighbourhood):
         least = torch.full_like(k, divisor)
@@ -190,7 +196,7 @@ def _slack(
     terms = 2 * (found.terms + int(k.max()) + found.private.smallest.shape[1]) + 16
     error = 4 * rounding.error_of_sums(terms, wide)
     if wide != size.dtype:
-        # What is left in float32 is a member's own sum, and a few roundings of every gradient and of its bounds.
+        # In float32 there are a neighbour's own sum, and a few roundings of every gradient and of its bounds.
         error += 1.5 * rounding.error_of_sums(found.terms + int(k.max()) + 64, size.dtype)
     relative = error / least.to(size)
     if neighbourhood.adds:
@@ -201,7 +207,7 @@ def _slack(
 def _choices(
     neighbourhood: Neighbourhood, k: Tensor, found: Extremes, divisor: int, batch: int | None
 ) -> list[_Choice]:
-    """Return the numbers of removals and additions that include the largest mean; all others give less."""
+    """Return numbers of removals and additions, one of which gives the largest mean."""
     private, records = found.records, found.records + found.public_records
     always = torch.ones_like(k, dtype=torch.bool)
     adds = neighbourhood.adds
@@ -215,7 +221,8 @@ def _choices(
         count = divisor if neighbourhood.normaliser == "fixed" else records
         return [_Choice(removable, removable, torch.full_like(k, count), always)]
     if neighbourhood.changes != "additions or removals" and not found.public_records:
-        # The mean of the largest falls with their number, and rises with every addition of the largest possible.
+        # The mean of the largest values falls as their number grows, and rises with every added gradient of the largest
+        # possible value.
         added = removable if adds else torch.zeros_like(k)
         return [_Choice(removable, added, records - removable + added, always)]
     found_choices = []
@@ -238,7 +245,7 @@ def _over_fixed(
     divisor: int,
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of sums over a fixed divisor: only removing negative gradients increases them."""
+    """Return upper bounds of sums with a fixed divisor. Only removals of negative gradients increase such a sum."""
     shape = (-1, *(1,) * (total.ndim - 1))
     result = total
     if neighbourhood.changes != "additions or removals":

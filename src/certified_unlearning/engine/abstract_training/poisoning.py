@@ -1,8 +1,8 @@
-"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none are added or removed.
+"""Neighbours by poisoning: in every batch, some records have moved inputs or changed labels; none is added or removed.
 
-Each record has two boxes of gradients, clean and poisoned. The largest direction uses clean bounds for all records
-except the few that gain most from poisoned bounds. A record may have both changes, so the effects of separate boxes for
-moved inputs and for changed labels must not be added.
+Each record has two boxes of gradients: a clean box, and a poisoned box. The largest direction uses the clean bounds of
+all records except the few whose bounds increase most by poisoning. One record may have both changes. So it would be
+wrong to add the effects of moved inputs and of changed labels, computed from separate boxes.
 """
 
 from collections.abc import Sequence
@@ -32,16 +32,17 @@ from certified_unlearning.errors import ParameterError
 
 @dataclass(frozen=True)
 class Poisoning:
-    """What may happen to the records of every batch.
+    """The changes that are possible in the records of every batch.
 
     Attributes:
         moved: Number of records whose inputs are moved.
-        by: How far, in every coordinate.
-        relabelled: Number of records whose labels change to any class; with the squared loss, labels change by at most
-            ``shift``.
-        together: Whether the moved and the relabelled records are the same; otherwise they may differ.
-        to: The only class that labels are changed to; None for any.
-        shift: How far labels of the squared loss are moved; above 0 with that loss, 0 with all others.
+        by: Largest change of a coordinate of moved inputs.
+        relabelled: Number of records whose labels change. A label can become any class; with the squared loss, it
+            changes by at most ``shift``.
+        together: Whether the records with moved inputs and those with changed labels are the same; otherwise they may
+            differ.
+        to: The only class that a label can change to; None for any class.
+        shift: Largest change of a label of the squared loss. It must be above 0 with that loss, and 0 with all others.
     """
 
     moved: int = 0
@@ -76,16 +77,16 @@ def poisoned_directions(
     poisoning: Poisoning,
     bounding: Bounding,
 ) -> tuple[Interval, ...]:
-    """Return bounds of the directions of all poisoned batches: means over the present records.
+    """Return bounds on the directions of all poisoned batches; directions are means over the present records.
 
     Args:
-        network: The layers.
-        descent: How gradients are clipped.
+        network: The network.
+        descent: Clipping of the gradients.
         box: Parameters, each of shape ``(runs, ...)``.
-        rows: Shape ``(records, ...)``.
-        labels: Shape ``(records,)``.
-        poisoning: The possible changes.
-        bounding: How bounds are computed.
+        rows: Inputs of the records, shape ``(records, ...)``.
+        labels: Labels, shape ``(records,)``.
+        poisoning: Changes that are possible in a batch.
+        bounding: Method that computes bounds.
     """
     rounding, loss, runs = bounding.rounding, descent.loss, len(box[0].lower)
     clean_pass = forward(network, box, rows[None], bounding)
@@ -123,7 +124,7 @@ def poisoned_directions(
 
 
 def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, bounding: Bounding) -> Interval:
-    """Return bounds of the mean gradient of one weight where up to ``most`` records are poisoned."""
+    """Return bounds of one weight's mean gradient if up to ``most`` records are poisoned."""
     outer, inner = clean.derivatives, clean.columns
     runs, records, positions, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
@@ -143,8 +144,9 @@ def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, boundin
     lower, upper = lower - gains[0].sum(dim=-1), upper + gains[1].sum(dim=-1)
     rounding = bounding.rounding
     if rounding.is_outward:
-        # A sum of all, and the few that are poisoned: each is off by its number of terms times its size, here and in
-        # training, whose own sum has clean records and at most so many poisoned ones.
+        # A sum of all records, and a sum of the poisoned ones: the error of each is at most its number of terms times
+        # its size. This counts the errors here and in training; training's own sum has clean records and at most that
+        # many poisoned ones.
         terms = 2 * (records * positions + most) + 16
         size = _size(clean, records, limit, rounding) + 2 * _size(poisoned, most, limit, rounding)
         slack = 4 * rounding.error_of_sums(terms, lower.dtype) * size
@@ -154,15 +156,15 @@ def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, boundin
 
 
 def _size(factors: Factors, count: int, limit: Tensor, rounding: Rounding) -> Tensor:
-    """Return an upper bound, up to its own rounding, of the sum of ``count`` records' absolute gradients."""
+    """Return an upper bound, except for its own rounding, of the sum of ``count`` records' absolute gradients."""
     outer, inner = in_a_row(factors.derivatives), in_a_row(factors.columns)
     positions = factors.derivatives.lower.shape[2]
-    # Cauchy and Schwarz over all records; or the largest of any record, so often.
+    # The Cauchy-Schwarz inequality over all records, or the largest gradient of any record times `count`.
     of_all = norm_above(outer, 1, rounding).mT * norm_above(inner, 1, rounding)
     if not count:
         return torch.zeros_like(of_all)
     largest = [each.magnitude.amax(dim=1, keepdim=True) for each in (outer, inner)]
     of_some = count * positions * (largest[0].mT * largest[1])
     found = torch.minimum(of_all, of_some)
-    # Of several positions the sum is clipped, and what training adds up for it may be larger.
+    # With several positions, training clips only their sum, so the terms that it adds up may be larger.
     return torch.minimum(found, count * limit[:, None, None].to(found)) if positions == 1 else found

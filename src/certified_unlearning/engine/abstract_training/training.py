@@ -1,8 +1,8 @@
-"""Abstract gradient training: parameters and a box around them, update by update.
+"""Abstract gradient training: after every update, it bounds the parameters of all neighbours by a box.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1
-and Theorem 4.2, without noise. The box holds the result of the trainer of `descent` on every neighbouring data set: in
-real numbers, and in floats of the same type, whatever the order of sums.
+and Theorem 4.2, without noise. The box contains the results of the trainer of `descent` on every neighbouring data set,
+whatever the order of its sums. This holds for real numbers and for floats of the same type.
 """
 
 import math
@@ -27,21 +27,23 @@ from certified_unlearning.errors import DataError, ParameterError
 
 Box = tuple[Interval, ...]
 NUMBERS_AT_ONCE = 1 << 17
-"""Number of bounds that are formed together in one layer, to stay in a processor's cache."""
+"""Number of bounds that one layer computes together, so that they fit in a processor's cache."""
 NUMBERS_AT_ONCE_ON_GPU = 1 << 25
-"""The same on a GPU, where small pieces take as long as large ones."""
+"""Number of bounds that one layer computes together on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
-"""Units in the last place by which parameters may leave a naively rounded box before this is an error."""
+"""With naive rounding, the number of units in the last place by which parameters may leave their box before an error is
+raised.
+"""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Records of one update.
+    """The records of one update.
 
     Attributes:
-        rows: Shape ``(records, ...)``, as the first layer takes a record.
-        labels: Shape ``(records,)``.
-        public: Shape ``(records,)``: which records can be neither removed nor added; None for none.
+        rows: Inputs, shape ``(records, ...)``, in the form that the first layer accepts.
+        labels: Labels, shape ``(records,)``.
+        public: Which records can be neither removed nor added, shape ``(records,)``; None for none.
     """
 
     rows: Tensor
@@ -54,8 +56,8 @@ class Trained:
     """The result of abstract training.
 
     Attributes:
-        parameters: Parameters of the data set itself, each of shape ``(runs or 1, ...)``.
-        box: Each of shape ``(runs, ...)``: one box for each budget.
+        parameters: Parameters learned from the data set itself, each of shape ``(runs or 1, ...)``.
+        box: One box of parameters for each budget, each of shape ``(runs, ...)``.
         updates: Number of updates made.
         before: The box before the last update; None if there was none.
     """
@@ -81,25 +83,27 @@ def train(
     box: Box | None = None,
     noise: Iterable[Parameters] | None = None,
 ) -> Trained:
-    """Train, and update a box for each budget along the way.
+    """Train on the data, and update a box for each budget in every step.
 
     Args:
-        network: The layers.
-        descent: How parameters follow gradients.
+        network: The network.
+        descent: Rule by which parameters follow gradients.
         start: Initial parameters, which do not depend on the data; each of shape ``(1, ...)``, or ``(runs, ...)``.
         batches: The batch of every update, in order.
         k: Budgets, one for each run.
         neighbourhood: The data sets that the boxes cover; by default at most k removals in every batch.
-        bounding: How bounds are computed.
+        bounding: Method that computes bounds.
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
-        everyone: All records, if the neighbourhood's order is free.
-        poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
-        box: Where training of the neighbours starts if something was learned before; each of shape ``(runs, ...)``. It
-            must contain ``start``. None if they start at ``start``.
-        noise: Noise added to the direction of every update in turn, each of shape ``(1, ...)``. It is the same for the
-            data set and for all neighbours, so it must have been drawn independently of the records. The box then
-            contains the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds it to the
-            data set's parameters alone, which says nothing about a neighbour's. None for no noise.
+        everyone: All records, if the neighbourhood allows any order.
+        poisoning: Changes of poisoned records, if these define the neighbours. Their budget is the same in all runs, so
+            ``k`` must be ``[0]``.
+        box: Box of the neighbours' initial parameters, if something was learned before; each of shape ``(runs, ...)``.
+            It must contain ``start``. None if all neighbours start at ``start``.
+        noise: Noise to add to the direction of each update, in order; each of shape ``(1, ...)``. The noise is the same
+            for the data set and for all neighbours, so it must have been drawn independently of the records. The box
+            then contains the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds
+            noise only to the parameters of the data set, which implies nothing for those of a neighbour. None for no
+            noise.
 
     Raises:
         ParameterError: An argument is invalid, or clipping is required but missing.
@@ -173,7 +177,7 @@ def _directions(
     divisor: int | None,
     size: int,
 ) -> Box:
-    """Return bounds of the directions of a batch, or of all batches of that size if the order is free."""
+    """Return bounds of the directions of a batch, or of all batches of that size if any order is possible."""
     bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
     most = neighbourhood.kept(int(budgets.max()), records, size)
@@ -181,7 +185,8 @@ def _directions(
     step = records_at_once(network, batch.rows, len(budgets))
     for piece in (slice(start, start + step) for start in range(0, records, step)):
         seen = forward(network, box, batch.rows[None, piece], bounding)
-        # Derivatives of infinite logits have bounds, although training may not be able to compute them.
+        # Infinite logits would still give bounds of derivatives, although training may be unable to compute these
+        # derivatives.
         seen.logits.checked("the logits")
         each = extremes(
             network,
@@ -203,7 +208,7 @@ def _directions(
 
 
 def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
-    """Return the number of records to bound together, so that a layer's values fit in a processor's cache."""
+    """Return the number of records to bound together so that a layer's values fit in a processor's cache."""
     if rows.is_cuda:
         return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))
     return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
@@ -213,8 +218,9 @@ def _noise_of(drawn: Iterator[Parameters], network: Network, update: int) -> Par
     """Return the noise of an update.
 
     Raises:
-        ParameterError: There is none, or it has other shapes or numbers than parameters.
-        DataError: It is not finite.
+        ParameterError: There is no noise for this update, or its shapes or its number differ from those of the
+            parameters.
+        DataError: The noise is not finite.
     """
     found = next(drawn, None)
     if found is None:
@@ -235,7 +241,7 @@ def _followed(
     rate: float,
     bounding: Bounding,
 ) -> "tuple[Box, Box | tuple[coupled.Velocities, ...] | None]":
-    """Return the box after an update, and velocities: every past direction counts with one sign."""
+    """Return the box and the velocities after an update, in which every past direction counts with one sign."""
     if descent.couples_decay:
         return coupled.followed(descent, box, cast("Any", velocities), bounds, bounding.rounding)
     up, down = bounding.rounding.up, bounding.rounding.down
@@ -277,7 +283,7 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
         raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
-    # A sum is a quick check: it is finite unless a term is not, or many terms are huge.
+    # A sum is a quick check: it is finite if all terms are finite and not huge.
     if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
         raise DataError("a batch holds numbers that are not finite")
     removable = records if batch.public is None else int((~batch.public).sum())
@@ -286,10 +292,10 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
 
 
 def _require_inside(trained: Trained, bounding: Bounding) -> None:
-    """Check that parameters lie in their box: strictly where bounds are rounded outward.
+    """Check that parameters are in their box, without tolerance if bounds are rounded outward.
 
     Raises:
-        IntervalError: They do not lie in it.
+        IntervalError: The parameters are outside their box.
     """
     for place, (values, box) in enumerate(zip(trained.parameters, trained.box, strict=True)):
         if not bounding.rounding.is_outward:
@@ -300,7 +306,7 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
 
 
 def _starting_box(start: Parameters, runs: int, box: Box | None, bounding: Bounding) -> Box:
-    """Return where neighbours start in every run: the given box, or a point."""
+    """Return the box of the neighbours' initial parameters for every run: the given box, or a point."""
     if box is None:
         return tuple(Interval.point(each.expand(runs, *each.shape[1:]).contiguous()) for each in start)
     shapes = [(runs, *each.shape[1:]) for each in start]

@@ -1,1 +1,1 @@
-"""Kernels built by the machine's compiler (`certified_unlearning.compiled`)."""
+"""C++ kernels, built by the machine's compiler (`certified_unlearning.compiled`)."""

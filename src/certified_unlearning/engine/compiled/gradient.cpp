@@ -1,6 +1,6 @@
-// The sum of the gradients of logistic losses over rows of float32 numbers, in double precision: see `gradient.py`.
-// Every row is read once. Sums within a row, and within a group of rows, may be taken in any order and products fused
-// with them, which the bounds on rounding allow for; rows are added in blocks, whose size these bounds know.
+// The sum of the gradients of logistic losses over float32 rows, computed in double precision: see `gradient.py`. Every
+// row is read once. Sums within a row or a group of rows may be reordered, and products fused with them; the bounds on
+// rounding allow for it. Rows are added in blocks of a size that these bounds assume.
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@
 namespace {
 
 constexpr int64_t LANES = 8;
-constexpr int64_t ROWS = 8;  // At once: a load of weights and of the sum serves all of them.
-constexpr int64_t HALF = 4;  // Of several classes: scores of so many rows and classes stay in registers.
+constexpr int64_t ROWS = 8;  // Rows processed at once: they share a load of the weights and of the sum.
+constexpr int64_t HALF = 4;  // With several classes: the scores of this many rows and classes fit in registers.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 typedef float Narrow __attribute__((vector_size(LANES * sizeof(float))));
@@ -30,17 +30,17 @@ inline Lanes widened(const float *from) {
 }
 
 struct Losses {
-    const double *labels;  // -1 or +1; 0 or anything of a row of zeros.
+    const double *labels;  // -1 or +1; any value for a row of zeros.
     double of_minus, of_plus;
 
-    // The derivative of a row's loss by its score.
+    // The derivative of a row's loss with respect to its score.
     double slope(int64_t row, double score) const {
         const double label = labels[row];
         return -label / (1 + std::exp(label * score)) * (label > 0 ? of_plus : of_minus);
     }
 };
 
-// Sets the products of COUNT rows with VECTORS vectors.
+// Sets the products of COUNT rows and VECTORS vectors.
 template <int64_t COUNT, int64_t VECTORS>
 inline void multiply(const float *rows, int64_t features, const double *vectors, double *products) {
     const int64_t full = features / LANES * LANES;
@@ -68,8 +68,8 @@ inline void multiply(const float *rows, int64_t features, const double *vectors,
         }
 }
 
-// Adds the gradients of COUNT rows' losses to the sum. With a second vector after the weights, `farthest` becomes the
-// size of the largest product with it, if that is larger.
+// Adds the gradients of COUNT rows' losses to the sum. If there is a second vector after the weights, `farthest`
+// becomes the largest absolute product with it, if that is larger.
 template <int64_t COUNT, int64_t VECTORS>
 inline void add(const float *rows, int64_t first, int64_t features, Losses losses, const double *weights, double *sum,
                 double *farthest) {
@@ -97,19 +97,19 @@ inline void add(const float *rows, int64_t first, int64_t features, Losses losse
     }
 }
 
-// Classes against the rest, some of them.
+// The losses of some classes, each against all others.
 struct ClassLosses {
     const int64_t *numbers, *positives;
-    const double *of_class;  // Null for 1.
+    const double *of_class;  // Null if all weights are 1.
 
-    // The derivative of a row's loss by its score of a class.
+    // The derivative of a row's loss for one class, with respect to its score for that class.
     double slope(int64_t row, int64_t which, double score) const {
         const double label = numbers[row] == positives[which] ? 1.0 : -1.0;
         return -label / (1 + std::exp(label * score)) * (of_class ? of_class[numbers[row]] : 1.0);
     }
 };
 
-// Sets the derivatives of COUNT rows' losses by their scores of CLASSES classes.
+// Sets the derivatives of COUNT rows' losses with respect to their scores of CLASSES classes.
 template <int64_t COUNT, int64_t CLASSES>
 inline void slopes_of(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t from,
                       const double *weights, double *slopes) {
@@ -120,7 +120,7 @@ inline void slopes_of(const float *rows, int64_t first, int64_t features, ClassL
             slopes[row * CLASSES + which] = losses.slope(first + row, from + which, scores[row * CLASSES + which]);
 }
 
-// Adds the gradients of COUNT rows' losses, of CLASSES classes from one on, to their sums.
+// Adds the gradients of COUNT rows' losses for CLASSES successive classes to the sums of these classes.
 template <int64_t COUNT, int64_t CLASSES>
 inline void add_classes(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t from,
                         const double *weights, double *sums) {
@@ -156,7 +156,7 @@ inline void add_classes(const float *rows, int64_t first, int64_t features, Clas
         }
 }
 
-// Adds the gradients of COUNT rows' losses, of all these classes in groups of equal size, to their sums.
+// Adds the gradients of COUNT rows' losses for all given classes to their sums, in groups of equal size.
 template <int64_t COUNT>
 void add_all(const float *rows, int64_t first, int64_t features, ClassLosses losses, int64_t classes,
              const double *weights, double *sums) {
@@ -175,7 +175,7 @@ void add_all(const float *rows, int64_t first, int64_t features, ClassLosses los
 
 }  // namespace
 
-// Adds the gradients of all rows' losses, of some classes against the rest, to their totals, block by block.
+// Adds the gradients of all rows' losses, for some classes against all others, to their totals, block by block.
 extern "C" void class_gradients(int64_t n, int64_t features, int64_t block, int64_t classes, const float *rows,
                                 const int64_t *numbers, const int64_t *positives, const double *of_class,
                                 const double *weights, double *totals) {
@@ -207,8 +207,8 @@ void add_blocks(int64_t n, int64_t features, int64_t block, const float *rows, L
     }
 }
 
-// Adds the gradients of all rows' losses to the total. Unless `farthest` is null, a second vector lies after the
-// weights, and the size of the largest product of a row with it is left there.
+// Adds the gradients of all rows' losses to the total. Unless `farthest` is null, a second vector follows the weights,
+// and `farthest` is set to the largest absolute product of a row with it.
 extern "C" void logistic_gradient(int64_t n, int64_t features, int64_t block, const float *rows, const double *labels,
                                   double of_minus, double of_plus, const double *weights, double *total,
                                   double *farthest) {

@@ -1,8 +1,8 @@
-"""Compiled gradients of logistic regression: float32 rows are summed in float64, each read once without a copy.
+"""Compiled gradients of logistic regression: float32 rows are summed in float64 without being copied.
 
-NumPy would make a float64 copy of a block of rows first. A float32 number is a float64 number, so the bounds of
-`accounting.residual.rounding` hold: scores are sums in any order, and rows are added in the blocks that the bounds
-assume.
+NumPy would first make a float64 copy of each block of rows. Every float32 number is also a float64 number, so the
+bounds of `accounting.residual.rounding` hold. They allow any order of sums in a score, and assume the blocks in which
+rows are added here.
 """
 
 import ctypes
@@ -18,14 +18,14 @@ from certified_unlearning import compiled
 
 SOURCE = Path(__file__).with_name("gradient.cpp")
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries read in a few tenths of a second, the time that a signal may have to wait."""
+"""Number of entries that are read in a few tenths of a second. A signal may have to wait that long."""
 
 
 def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] = np.float64) -> bool:
-    """Return whether the kernel is available and takes these rows.
+    """Return whether the kernel is available and accepts these rows.
 
     Args:
-        rows: Rows, or their source.
+        rows: Rows, or an object that supplies them.
         labels: Labels.
         of_labels: Type of labels: float64 for `logistic_gradient`, int64 for `class_gradients`.
     """
@@ -33,7 +33,7 @@ def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] 
 
 
 def readable(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic]) -> bool:
-    """Return whether compiled kernels can read rows and labels in place: float32 rows, and a label for each."""
+    """Return whether compiled kernels can read rows and labels in place: float32 rows, with a label for each row."""
     return (
         rows.dtype == np.float32
         and rows.flags.c_contiguous
@@ -54,11 +54,11 @@ def logistic_gradient(
     """Return the sum of the gradients of all rows' losses, shape ``(d,)``.
 
     Args:
-        rows: Shape ``(n, d)``; `takes` must accept them.
-        labels: -1 or 1, shape ``(n,)``.
-        weights: Shape ``(d,)``.
-        block: Number of rows that are added one after another.
-        class_weights: Weights of -1 and 1; None for 1.
+        rows: Rows, shape ``(n, d)``; `takes` must accept them.
+        labels: Labels -1 or 1, shape ``(n,)``.
+        weights: Weights, shape ``(d,)``.
+        block: Number of rows in a block, which are added one after another.
+        class_weights: Weights of classes -1 and 1; None if all are 1.
     """
     return _logistic_gradient(rows, labels, weights, None, block, class_weights)
 
@@ -72,7 +72,7 @@ def gradient_and_farthest(
     block: int,
     class_weights: Sequence[float] | None,
 ) -> tuple[NDArray[np.float64], float]:
-    """Return `logistic_gradient`, and the size of the largest product of a row with ``way``, of shape ``(d,)``."""
+    """Return `logistic_gradient`, and the largest absolute product of a row and ``way``, which has shape ``(d,)``."""
     farthest = np.zeros(1)
     total = _logistic_gradient(rows, labels, np.stack([weights, way]), farthest, block, class_weights)
     return total, float(farthest[0])
@@ -108,15 +108,15 @@ def class_gradients(
     block: int,
     class_weights: Sequence[float] | None,
 ) -> NDArray[np.float64]:
-    """Return the sums of all rows' gradients for some classes against the rest, reading each row once.
+    """Return the sums of all rows' gradients for some classes against all others; each row is read once.
 
     Args:
-        rows: Shape ``(n, d)``; `takes` must accept them.
-        numbers: Numbers of their classes, int64, shape ``(n,)``.
-        weights: Weights of some classes, shape ``(len(positives), d)``.
+        rows: Rows, shape ``(n, d)``; `takes` must accept them.
+        numbers: Number of each row's class, int64, shape ``(n,)``.
+        weights: Weights for some classes, shape ``(len(positives), d)``.
         positives: The numbers of these classes.
-        block: Number of rows that are added one after another.
-        class_weights: Weights of all classes; None for 1.
+        block: Number of rows in a block, which are added one after another.
+        class_weights: Class weights of all classes; None if all are 1.
     """
     found = library()
     assert found is not None
@@ -134,7 +134,7 @@ def class_gradients(
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
+    """Return the compiled kernel, after building it if necessary; None if it cannot be built on this machine."""
     found = compiled.library(SOURCE, instead="gradients over float32 rows are computed by NumPy")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p

@@ -1,7 +1,7 @@
-// Noisy steps of one model of two classes on mini-batches that lie in memory, many steps in one call: see
-// `minibatch.py`. Every row is read once, from its score to the gradient, and no step waits for Python.
-// Sums may be taken in any order and products fused with them, which the bounds on rounding allow for; nothing else may
-// be reordered, so that this is compiled without fast mathematics.
+// Noisy steps of one model of two classes on mini-batches in memory; one call makes many steps: see `minibatch.py`. A
+// step reads every row once, both for its score and for the gradient, and does not wait for Python. Sums may be
+// reordered, and products fused with them; the bounds on rounding allow for it. No other operation may be reordered, so
+// this file is compiled without fast mathematics.
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t LANES = 4;
 constexpr double PI = 0x1.921fb54442d18p1;
-constexpr int64_t ROWS = 8;  // At once: a load of weights serves all of them.
-constexpr int64_t LINE = 8;  // Numbers that a cache reads together.
-constexpr int64_t NARROW = 128, AHEAD = 1024;  // Narrower rows are asked for so many numbers before: a fourth less cold.
+constexpr int64_t ROWS = 8;  // Rows processed at once: they share a load of the weights.
+constexpr int64_t LINE = 8;  // Numbers that a cache loads together.
+constexpr int64_t NARROW = 128, AHEAD = 1024;  // Rows up to NARROW are prefetched AHEAD numbers ahead: a quarter faster.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 typedef int64_t Whole __attribute__((vector_size(LANES * sizeof(int64_t))));
@@ -28,11 +28,11 @@ inline Lanes load(const double *from) {
 
 inline void store(double *to, Lanes values) { std::memcpy(to, &values, sizeof values); }
 
-// exp(x) for |x| <= 700, to about two units in the last place: 2^k exp(r) with |r| <= log(2) / 2 and Taylor's polynomial,
-// whose remainder is below 5e-18.
+// exp(x) for |x| <= 700, with an error of about two units in the last place. It is 2^k exp(r) with |r| <= log(2) / 2;
+// exp(r) is a Taylor polynomial, whose remainder is below 5e-18.
 inline Lanes exponential(Lanes x) {
-    constexpr double SHIFT = 0x1.8p52;  // Added to a number it leaves the nearest whole number in the last bits.
-    constexpr double LOG_2_HIGH = 0x1.62e42fefa3800p-1, LOG_2_LOW = 0x1.ef35793c76730p-45;  // k times the first is exact.
+    constexpr double SHIFT = 0x1.8p52;  // Added to a number, it leaves the nearest whole number in the last bits.
+    constexpr double LOG_2_HIGH = 0x1.62e42fefa3800p-1, LOG_2_LOW = 0x1.ef35793c76730p-45;  // k times LOG_2_HIGH is exact.
     constexpr double INVERSE_FACTORIALS[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
                                              1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
                                              1.0 / 6,          1.0 / 2,         1.0,            1.0};
@@ -49,7 +49,7 @@ inline Lanes exponential(Lanes x) {
     return power;
 }
 
-// What is no number stays none: comparisons with it are false, and its difference from itself is none.
+// NaN stays NaN: comparisons with it are false, and its difference from itself is NaN.
 inline Lanes sigmoid(Lanes scores) {
     const Lanes most = 700.0 - Lanes{};
     scores = scores < -most ? -most : scores;
@@ -57,9 +57,9 @@ inline Lanes sigmoid(Lanes scores) {
     return 1.0 / (1.0 + exponential(-scores)) + (scores - scores);
 }
 
-// Of two classes; labels are -1 or +1.
+// Weights of two classes, whose labels are -1 and +1.
 struct ClassWeights {
-    const int64_t *labels;  // Of the first row; null where both weights are 1.
+    const int64_t *labels;  // Pointer to the label of the first row; null if both weights are 1.
     double of_minus, of_plus;
 
     double of(int64_t row) const { return labels[row] > 0 ? of_plus : of_minus; }
@@ -70,7 +70,7 @@ template <int64_t COUNT, bool WEIGHTED>
 inline void add(const double *rows, int64_t first, int64_t features, ClassWeights classes, const double *weights, double *sum) {
     const int64_t full = features / LANES * LANES;
     rows += first * features;
-    // Unrolled, so that they stay in registers.
+    // This loop is unrolled, so that its values stay in registers.
     Lanes products[COUNT];
 #pragma GCC unroll 8
     for (int64_t row = 0; row < COUNT; ++row) products[row] = Lanes{};
@@ -105,7 +105,7 @@ inline void add(const double *rows, int64_t first, int64_t features, ClassWeight
     }
 }
 
-// Whether a random integer gives a radius finely enough: see `randomness.FINE_FROM`.
+// Whether a random integer gives a radius with enough precision: see `randomness.FINE_FROM`.
 inline bool is_fine(int64_t bits, double low, double high) {
     const double size = std::fabs(static_cast<double>(bits));
     return low <= size && size <= high;
@@ -113,8 +113,8 @@ inline bool is_fine(int64_t bits, double low, double high) {
 
 }  // namespace
 
-// Makes the noise of `randomness` of blocks of random integers, for `count` steps from `first` on: shape (count, features).
-// Returns 0, and what it made is to be thrown away, if one of the blocks' radii takes more bits.
+// Computes the noise of `randomness` from blocks of random integers, for `count` steps from `first` on; shape (count,
+// features). Returns 0 if a radius of one of the blocks needs more bits. The computed noise must then be discarded.
 extern "C" int32_t normal_numbers(int64_t features, int64_t block_steps, int64_t first, int64_t count, double low,
                                   double high, const int64_t *bits, double *numbers) {
     const int64_t half = (features + 1) / 2, pairs = block_steps * half;
@@ -135,8 +135,8 @@ extern "C" int32_t normal_numbers(int64_t features, int64_t block_steps, int64_t
     return 1;
 }
 
-// Replaces weights, shape (features,), by what `count` steps make of them; noise, shape (count, features), is in units of
-// its standard deviation, or null.
+// Applies `count` steps to the weights, shape (features,), in place. The noise has shape (count, features) and unit
+// standard deviation; it may be null.
 extern "C" void noisy_steps(int64_t n, int64_t features, int64_t batch_size, int64_t batch, int64_t count, const double *rows,
                             const int64_t *labels, double of_minus, double of_plus, double strong_convexity,
                             double step_size, const double *noise, double noise_std, double *weights) {

@@ -1,8 +1,8 @@
-"""Compiled steps on mini-batches, for one model of two classes, in float64, with rows in a CPU's memory.
+"""Compiled mini-batch steps for one model of two classes, in float64, with rows in a CPU's memory.
 
-If a step reads a thousand short rows, PyTorch's overhead dominates. Compiled, many steps are one call, and wide rows
-are read once per step. The order of sums and the rounding of logarithm, cosine and sine differ from PyTorch's, so the
-last bits differ; `accounting.core.rounding` holds for both.
+If a step reads only a thousand short rows, most of its time is PyTorch's overhead. The compiled kernel makes many steps
+in one call, and reads wide rows only once per step. Its results differ from PyTorch's in the last bits, by the order of
+sums and by the rounding of logarithm, cosine and sine. The bounds of `accounting.core.rounding` hold for both.
 """
 
 import ctypes
@@ -25,25 +25,25 @@ SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
 """Number of entries of a batch above which PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries read in a few tenths of a second."""
+"""Number of entries that are read in a few tenths of a second."""
 FEW_THREADS = 2
 """With this many threads, PyTorch took 1.4 to 1.8 times as long as the single-threaded kernel, for any batch."""
 
 
 def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool) -> bool:
-    """Return whether `noisy_steps` is available and takes these rows.
+    """Return whether `noisy_steps` is available and accepts these rows.
 
     Args:
-        rows: Shape ``(n, features)``.
-        labels: Shape ``(n,)``.
-        batch_size: ``b``.
+        rows: Rows, shape ``(n, features)``.
+        labels: Labels, shape ``(n,)``.
+        batch_size: Batch size, ``b``.
         weighted: Whether classes have weights, so that labels are used.
     """
     return (
         rows.dtype == np.float64
         and rows.flags.c_contiguous
         and (not weighted or (labels.dtype == np.int64 and labels.flags.c_contiguous and len(labels) == len(rows)))
-        # `core.rounding` counts how many rows are added one after another.
+        # `core.rounding` counts the rows that are added one after another.
         and batch_size <= ROWS_IN_A_ROW
         and (batch_size * rows.shape[1] < WORTH_THREADS or torch.get_num_threads() <= FEW_THREADS)
         and library() is not None
@@ -51,9 +51,9 @@ def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool)
 
 
 def normal_numbers(key: int, steps: range, features: int) -> Array:
-    """Return the noise of `randomness` of some steps, shape ``(steps, features)``.
+    """Return the noise of some steps, shape ``(steps, features)``, with the numbers that `randomness` gives.
 
-    A block with a number that needs more bits (one number in a million does) is made by `randomness` itself.
+    If a number needs more bits, which happens once in a million, `randomness` itself computes its block.
 
     Args:
         key: Address of the noise.
@@ -90,23 +90,24 @@ def noisy_steps(
     key: int,
     steps: range,
 ) -> int:
-    """Apply the first of some steps to weights, in place.
+    """Apply the first few of the given steps to the weights, in place.
 
     Args:
-        weights: As many as features, contiguous.
-        rows: Shape ``(n, features)``, signed, as `minibatch.CyclicObjective` takes them.
-        labels: -1 or +1, shape ``(n,)``; used only with class weights.
-        batch: The first step's batch.
-        batch_size: ``b``.
-        class_weights: Weights of -1 and +1; None for 1.
-        strong_convexity: ``m``.
-        step_size: ``eta``.
+        weights: One weight per feature, contiguous in memory.
+        rows: Rows times their signs, shape ``(n, features)``, as `minibatch.CyclicObjective` uses them.
+        labels: Labels -1 or +1, shape ``(n,)``; used only with class weights.
+        batch: Number of the first step's batch.
+        batch_size: Batch size, ``b``.
+        class_weights: Weights of classes -1 and +1; None if both are 1.
+        strong_convexity: Strong convexity, ``m``.
+        step_size: Step size, ``eta``.
         noise_std: Standard deviation of a step's noise; 0 for none.
-        key: The address of the noise.
+        key: Address of the noise.
         steps: Numbers of the steps in the stream of noise.
 
     Returns:
-        Number of steps taken: limited so that a signal does not wait long and the noise does not fill the memory.
+        Number of steps taken. It is limited so that a signal does not wait long, and the noise does not fill the
+        memory.
     """
     n, features = rows.shape
     most = min(NUMBERS_OF_A_CALL // (batch_size * features), randomness.NUMBERS_AT_ONCE // features)
@@ -134,7 +135,7 @@ def noisy_steps(
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
+    """Return the compiled kernel, after building it if necessary; None if it cannot be built on this machine."""
     found = compiled.library(SOURCE, instead="steps on mini-batches are taken by PyTorch")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p

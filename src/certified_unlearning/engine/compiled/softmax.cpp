@@ -1,6 +1,6 @@
-// The sum of the gradients of softmax losses over rows of float32 numbers, in double precision: see `softmax.py`.
-// Every row is read once. Sums within a row, and within a group of rows, may be taken in any order and products fused
-// with them, which the bounds on rounding allow for; rows are added in blocks, whose size these bounds know.
+// The sum of the gradients of softmax losses over float32 rows, computed in double precision: see `softmax.py`. Every
+// row is read once. Sums within a row or a group of rows may be reordered, and products fused with them; the bounds on
+// rounding allow for it. Rows are added in blocks of a size that these bounds assume.
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +15,9 @@ constexpr int64_t LANES = 8;
 #else
 constexpr int64_t LANES = 4;
 #endif
-constexpr int64_t ROWS = 8;     // Of a group: a load of the sum serves all of them.
-constexpr int64_t HALF = 4;     // So many rows have their scores taken at once.
-constexpr int64_t CLASSES = 5;  // Of a tile: HALF times as many sums are kept in registers.
+constexpr int64_t ROWS = 8;     // Rows in a group: they share a load of the sum.
+constexpr int64_t HALF = 4;     // Rows whose scores are computed together.
+constexpr int64_t CLASSES = 5;  // Classes in a tile: HALF times this many sums are kept in registers.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 typedef float Narrow __attribute__((vector_size(LANES * sizeof(float))));
@@ -34,7 +34,7 @@ inline Lanes widened(const float *from) {
     return __builtin_convertvector(values, Lanes);
 }
 
-// The scores of COUNT rows for C classes; `scores` has a row of `classes` numbers for each.
+// The scores of COUNT rows for C classes; `scores` has one row of `classes` numbers for each of them.
 template <int64_t COUNT, int64_t C>
 void score(const float *rows, int64_t features, int64_t classes, const double *weights, double *scores) {
     const int64_t full = features / LANES * LANES;
@@ -86,7 +86,7 @@ void add(const float *rows, int64_t features, int64_t classes, const double *slo
     }
 }
 
-// Makes slopes of a row's scores: the derivatives of its loss by each of them.
+// Replaces a row's scores by the derivatives of its loss with respect to them.
 void softmax(int64_t classes, int64_t label, const double *class_weights, double *scores) {
     const double largest = *std::max_element(scores, scores + classes);
     double total = 0;

@@ -1,9 +1,10 @@
-"""Compiled gradients of softmax regression: float32 rows are summed in float64, each read once without a copy.
+"""Compiled gradients of softmax regression: float32 rows are summed in float64 without being copied.
 
-This is the counterpart of `gradient` for more classes. Scores and sums are computed for a few classes at once, as many
-as registers hold, so any number of classes is possible. A float32 number is a float64 number, so the bounds of
-`accounting.residual.rounding` hold: scores are sums in any order, probabilities take an exponential, a sum and a
-quotient after the largest score was taken off, and rows are added in the blocks that the bounds assume.
+This is the counterpart of `gradient` for more than two classes. Scores and sums are computed for as many classes at
+once as registers can hold, so any number of classes is possible. Every float32 number is also a float64 number, so the
+bounds of `accounting.residual.rounding` hold. They allow any order of sums in a score. They count an exponential, a sum
+and a quotient for a probability, after the largest score was subtracted. And they assume the blocks in which rows are
+added here.
 """
 
 import ctypes
@@ -22,7 +23,7 @@ SOURCE = Path(__file__).with_name("softmax.cpp")
 
 
 def takes(rows: Any, labels: NDArray[Any]) -> bool:
-    """Return whether `softmax_gradient` is available and takes these rows."""
+    """Return whether `softmax_gradient` is available and accepts these rows."""
     return readable(rows, labels, np.int64) and library() is not None
 
 
@@ -37,11 +38,11 @@ def softmax_gradient(
     """Return the sum of the gradients of all rows' losses, shape ``(classes, d)``.
 
     Args:
-        rows: Shape ``(n, d)``; `takes` must accept them.
-        labels: From 0 to ``classes - 1``, also for rows of zeros; shape ``(n,)``.
-        weights: Shape ``(classes, d)``.
-        block: Number of rows that are added one after another.
-        class_weights: One weight per class; None for 1.
+        rows: Rows, shape ``(n, d)``; `takes` must accept them.
+        labels: Labels from 0 to ``classes - 1``, also for rows of zeros; shape ``(n,)``.
+        weights: Weights, shape ``(classes, d)``.
+        block: Number of rows in a block, which are added one after another.
+        class_weights: One class weight per class; None if all are 1.
 
     Raises:
         IndexError: A label is out of range.
@@ -64,7 +65,7 @@ def softmax_gradient(
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
+    """Return the compiled kernel, after building it if necessary; None if it cannot be built on this machine."""
     found = compiled.library(SOURCE, instead="gradients over float32 rows are computed by NumPy")
     if found is not None:
         whole, address = ctypes.c_int64, ctypes.c_void_p

@@ -1,1 +1,1 @@
-"""The parts of exact unlearning: fresh draws, couplings, gradients of single records, sums over prefixes."""
+"""The parts of exact unlearning: fresh draws, couplings, gradients of single records, and sums over prefixes."""

@@ -1,4 +1,7 @@
-"""The ids of the present records; the time of edits and look-ups does not grow with their number."""
+"""The ids of the present records.
+
+The time of edits and look-ups does not grow with the number of records.
+"""
 
 import torch
 from torch import Tensor
@@ -9,18 +12,18 @@ _ABSENT = -1
 
 
 class Alive:
-    """A set of ids. An id is the position of a record's row; it is used once and never again.
+    """A set of ids. An id is the position of a record's row, and is never used again.
 
     Attributes:
-        next_id: The least id that may be added, above every id used so far.
+        next_id: Smallest id that may be added; it is larger than every id used so far.
     """
 
     def __init__(self, ids: Tensor, *, next_id: int = 0) -> None:
-        """Take the ids.
+        """Store the ids.
 
         Args:
-            ids: Shape ``(n,)``, whole numbers of at least 0, all different. Copied.
-            next_id: All ids below it count as used, whether or not they are present.
+            ids: Ids, shape ``(n,)``, whole numbers of at least 0, all different. They are copied.
+            next_id: Number below which all ids count as used, whether or not they are present.
 
         Raises:
             ParameterError: An id is negative or a duplicate.
@@ -48,11 +51,11 @@ class Alive:
         return torch.where(known, self._positions[ids.where(known, 0)], _ABSENT)
 
     def edit(self, removed: Tensor, inserted: Tensor) -> None:
-        """Remove some ids and insert others; nothing changes if one of them is invalid.
+        """Remove some ids and insert others; if one of them is invalid, nothing changes.
 
         Args:
-            removed: Shape ``(k1,)``, all different, all present.
-            inserted: Shape ``(k2,)``, ascending from at least `next_id`.
+            removed: Ids to remove, shape ``(k1,)``, all different and all present.
+            inserted: Ids to insert, shape ``(k2,)``, ascending, all at least `next_id`.
 
         Raises:
             ParameterError: An id is invalid.
@@ -71,7 +74,7 @@ class Alive:
         self._add(inserted)
 
     def _remove(self, ids: Tensor, holes: Tensor) -> None:
-        """Fill the holes with the remaining ids of the last places."""
+        """Fill the holes with the remaining ids from the last places."""
         left = self._count - len(ids)
         tail = self._ids[left : self._count]
         moving, to = tail[~torch.isin(tail, ids)], holes[holes < left]
@@ -91,7 +94,10 @@ class Alive:
 
 
 def _at_least(numbers: Tensor, size: int) -> Tensor:
-    """Return the numbers in a tensor of at least ``size``; it doubles, so that many insertions cost little each."""
+    """Return the numbers in a tensor of length at least ``size``.
+
+    Lengths double, so that each of many insertions costs little.
+    """
     if size <= len(numbers):
         return numbers
     longer = torch.full((max(size, 2 * len(numbers)),), _ABSENT, dtype=numbers.dtype, device=numbers.device)

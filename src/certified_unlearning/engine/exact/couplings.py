@@ -1,7 +1,7 @@
-"""Couplings: turn values from an old distribution into values from a new one, changing as few as possible.
+"""Couplings: turn values from an old distribution into values from a new one, changing as few values as possible.
 
-A noisy gradient is kept or reflected. A rounded gradient is kept if its cell stays the same. A batch loses and gains as
-few members as its new distribution allows. Source: Ullah, "Statistical learning via stochastic optimization under data
+A noisy gradient is kept or reflected. A rounded gradient is kept if its cell stays the same. A batch changes as few
+members as its new distribution allows. Source: Ullah, "Statistical learning via stochastic optimization under data
 privacy considerations" (PhD dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C.
 """
 
@@ -15,36 +15,38 @@ from certified_unlearning.engine.exact.draws import Draws
 
 
 def cells(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
-    """Return the cells of a shifted grid that contain the values: whole numbers, exact enough for comparison.
+    """Return the cells of a shifted grid that contain the values, as whole numbers that are exact enough to compare.
 
     Args:
-        values: Any shape.
+        values: Numbers, any shape.
         quantum: Width of a cell, above 0.
-        offsets: The shift, in cells, uniform on [-1/2, 1/2); the shape of ``values``.
+        offsets: Shift of the grid, in cells, uniform on [-1/2, 1/2); the shape of ``values``.
     """
     return torch.round(values / quantum - offsets)
 
 
 def quantized(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
-    """Return the middles of the cells that values lie in (Algorithm 23): unbiased, with variance ``quantum^2 / 12``.
+    """Return the centres of the cells that contain the values (Algorithm 23).
 
-    Args and shapes are those of `cells`.
+    They are unbiased, with variance ``quantum^2 / 12``.
+
+    The arguments and shapes are those of `cells`.
     """
     return quantum * (offsets + cells(values, quantum, offsets))
 
 
 def first_uses(batches: Tensor, record: int) -> Tensor:
-    """Return the first iteration whose batch has a record, or the number of iterations if none has.
+    """Return the first iteration whose batch contains a record, or the number of iterations if none does.
 
-    A uniform subset of ``n`` records that lacks one of them is a uniform subset of the others. So batches before the
-    first use are distributed like batches without the record (Claims 1 and 2).
+    A uniform subset of ``n`` records that does not contain one given record is a uniform subset of the other records.
+    So batches before the first use have the distribution of batches without the record (Claims 1 and 2).
 
     Args:
-        batches: Shape ``(trials, T, m)``.
-        record: Its id.
+        batches: Members of every batch, shape ``(trials, T, m)``.
+        record: Id of the record.
 
     Returns:
-        Shape ``(trials,)``.
+        The iterations, shape ``(trials,)``.
     """
     used = (batches == record).any(dim=-1)
     return torch.where(used.any(dim=-1), used.int().argmax(dim=-1), used.shape[-1])
@@ -52,15 +54,15 @@ def first_uses(batches: Tensor, record: int) -> Tensor:
 
 @dataclass(frozen=True)
 class BatchChanges:
-    """The batches that an edit changes, ``k`` of them, ascending by trial and then by iteration.
+    """The ``k`` batches that an edit changes, ascending by trial and then by iteration.
 
     Attributes:
-        trials: Shape ``(k,)``.
-        steps: Their iterations, from 0, shape ``(k,)``.
-        members: Their new members, ascending, shape ``(k, m)``.
-        leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. If
-            fewer change, unchanged members fill up both this and `entering`.
-        entering: Members that enter instead, shape ``(k, c)``.
+        trials: Trials of these batches, shape ``(k,)``.
+        steps: Iterations of these batches, counted from 0, shape ``(k,)``.
+        members: New members of these batches, ascending, shape ``(k, m)``.
+        leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. For a
+            batch with fewer changes, the same unchanged members fill the rest of both `leaving` and `entering`.
+        entering: Members that replace them, shape ``(k, c)``.
         changed: Number of changes, shape ``(k,)``.
     """
 
@@ -75,18 +77,19 @@ class BatchChanges:
 def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Tensor, draws: Draws) -> BatchChanges:
     """Turn uniform subsets of the records before an edit into uniform subsets of those after it.
 
-    Removed and inserted records are paired: one takes the other's place. Of the rest, removed records are replaced by
-    uniform records outside the batch; inserted ones join as often as a uniform subset contains them, and members chosen
-    uniformly leave for them. One deletion is uniform replacement (Algorithm 10), one insertion has probability
-    ``m / (n + 1)``; more of them are Algorithm 24 (Claims 5, 6, 9 and 10), whose replaced members must come from the
-    batch after pairing, and whose replacements must not be kept members.
+    Removed and inserted records are paired: an inserted record replaces its partner in every batch. Of the unpaired
+    records, a removed one is replaced by a uniform record outside the batch. An inserted one joins as often as a
+    uniform subset contains it, and a member chosen uniformly leaves for it. One deletion is a uniform replacement
+    (Algorithm 10), and one insertion has probability ``m / (n + 1)``. Larger edits follow Algorithm 24 (Claims 5, 6, 9
+    and 10). There, the replaced members must come from the batch after pairing, and the replacements must not be kept
+    members.
 
     Args:
-        batches: Shape ``(trials, T, m)``, members all different.
-        alive: The records *after* the edit; more than ``m``.
-        removed: Ids, shape ``(k1,)``.
-        inserted: Ids, shape ``(k2,)``; all in ``alive``.
-        draws: Fresh randomness.
+        batches: Batches before the edit, shape ``(trials, T, m)``; the members of a batch are all different.
+        alive: Records *after* the edit; more than ``m``.
+        removed: Ids of removed records, shape ``(k1,)``.
+        inserted: Ids of inserted records, shape ``(k2,)``; all are in ``alive``.
+        draws: Source of fresh random numbers.
     """
     pairs = min(len(removed), len(inserted))
     mapped = _paired(batches, removed[:pairs], inserted[:pairs])
@@ -99,7 +102,7 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
         hit |= (mapped != batches).any(dim=-1)
     trials, steps = hit.nonzero(as_tuple=True)
     before, after, places = batches[hit], mapped[hit], places[hit]
-    # The first slots get the members that leave without a partner: chosen for newcomers to join, or removed.
+    # The members that leave without a partner come first: those chosen to leave for newcomers, or those removed.
     vacant_first = vacant[hit].int().argsort(dim=-1, descending=True, stable=True)
     slots = _shuffled_slots(after, places, draws) if len(newcomers) else vacant_first
     before, after = before.gather(1, slots), after.gather(1, slots)
@@ -117,7 +120,7 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
 
 
 def _paired(batches: Tensor, removed: Tensor, inserted: Tensor) -> Tensor:
-    """Return the batches in which each removed record has become its partner."""
+    """Return the batches after each removed record was replaced by its partner."""
     if not len(removed):
         return batches
     ascending, order = removed.sort()
@@ -126,14 +129,15 @@ def _paired(batches: Tensor, removed: Tensor, inserted: Tensor) -> Tensor:
 
 
 def _among(batches: Tensor, ids: Tensor) -> Tensor:
-    """Return which members are among some ids."""
+    """Return which members are among the given ids."""
     return batches == ids if len(ids) == 1 else torch.isin(batches, ids)
 
 
 def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
     """Return which newcomers are in a uniform subset of ``m`` of ``n`` records, shape ``(trials, T, newcomers)``.
 
-    They are drawn in order: if ``j`` of the first ``i`` are in, the next is with probability ``(m - j)/(n - i)``.
+    Newcomers are drawn in order: if ``j`` of the first ``i`` records are in the subset, the next one joins
+    with probability ``(m - j)/(n - i)``.
     """
     *of_batches, m = shape
     joins = torch.zeros(*of_batches, newcomers, dtype=torch.bool, device=draws.device)
@@ -145,12 +149,12 @@ def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
 
 
 def join_probability(free: Tensor, n: int) -> Tensor:
-    """Return the probability that one of ``n`` records fills one of the free places of a batch."""
+    """Return the probability that a given record of ``n`` fills one of the free places of a batch."""
     return free / n
 
 
 def _shuffled_slots(batches: Tensor, places: Tensor, draws: Draws) -> Tensor:
-    """Return an order of each batch's slots whose first ``places`` are uniform without replacement."""
+    """Return an order of each batch's slots; its first ``places`` slots are uniform without replacement."""
     k, m = batches.shape
     slots = torch.arange(m, device=batches.device).repeat(k, 1)
     for number in range(int(places.max()) if k else 0):
@@ -170,10 +174,12 @@ def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
 
 
 def _replace_first(batches: Tensor, places: Tensor, alive: Alive, draws: Draws) -> None:
-    """Fill each batch's first ``places`` slots with uniform records outside it, the last of these slots first.
+    """Fill each batch's first ``places`` slots with uniform records outside it.
 
-    So every batch that still lacks ``u`` members has the others in its slots from ``u`` on. Among ``n`` positions of
-    which some are taken, the one of rank ``r`` among the free ones is ``r`` plus the number of those taken below it.
+    The last of these slots is filled first.
+
+    So a batch that still needs ``u`` members has its other members in the slots from ``u`` on. Among ``n`` positions,
+    some of which are taken, the free position of rank ``r`` is ``r`` plus the number of taken positions below it.
     """
     m = batches.shape[1]
     for lacking in range(int(places.max()) if len(places) else 0, 0, -1):

@@ -1,13 +1,13 @@
-"""Fresh randomness for one learning or one edit.
+"""Fresh randomness for one run of learning or one edit.
 
-Exact unlearning is a statement about the distribution of a state, so a seed that reveals more of it must not be kept:
-`Draws.fresh` gets its seed from the operating system and forgets it. Experiments get theirs from an address
-(`Draws.at`), with which a run can be repeated.
+Exact unlearning is a statement about the distribution of a state, so a seed from which more can be computed must not be
+kept. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get their seed from an
+address (`Draws.at`), so that a run can be repeated.
 
-On the CPU, the bits come from AES-128 in counter mode, keyed by all bits of the seed, so the numbers that a state keeps
-do not allow predicting others. (PyTorch's own CPU generator is seeded with 32 bits, few enough to try all.) On a GPU,
-they come from PyTorch's Philox, with a key of 64 bits. Numbers in [0, 1) have 53 random bits; statements about
-distributions hold up to that resolution.
+On the CPU, the bits come from AES-128 in counter mode, with all bits of the seed as its key. So the numbers that a
+state stores do not allow predicting others. (The seed of PyTorch's own CPU generator has 32 bits, few enough to try
+all.) On a GPU, the bits come from PyTorch's Philox generator, with a key of 64 bits. Numbers in [0, 1) have 53 random
+bits, and statements about distributions hold up to that resolution.
 """
 
 import math
@@ -26,14 +26,14 @@ SEED_BITS = 128
 
 
 class Draws:
-    """A stream of random tensors on one device. Tests replace it by one that returns given numbers."""
+    """A stream of random tensors on one device. Tests replace it by a stream that returns given numbers."""
 
     def __init__(self, seed: int, *, device: torch.device | str = "cpu") -> None:
-        """Start the stream of a seed.
+        """Start the stream with a seed.
 
         Args:
-            seed: Its lowest 128 bits are used; on a GPU 64.
-            device: Where the tensors lie.
+            seed: Seed, of which the lowest 128 bits are used, or 64 on a GPU.
+            device: Device of the tensors.
         """
         self._device = torch.device(device)
         self._on_cpu = self._device.type == "cpu"
@@ -55,14 +55,14 @@ class Draws:
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors lie."""
+        """Device of the tensors."""
         return self._device
 
     def normal(self, *shape: int) -> Tensor:
         """Return independent standard normal numbers, float64."""
         if self._on_cpu:
             count = math.prod(shape)
-            # Box and Muller's method, with two independent numbers from (0, 1] and [0, 1).
+            # This is Box and Muller's method, with two independent numbers, from (0, 1] and [0, 1).
             radius, angle = self.uniform(2, -(-count // 2))
             radius = (1 - radius).log_().mul_(-2).sqrt_()
             angle = angle.mul_(2 * math.pi)
@@ -86,11 +86,11 @@ class Draws:
         """Return independent uniform orders.
 
         Args:
-            members: Shape ``(n,)``: the members to order.
+            members: Members to order, shape ``(n,)``.
             trials: Number of orders.
 
         Returns:
-            Shape ``(trials, n)``.
+            The orders, shape ``(trials, n)``.
         """
         return members[self.uniform(trials, len(members)).argsort(dim=1)]
 
@@ -98,12 +98,12 @@ class Draws:
         """Return independent uniform subsets, without replacement.
 
         Args:
-            members: Shape ``(n,)``: the members to choose from, all different.
+            members: Members to choose from, shape ``(n,)``, all different.
             size: Number of members of a subset, at most ``n``.
             shape: Shape of the array of subsets.
 
         Returns:
-            Shape ``(*shape, size)``: the members of each subset. Their order is meaningless.
+            The members of each subset, shape ``(*shape, size)``. Their order is meaningless.
 
         Raises:
             ParameterError: There are fewer members than a subset needs.
@@ -112,7 +112,8 @@ class Draws:
         if not 0 <= size <= n:
             raise ParameterError(f"a subset of {n} members must have 0 to {n} of them, got {size}")
         chosen = torch.empty(*shape, size, dtype=torch.int64, device=self._device)
-        # Floyd's algorithm: a number below the top joins, or, if it is a member already, the top itself does.
+        # Floyd's algorithm: a random number up to the top joins the subset; if it is a member already, the top itself
+        # joins.
         for number in range(size):
             top = n - size + number
             drawn = self.integers(top + 1, *shape)

@@ -15,55 +15,58 @@ from certified_unlearning.errors import ParameterError
 Loss = Literal["logistic", "softmax", "squared", "hinge"]
 
 NUMBERS_AT_ONCE = 1 << 19
-"""Number of row entries that are gathered together: trials are taken in blocks, because allocating pieces of 32 MiB and
-more takes twice as long as filling them."""
+"""Number of row entries that are gathered together. Trials are processed in blocks, because allocating pieces of 32 MiB
+or more takes twice as long as filling them.
+"""
 
 
 class RecordGradients(Protocol):
-    """Interface of the data set for exact unlearning: sums of gradients of named records only."""
+    """Interface of the data for exact unlearning: it sums the gradients of given records only."""
 
     @property
     def dimension(self) -> int:
         """Number of parameters, ``d``."""
 
     def __len__(self) -> int:
-        """Return the number of rows: an id is below it."""
+        """Return the number of rows; every id is smaller."""
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:
-        """Return the sum of the gradients of some records' losses, for each trial.
+        """Return, for each trial, the sum of the gradients of the given records' losses.
 
         Args:
-            weights: Shape ``(trials, d)``.
-            records: Shape ``(trials, m)``, int64: each trial's records; duplicates count repeatedly.
+            weights: Weights, shape ``(trials, d)``.
+            records: Records of each trial, shape ``(trials, m)``, int64. A record that occurs twice counts twice.
 
         Returns:
-            Shape ``(trials, d)``.
+            The sums, shape ``(trials, d)``.
         """
 
 
 class LinearRecords:
-    """Records of a generalised linear model: a record's gradient is a number (or one per class) times its row.
+    """Records of a generalised linear model.
 
-    Softmax has ``d = features x classes``, the classes of a feature side by side.
+    A record's gradient is its row times a number, or times one number per class.
+
+    Softmax has ``d = features x classes`` parameters, and the classes of one feature are next to each other.
     """
 
     def __init__(
         self, rows: Tensor, labels: Tensor, *, loss: Loss, classes: int = 2, strong_convexity: float = 0.0
     ) -> None:
-        """Take the records.
+        """Store the records.
 
         Args:
-            rows: Shape ``(n, features)``, floating. They may be float32, to take less memory; sums have the type of the
-                weights.
-            labels: Shape ``(n,)``: -1 or +1 for logistic and hinge, 0 to ``classes - 1`` for softmax, any number for
-                squared.
-            loss: ``log(1 + exp(-y s))``, ``-log softmax(s)[y]``, ``(s - y)^2 / 2`` or ``max(0, 1 - y s)`` of the score
-                ``s = <w, x>``.
-            classes: Number of classes; softmax only.
-            strong_convexity: ``lambda``: every record's loss has ``lambda / 2 |w|^2`` added.
+            rows: Rows, shape ``(n, features)``, of a floating type. They may be float32 to save memory; sums have the
+                type of the weights.
+            labels: Labels, shape ``(n,)``: -1 or +1 for logistic and hinge, 0 to ``classes - 1`` for softmax, any
+                number for squared.
+            loss: Loss of the score ``s = <w, x>``: ``log(1 + exp(-y s))``, ``-log softmax(s)[y]``, ``(s - y)^2 / 2`` or
+                ``max(0, 1 - y s)``.
+            classes: Number of classes; for softmax only.
+            strong_convexity: Strong convexity, ``lambda``: ``lambda / 2 |w|^2`` is added to every record's loss.
 
         Raises:
-            ParameterError: Shapes or labels do not fit.
+            ParameterError: The shapes or labels are invalid.
         """
         self.loss = loss
         self.classes = classes
@@ -74,19 +77,19 @@ class LinearRecords:
 
     @property
     def rows(self) -> Tensor:
-        """Shape ``(n, features)``: a view."""
+        """Rows, shape ``(n, features)``, as a view."""
         return self._rows[: self._count]
 
     @property
     def labels(self) -> Tensor:
-        """Shape ``(n,)``: a view."""
+        """Labels, shape ``(n,)``, as a view."""
         return self._labels[: self._count]
 
     def append(self, rows: Tensor, labels: Tensor) -> None:
-        """Add records in the next positions; memory doubles if there is no room.
+        """Add records in the next positions; the memory doubles if there is no room.
 
         Raises:
-            ParameterError: Shapes or labels do not fit.
+            ParameterError: The shapes or labels are invalid.
         """
         labels, count = self._checked(rows, labels), self._count + len(rows)
         if count > len(self._rows):
@@ -97,16 +100,16 @@ class LinearRecords:
         self._count = count
 
     def truncate(self, count: int) -> None:
-        """Undo an append: only the first ``count`` records stay."""
+        """Undo an append: keep only the first ``count`` records."""
         self._rows[count : self._count], self._labels[count : self._count] = 0, 0
         self._count = count
 
     def erase(self, records: Tensor) -> None:
-        """Overwrite records by zeros; their positions stay used."""
+        """Overwrite records with zeros; their positions cannot be used again."""
         self._rows[records], self._labels[records] = 0, 0
 
     def _checked(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """Return labels in the type that losses need."""
+        """Return the labels in the type that the loss needs."""
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or rows.shape[1] != self._features:
             raise ParameterError(
                 f"rows must have shape (n, {'features' if self._features is None else self._features}) and labels "
@@ -120,7 +123,7 @@ class LinearRecords:
 
     @property
     def dimension(self) -> int:
-        """Number of parameters: features, times classes for softmax."""
+        """Number of parameters: the number of features, times the number of classes for softmax."""
         return self._rows.shape[1] * (self.classes if self.loss == "softmax" else 1)
 
     def __len__(self) -> int:
@@ -128,7 +131,7 @@ class LinearRecords:
         return self._count
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:
-        """Return the sum of the gradients of some records' losses, for each trial; see `RecordGradients.sums`."""
+        """Return, for each trial, the sum of the gradients of the given records' losses; see `RecordGradients.sums`."""
         at_once = max(1, NUMBERS_AT_ONCE // (records.shape[1] * self.rows.shape[1]))
         if len(records) <= at_once or not self.rows.is_cpu:
             return self._sums(weights, records)
@@ -136,7 +139,7 @@ class LinearRecords:
         return torch.cat([self._sums(weights[i : i + at_once], records[i : i + at_once]) for i in starts])
 
     def _sums(self, weights: Tensor, records: Tensor) -> Tensor:
-        """Return the sums for trials whose rows fit into fast memory."""
+        """Return the sums for trials whose rows fit in fast memory."""
         rows = self._rows.index_select(0, records.flatten()).view(*records.shape, self._rows.shape[1])
         rows = rows.to(weights.dtype)
         labels = self._labels[records]
@@ -144,7 +147,7 @@ class LinearRecords:
             of_classes = weights.view(len(weights), self._rows.shape[1], self.classes)
             factors = torch.softmax(rows @ of_classes, dim=-1)
             factors.scatter_add_(2, labels[..., None], factors.new_full((*labels.shape, 1), -1.0))
-            # As the transpose of a product: with few classes, the other order takes almost twice as long.
+            # The product is computed transposed: with few classes, the other order takes almost twice as long.
             sums = (factors.transpose(1, 2) @ rows).transpose(1, 2).flatten(1)
         else:
             scores = (rows @ weights[:, :, None])[..., 0]
@@ -155,7 +158,7 @@ class LinearRecords:
         return sums
 
     def _slopes(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return the derivatives of losses by their scores."""
+        """Return the derivatives of the losses with respect to their scores."""
         if self.loss == "logistic":
             return -labels * torch.sigmoid(-labels * scores)
         if self.loss == "squared":
@@ -164,20 +167,20 @@ class LinearRecords:
 
 
 class GivenRecords:
-    """Records of any loss with computable gradients.
+    """Records of any loss whose gradients can be computed.
 
-    Exactness only needs a sum over records: a record's gradient may depend on its row and the weights only, not on the
-    other members of the batch.
+    Exactness only requires that gradients are summed over records: a record's gradient may depend on its row and the
+    weights, but not on the other members of the batch.
     """
 
     def __init__(self, gradients: Callable[[Tensor, Tensor], Tensor], rows: Tensor, *, dimension: int) -> None:
-        """Take the records.
+        """Store the records.
 
         Args:
-            gradients: Given weights, shape ``(trials, d)``, and rows, shape ``(trials, m, ...)``, returns the gradients
-                of each record, shape ``(trials, m, d)``.
-            rows: Shape ``(n, ...)``: records of any form, including labels.
-            dimension: ``d``.
+            gradients: Function that returns the gradient of each record, shape ``(trials, m, d)``, given weights, shape
+                ``(trials, d)``, and rows, shape ``(trials, m, ...)``.
+            rows: Records in any form, including labels, shape ``(n, ...)``.
+            dimension: Number of parameters, ``d``.
         """
         self.rows = rows
         self._gradients = gradients
@@ -193,10 +196,10 @@ class GivenRecords:
         return len(self.rows)
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:
-        """Return the sum of the gradients of some records' losses, for each trial; see `RecordGradients.sums`.
+        """Return, for each trial, the sum of the gradients of the given records' losses; see `RecordGradients.sums`.
 
         Raises:
-            ParameterError: The function returned another shape.
+            ParameterError: The function's result has another shape.
         """
         gradients = self._gradients(weights, self.rows[records])
         if gradients.shape != (*records.shape, self._dimension):

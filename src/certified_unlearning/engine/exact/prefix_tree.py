@@ -1,12 +1,12 @@
-"""Noisy sums over prefixes of ordered records, and edits after which they are distributed as in a fresh run.
+"""Noisy sums over prefixes of ordered records, and edits after which the sums are distributed as in a fresh run.
 
-Source: Ullah (2024), chapter 5 (Algorithms 12 and 13, 30 to 32, section D.6.2), as a Fenwick tree: the nodes that a
-prefix sum can read are the left children of the dissertation's binary tree, and exactly one of them is complete with
-each position. Node ``t`` sums positions ``t - lb(t) + 1`` to ``t``, where ``lb(t)``, the lowest set bit of ``t``, is 2
-to the power of the node's *height*. So one noisy node for each position suffices.
+Source: Ullah (2024), chapter 5 (Algorithms 12 and 13, 30 to 32, section D.6.2), as a Fenwick tree. The nodes that a
+prefix sum can read are the left children of the dissertation's binary tree. Exactly one of these nodes is completed at
+each position. Node ``t`` sums the positions ``t - lb(t) + 1`` to ``t``. Here, ``lb(t)`` is the lowest set bit of ``t``,
+which is 2 to the power of the node's *height*. So one noisy node per position suffices.
 
-All trials run side by side. They have the same records, each in its own order, so an edit is at a different position in
-each trial. Positions count from 1; position 0 of every tensor is unused or holds zeros.
+All trials run side by side. They have the same records, but each trial has its own order, so an edit is at a different
+position in each trial. Positions count from 1; position 0 of every tensor is unused or contains zeros.
 """
 
 from collections.abc import Sequence
@@ -22,48 +22,48 @@ from certified_unlearning.engine.exact.reflection import reflection_step
 from certified_unlearning.errors import ParameterError
 
 POSITIONS_AT_ONCE = 1 << 10
-"""Number of positions whose nodes are listed together: some hundred kilobytes."""
+"""Number of positions whose nodes are listed together; the lists need some hundred kilobytes."""
 
 
 class PrefixMethod(Protocol):
-    """A learner that sees records one by one, through noisy prefix sums of increments.
+    """A learner that processes records one by one, and sees them only through noisy prefix sums of increments.
 
-    Both functions may depend only on their arguments. In a call, each trial has its own position.
+    Results of both functions must depend only on their arguments. A call may have a different position for each trial.
     """
 
     @property
     def dimension(self) -> int:
-        """Number of values of a model, and of an increment: ``d``."""
+        """Number of values of a model, and of an increment, ``d``."""
 
     def start(self) -> Tensor:
         """Return the first model, shape ``(d,)``."""
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
-        """Return the contributions of records to the sums, ``p_t(w_t, w_(t - 1), z_t)``.
+        """Return the increments ``p_t(w_t, w_(t - 1), z_t)``, which records add to the sums.
 
         Args:
-            positions: Shape ``(k,)``, int64: ``t``.
-            models: Shape ``(k, d)``: ``w_t``.
-            previous: Shape ``(k, d)``: ``w_(t - 1)``; at position 1, ``w_1``.
-            records: Shape ``(k,)``, int64.
+            positions: Positions ``t``, shape ``(k,)``, int64.
+            models: Models ``w_t``, shape ``(k, d)``.
+            previous: Models ``w_(t - 1)``, shape ``(k, d)``; at position 1, ``w_1``.
+            records: Records ``z_t``, shape ``(k,)``, int64.
 
         Returns:
-            Shape ``(k, d)``.
+            The increments, shape ``(k, d)``.
         """
 
     def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
-        """Return the next models, ``U_t(w_t, noisy sum of positions 1 to t)``; shapes as for `increments`."""
+        """Return the next models, ``U_t(w_t, noisy sum of positions 1 to t)``; the shapes are those of `increments`."""
 
 
 @dataclass
 class TreeWork:
-    """The work of an operation on a tree in each trial; all of shape ``(trials,)``, int64.
+    """The work of an operation on a tree, for each trial. All attributes have shape ``(trials,)`` and type int64.
 
     Attributes:
         queries: Number of increments computed.
         tests: Number of nodes tested.
-        rejections: 1 if a node was rejected.
-        learned_again: Number of positions that were learned again.
+        rejections: 1 if a node was rejected, and 0 if not.
+        learned_again: Number of positions that were relearned.
     """
 
     queries: Tensor
@@ -73,29 +73,29 @@ class TreeWork:
 
 
 class PrefixTree:
-    """The state of a learner: order, increments, sums, noisy sums and models, for many trials.
+    """The state of a learner for many trials: order, increments, sums, noisy sums and models.
 
     Attributes:
         method: The learner.
-        sigmas: Shape ``(heights,)``: standard deviations of nodes' noise by height, which never change.
+        sigmas: Standard deviation of a node's noise for each height, shape ``(heights,)``. It never changes.
         size: Present number of records, ``n``.
-        order: Shape ``(trials, capacity + 1)``, int64: the record at each position.
-        increments: Shape ``(trials, capacity + 1, d)``.
-        sums: Shape ``(trials, capacity + 1, d)``: the sum of each node, without noise.
-        noisy: Shape ``(trials, capacity + 1, d)``: the noisy sum of each node.
-        models: Shape ``(trials, capacity + 2, d)``: ``w_t`` at ``t``; ``w_1`` at 0 as well.
+        order: Record at each position, shape ``(trials, capacity + 1)``, int64.
+        increments: Increment of each position, shape ``(trials, capacity + 1, d)``.
+        sums: Sum of each node without noise, shape ``(trials, capacity + 1, d)``.
+        noisy: Noisy sum of each node, shape ``(trials, capacity + 1, d)``.
+        models: Models, shape ``(trials, capacity + 2, d)``: ``w_t`` is at index ``t``, and ``w_1`` at index 0 as well.
     """
 
     def __init__(self, method: PrefixMethod, sigmas: Tensor, order: Tensor) -> None:
-        """Make the state before anything is learned.
+        """Create the state before anything is learned.
 
         Args:
             method: The learner.
-            sigmas: Shape ``(heights,)``, float64.
-            order: Shape ``(trials, n)``: each trial's records in its order.
+            sigmas: Standard deviation of a node's noise for each height, shape ``(heights,)``, float64.
+            order: Records of each trial in its order, shape ``(trials, n)``.
 
         Raises:
-            ParameterError: Noise is not given for every height that this number of records needs.
+            ParameterError: Noise is missing for one of the heights that this number of records needs.
         """
         trials, size = order.shape
         self.method = method
@@ -111,7 +111,7 @@ class PrefixTree:
 
     @classmethod
     def learn(cls, method: PrefixMethod, sigmas: Tensor, order: Tensor, draws: Draws) -> tuple["PrefixTree", TreeWork]:
-        """Return the state after learning every record once, in each trial's order; arguments as for the class."""
+        """Return the state after learning every record once in each trial's order; see the class for the arguments."""
         tree = cls(method, sigmas, order)
         work = tree._nothing_done()
         tree._learn_from(torch.ones_like(order[:, 0]), draws, work)
@@ -124,7 +124,7 @@ class PrefixTree:
         return len(self.order)
 
     def delete(self, record: int, draws: Draws) -> TreeWork:
-        """Delete a record: the last one of the order takes its place (Lemma 35).
+        """Delete a record; the last record of the order moves to its position (Lemma 35).
 
         Raises:
             ParameterError: There is no such record, or it is the only one.
@@ -148,10 +148,10 @@ class PrefixTree:
         """Insert a record; the record at its position moves to the end.
 
         Args:
-            record: An absent record.
-            positions: Shape ``(trials,)``, 1 to ``n + 1``. Uniform and fresh ones keep a uniform order uniform; all
-                ``n + 1`` append.
-            draws: Fresh randomness.
+            record: Record that is not present.
+            positions: Position in each trial, shape ``(trials,)``, from 1 to ``n + 1``. Fresh uniform positions keep a
+                uniform order uniform; the positions ``n + 1`` append the record.
+            draws: Source of fresh random numbers.
 
         Raises:
             ParameterError: The record is already present, a position is invalid, or there is no noise for this number
@@ -172,17 +172,20 @@ class PrefixTree:
         self._replace(rows, positions[rows], new, draws, restarts, work)
         self.size += 1
         self._learn_from(restarts, draws, work)
-        work.learned_again -= 1  # The new last position was learned for the first time.
+        work.learned_again -= 1  # The new last position was not learned before, so it does not count as relearned.
         return work
 
     def prefixes(self, rows: Tensor, lengths: Tensor) -> Tensor:
-        """Return noisy sums of positions 1 to ``length``, shape ``(k, d)``; trials ``rows`` and lengths, ``(k,)``."""
+        """Return the noisy sums of positions 1 to ``length``, shape ``(k, d)``.
+
+        The trials are ``rows``; there is a length for each, shape ``(k,)``.
+        """
         bits = torch.arange(self.size.bit_length(), device=lengths.device)
         shifted = lengths[:, None] >> bits
         return self.noisy[rows[:, None], (shifted & 1) * (shifted << bits)].sum(dim=1)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the state as tensors to be stored, which hold only present records."""
+        """Return the state as tensors to store, which contain only present records."""
         present = slice(0, self.size + 1)
         return {
             "order": self.order[:, present].contiguous(),
@@ -195,10 +198,10 @@ class PrefixTree:
 
     @classmethod
     def from_tensors(cls, method: PrefixMethod, tensors: dict[str, Tensor]) -> "PrefixTree":
-        """Return the stored state.
+        """Return the state with these stored tensors.
 
         Raises:
-            ParameterError: A tensor is missing or has another shape than the method's.
+            ParameterError: A tensor is missing, or its shape does not fit the method.
         """
         if missing := {"order", "increments", "sums", "noisy", "models", "sigmas"} - tensors.keys():
             raise ParameterError(f"a stored tree must have the tensors {', '.join(sorted(missing))}, too")
@@ -213,10 +216,10 @@ class PrefixTree:
     def _replace(
         self, rows: Tensor, positions: Tensor, records: Tensor, draws: Draws, restarts: Tensor, work: TreeWork
     ) -> None:
-        """Replace records by others, and test the nodes above them, upwards, until one is rejected.
+        """Replace records by others, and test the nodes that include them, upwards, until one is rejected.
 
-        If node ``t`` is rejected, its value is reflected, model ``t + 1`` is computed from it, and the trial must be
-        learned again from ``t + 1``, which is written into ``restarts``.
+        If node ``t`` is rejected, its value is reflected, and model ``t + 1`` is computed from it. The trial must then
+        be relearned from ``t + 1`` on, and this position is written into ``restarts``.
         """
         models, previous = self.models[rows, positions], self.models[rows, positions - 1]
         self.increments[rows, positions] = self.method.increments(positions, models, previous, records)
@@ -236,7 +239,7 @@ class PrefixTree:
             nodes = nodes + lowest_bit(nodes)
 
     def _test(self, rows: Tensor, nodes: Tensor, draws: Draws) -> Tensor:
-        """Update nodes to the sums below them, and return which kept their noisy values."""
+        """Update nodes to the sums of their children and increments, and return which nodes kept their noisy values."""
         old, new = self.sums[rows, nodes], self._sums_below(rows, nodes)
         sigmas = self.sigmas[heights(nodes)]
         values, accepted = reflection_step(self.noisy[rows, nodes], old, new, sigmas, draws.uniform(len(rows)))
@@ -245,18 +248,19 @@ class PrefixTree:
         return accepted
 
     def _update_model(self, rows: Tensor, positions: Tensor) -> None:
-        """Compute the models after positions from the noisy prefix sums."""
+        """Compute the models that follow the given positions from the noisy prefix sums."""
         prefixes = self.prefixes(rows, positions)
         self.models[rows, positions + 1] = self.method.updates(positions, self.models[rows, positions], prefixes)
 
     def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
-        """Relearn each trial from its own position on; a position beyond the last means that there is nothing to do."""
+        """Relearn each trial from its own position on; nothing is relearned if the position is beyond the last."""
         starts, rows = restarts.sort(stable=True)
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
         for first in range(1, self.size + 1, POSITIONS_AT_ONCE):
             last = min(first + POSITIONS_AT_ONCE, self.size + 1)
             positions = [position for position in range(first, last) if reached[position]]
-            # All are moved to the device before the first is learned, so that none waits for a copy.
+            # All lists are moved to the device before the first position is learned, so that no position waits for a
+            # copy.
             children = _whole([_children(position) for position in positions], rows.device)
             prefixes = _whole([nodes_of_prefix(position) for position in positions], rows.device)
             for position, below, prefix in zip(positions, children, prefixes, strict=True):
@@ -266,14 +270,14 @@ class PrefixTree:
         work.learned_again += count
 
     def _learn(self, rows: Tensor, position: int, children: Tensor, prefix: Tensor, draws: Draws) -> None:
-        """Learn one position, the same in all trials of a call; most of a run's time is spent here.
+        """Learn one position, the same in all trials of a call. Most of a run's time is spent here.
 
         Args:
             rows: The trials.
-            position: The position.
-            children: The nodes that its node sums, besides its own increment.
-            prefix: The nodes that its prefix sum reads.
-            draws: Fresh randomness.
+            position: Position to learn.
+            children: Nodes that are summed in the node of this position, in addition to its own increment.
+            prefix: Nodes that the prefix sum reads.
+            draws: Source of fresh random numbers.
         """
         positions = torch.full_like(rows, position)
         models, previous = self.models[rows, position], self.models[rows, position - 1]
@@ -288,9 +292,10 @@ class PrefixTree:
         self.models[rows, position + 1] = self.method.updates(positions, models, prefixes)
 
     def _sums_below(self, rows: Tensor, nodes: Tensor) -> Tensor:
-        """Return nodes' sums, of their own increments and of their children, ``t - 1, t - 2, t - 4, ...``.
+        """Return the sums of nodes: a node's own increment plus its children ``t - 1, t - 2, t - 4, ...``.
 
-        Sums are not updated by an edit's difference, because rounding errors of many edits would add up.
+        Sums are recomputed rather than updated by an edit's difference, because the rounding errors of many edits would
+        add up.
         """
         steps = 2 ** torch.arange(int(heights(nodes).max()), device=nodes.device)
         children = torch.where(steps < lowest_bit(nodes)[:, None], nodes[:, None] - steps, 0)
@@ -328,13 +333,13 @@ class PrefixTree:
 
 
 def _children(position: int) -> list[int]:
-    """Return a node's children, whose number is its height."""
+    """Return a node's children; their number is the node's height."""
     height = (position & -position).bit_length() - 1
     return [position - 2**below for below in range(height)]
 
 
 def _whole(lists: Sequence[Sequence[int]], device: torch.device) -> Sequence[Tensor]:
-    """Return whole numbers as tensors on a device, moved there together."""
+    """Return lists of whole numbers as tensors on a device, moved there together."""
     together = torch.tensor([number for each in lists for number in each], dtype=torch.int64, device=device)
     return torch.split(together, [len(each) for each in lists])
 
@@ -345,5 +350,5 @@ def lowest_bit(positions: Tensor) -> Tensor:
 
 
 def heights(nodes: Tensor) -> Tensor:
-    """Return the heights of nodes, the logarithms of their lowest bits, int64."""
+    """Return the heights of nodes, int64: the base-2 logarithms of their lowest set bits."""
     return torch.frexp(lowest_bit(nodes).double()).exponent.long() - 1

@@ -1,7 +1,7 @@
-"""The maximal coupling of two Gaussians with the same covariance: keep a value, or reflect it through the midpoint.
+"""The maximal coupling of two Gaussians with the same covariance: a value is kept, or reflected through the midpoint.
 
-Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection, and Algorithms 13
-    and 27 print the inverse of the ratio. With either, the result does not have the new distribution.
+Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection. Algorithms 13 and
+27 print the inverse of the ratio. With either of these, the result does not have the new distribution.
 """
 
 import torch
@@ -18,33 +18,35 @@ def log_density_ratio(values: Tensor, old: Tensor, new: Tensor, sigma: Tensor | 
         sigma: Standard deviation of a coordinate, above 0.
 
     Returns:
-        Shape ``(k,)``.
+        The logarithms, shape ``(k,)``.
     """
     scale = torch.as_tensor(sigma, dtype=values.dtype, device=values.device)[..., None]
-    # Divide before multiplying, because squares of very small deviations are 0, and those of very large ones are
-    # infinite.
+    # The division comes before the product, because squares of very small deviations are 0, and those of very large
+    # ones are infinite.
     return ((values - (old + new) / 2) / scale * ((new - old) / scale)).sum(dim=-1)
 
 
 def reflection_step(
     values: Tensor, old_means: Tensor, new_means: Tensor, sigma: Tensor | float, uniforms: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Turn values of law ``N(old_mean, sigma^2 I)`` into ``N(new_mean, sigma^2 I)``, changing as few as possible.
+    """Turn values from ``N(old_mean, sigma^2 I)`` into values from ``N(new_mean, sigma^2 I)``.
 
-    A value stays with the probability ``min(1, ratio)`` of densities, new over old; otherwise it becomes
-    ``old_mean + new_mean - value``. On average over the values, one stays with probability ``1 - TV``, with the total
-    variation of the two distributions.
+    As few values as possible change.
+
+    A value is kept with probability ``min(1, ratio)``, where the ratio is the new density divided by the old density.
+    Otherwise it becomes ``old_mean + new_mean - value``. The average probability of keeping a value is ``1 - TV``,
+    where TV is the total variation of the two distributions.
 
     Args:
-        values: Shape ``(..., d)``.
-        old_means: Shape ``(..., d)``.
-        new_means: Shape ``(..., d)``.
-        sigma: Standard deviation per coordinate, one for all or shape ``(...)``. If it is 0, a value stays if the means
-            are equal, and becomes the new mean otherwise.
-        uniforms: Shape ``(...)``: fresh and uniform on [0, 1), never used for anything else.
+        values: Values, shape ``(..., d)``.
+        old_means: Means of the old distributions, shape ``(..., d)``.
+        new_means: Means of the new distributions, shape ``(..., d)``.
+        sigma: Standard deviation per coordinate: one number, or shape ``(...)``. If it is 0, a value is kept if the
+            means are equal, and becomes the new mean otherwise.
+        uniforms: Fresh numbers, uniform on [0, 1) and used for nothing else, shape ``(...)``.
 
     Returns:
-        The new values, shape ``(..., d)``, and which of them stayed, shape ``(...)``.
+        The new values, shape ``(..., d)``, and which of them were kept, shape ``(...)``.
     """
     scale = torch.as_tensor(sigma, dtype=values.dtype, device=values.device)
     ratios = log_density_ratio(values, old_means, new_means, scale)

@@ -1,1 +1,1 @@
-"""Interval arithmetic on networks: bounds on outputs and gradients for all parameters in a box."""
+"""Interval arithmetic for networks: bounds on outputs and gradients for all parameters in a box."""

@@ -1,7 +1,7 @@
 """Clipping of single records' gradients: entry by entry, or by their Euclidean norm.
 
-Clipping both ends of an interval by their own norms is unsound: it may even reverse an interval. Instead, the factor
-that multiplies a gradient in the interval is bounded.
+It would be unsound to clip both ends of an interval by their own norms: that may even reverse the interval. Instead,
+the factor that multiplies a gradient in the interval is bounded.
 """
 
 import functools
@@ -16,8 +16,8 @@ from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
 
 
 def clamped(values: Interval, bound: float | Tensor) -> Interval:
-    """Return the interval of clamped tensors: the function is monotone, so ends map to ends."""
-    # The bound is passed unchanged, because a number turned into a tensor would be rounded to float32, perhaps
+    """Return the interval of clamped tensors. Clamping is monotone, so ends map to ends."""
+    # The bound is passed unchanged, because converting a number to a tensor would round it to float32, perhaps
     # downward.
     lower, upper = (torch.clamp(end, -bound, bound) for end in values)  # type: ignore[arg-type]
     return Interval(lower, upper)
@@ -41,11 +41,11 @@ def scale_bounds(
     """Return bounds of ``min(1, bound / |g|)``, including 0 if training may use 0 instead (`norm_factor`).
 
     Args:
-        longest: Upper bounds of the norms of ``g``, up to rounding.
+        longest: Upper bounds of the norms of ``g``, except for rounding.
         shortest: Lower bounds of these norms.
-        bound: The norm to clip to.
-        terms: Number of squares that were added, here and in training.
-        rounding: How to round.
+        bound: Bound of the norm after clipping.
+        terms: Number of squares that are added, here and in training.
+        rounding: Rounding of the bounds.
     """
     off, numbers = 4 * rounding.error_of_sums(terms + 16, longest.dtype), torch.finfo(longest.dtype)
     lost = 2 * terms * rounding.smallest(longest.dtype)
@@ -56,20 +56,20 @@ def scale_bounds(
 
 
 def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tensor, rounding: Rounding) -> Interval:
-    """Return bounds of the factor by which each record's gradient is clipped to a norm, over all parameters together.
+    """Return bounds of the factor that clips each record's gradient to a norm, over all parameters together.
 
-    A weight's gradient is an outer product, whose norm is the product of norms: no array of size records x parameters
-    is formed. With positions, as convolutions have them, the triangle inequality bounds the largest norm, and the
-    smallest is taken to be 0.
+    A weight's gradient is an outer product, and its norm is the product of two norms. So no array of size records x
+    parameters is formed. With several positions, as in convolutions, the triangle inequality bounds the largest norm,
+    and the smallest norm is bounded by 0.
 
     Args:
         factors: Factors of all affine layers.
-        biases: Whether each has a bias.
-        bound: Shape ``(runs,)``.
-        rounding: How to round.
+        biases: Whether each layer has a bias.
+        bound: Bound of the norm, shape ``(runs,)``.
+        rounding: Rounding of the bounds.
 
     Returns:
-        Shape ``(runs, records)``.
+        The bounds, shape ``(runs, records)``.
     """
     longest, shortest, terms = [], [], 0
     for each, bias in zip(factors, biases, strict=True):
@@ -93,27 +93,31 @@ def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tenso
 def norm_factor(columns: Sequence[Tensor], length: Tensor, bound: Tensor) -> Tensor:
     """Return the factor by which training clips gradients to a bound.
 
-    It is 0 if it would be too small for a float of full precision, and for records with inputs or activations so large
-    that products with them would lose precision. The contribution of an unknown record is then bounded in floats, too.
+    The factor is 0 if it would be too small for a float of full precision. It is also 0 for records whose inputs or
+    activations are so large that products with them would lose precision. So the contribution of an unknown record is
+    bounded in floats, too.
 
     Args:
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
         length: Norms of the gradients, shape ``(runs, records)``.
-        bound: Bound to clip to; broadcasts with it.
+        bound: Bound of the norm; it broadcasts with ``length``.
     """
-    factor = (bound / length).clamp_max(1)  # A norm of 0 leaves a factor of 1.
+    factor = (bound / length).clamp_max(1)  # If a norm is 0, the factor is 1.
     return torch.where(_is_short(columns) & (factor >= torch.finfo(factor.dtype).tiny), factor, 0)
 
 
 def largest_clipped(bound: Tensor, terms: int, rounding: Rounding) -> Tensor:
-    """Return a bound on entries that were clipped to a norm, including rounding and underflow."""
+    """Return a bound on the entries of a gradient that was clipped to a norm, including rounding and underflow."""
     numbers = torch.finfo(bound.dtype)
     lost = 4 * numbers.tiny**0.5 if rounding.is_outward else 0.0
     return bound * (1 + 4 * rounding.error_of_sums(terms + 16, bound.dtype)) + lost
 
 
 def norms(values: Tensor) -> Tensor:
-    """Return Euclidean norms along the last dimension; no square overflows, and none is lost next to larger ones."""
+    """Return Euclidean norms along the last dimension.
+
+    No square overflows, and no value is lost next to a larger one.
+    """
     largest = values.abs().amax(dim=-1, keepdim=True)
     unit = largest.clamp_min(torch.finfo(values.dtype).tiny)
     found = unit * (values / unit).square().sum(dim=-1, keepdim=True).sqrt()
@@ -121,6 +125,6 @@ def norms(values: Tensor) -> Tensor:
 
 
 def _is_short(columns: Sequence[Tensor]) -> Tensor:
-    """Return for which records no input of a layer is too large for `norm_factor`, shape ``(runs or 1, records)``."""
+    """Return which records have no layer input too large for `norm_factor`, shape ``(runs or 1, records)``."""
     largest = functools.reduce(torch.maximum, [each.abs().flatten(2).amax(dim=-1) for each in columns])
     return largest.square() <= 1 / torch.finfo(largest.dtype).tiny

@@ -1,4 +1,4 @@
-"""Tensors whose entries are known up to a range."""
+"""Tensors whose entries are known only up to an interval."""
 
 from typing import NamedTuple, Self
 
@@ -13,7 +13,7 @@ class IntervalError(UnlearningError, ArithmeticError):
 
 
 class Interval(NamedTuple):
-    """All tensors between two, entry by entry.
+    """All tensors between two tensors, entry by entry.
 
     Attributes:
         lower: Lower ends.
@@ -48,7 +48,7 @@ class Interval(NamedTuple):
         return Interval(-self.upper, -self.lower)
 
     def holds(self, values: Tensor) -> Tensor:
-        """Return, for each entry, whether the interval contains the value, without tolerance; always False for NaN."""
+        """Return, for each entry, whether the interval contains the value, without tolerance; False for NaN."""
         return (self.lower <= values) & (values <= self.upper)
 
     def intersected(self, other: "Interval") -> "Interval":
@@ -56,14 +56,14 @@ class Interval(NamedTuple):
         return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
 
     def ordered(self) -> "Interval":
-        """Return the interval with its ends in order, because rounding may swap the ends of a point."""
+        """Return the interval with its ends in order, because rounding may swap the two ends of a point."""
         return Interval(torch.minimum(*self), torch.maximum(*self))
 
     def checked(self, what: str) -> Self:
         """Return the interval itself if its ends are finite and in order.
 
         Raises:
-            IntervalError: The ends are not; the message names ``what``.
+            IntervalError: The ends are not finite or not in order; the message names ``what``.
         """
         if self._is_surely_sound():
             return self
@@ -77,7 +77,10 @@ class Interval(NamedTuple):
         return self
 
     def _is_surely_sound(self) -> bool:
-        """Return whether ends are finite and in order, in two passes; for huge ends it may wrongly return False."""
+        """Return whether the ends are finite and in order, by a quick check.
+
+        For huge ends, it may wrongly return False.
+        """
         if self.is_point or not self.lower.numel():
             return False
         least, most = (self.upper - self.lower).aminmax()

@@ -1,9 +1,8 @@
-// Two things that PyTorch does with many passes over memory, see `kernel.py`:
-// - sums and extremes of single records' gradients, each a product of a derivative and an input that are known up to
-//   intervals: formed in registers, clamped, added up, compared, and never stored;
-// - products of records with few columns, and of their magnitudes, by reading each record once.
-// No sum may be contracted or reordered into something that is not a sum of rounded products, so that this is compiled
-// without fast mathematics.
+// Two operations for which PyTorch would read the memory many times, see `kernel.py`:
+// - sums and extremes of single records' gradients. Each gradient is a product of a derivative and an input, both known
+//   up to intervals. Gradients are computed in registers, clamped, added and compared, and never stored;
+// - products of records with few columns, and of their absolute values; each record is read once.
+// Sums must stay sums of rounded products, without contraction, so this file is compiled without fast mathematics.
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +14,9 @@ namespace {
 
 constexpr int64_t LANES = 8;
 constexpr int64_t TILE = 2 * LANES;
-constexpr int64_t MANY = 512;  // Records at once: a tile of their inputs is read by every output, from a cache.
-constexpr int64_t PITCH = MANY + LANES;  // From one output's records to the next one's: no power of 2, which a cache dislikes.
-constexpr int64_t FEW = 16;    // The same where there are so few outputs that reading whole rows counts.
+constexpr int64_t MANY = 512;  // Records processed at once: every output reads a tile of their inputs from a cache.
+constexpr int64_t PITCH = MANY + LANES;  // Distance from one output's records to the next; not a power of 2, which is slow.
+constexpr int64_t FEW = 16;    // Records processed at once if there are few outputs, so that whole rows are read.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 
@@ -29,7 +28,7 @@ inline Lanes load(const double *from) {
 
 inline void store(double *to, Lanes values) { std::memcpy(to, &values, sizeof values); }
 
-// Comparisons with what is no number are false, so that the first argument stays if it is none.
+// Comparisons with NaN are false, so the result is the first argument if that is NaN.
 inline Lanes least(Lanes one, Lanes two) { return two < one ? two : one; }
 
 inline Lanes most_of(Lanes one, Lanes two) { return one < two ? two : one; }
@@ -41,7 +40,7 @@ inline bool any_below(Lanes one, Lanes two) {
     return found != 0;
 }
 
-// Puts values into columns that are sorted upwards, and drops the largest.
+// Inserts values into columns that are sorted in ascending order, and drops the largest.
 inline void insert(double *kept, int64_t most, Lanes values) {
     if (!any_below(values, load(kept + (most - 1) * TILE))) return;
     for (int64_t place = 0; place < most; ++place) {
@@ -51,7 +50,7 @@ inline void insert(double *kept, int64_t most, Lanes values) {
     }
 }
 
-// Of inputs: any, none below 0, single numbers; and single numbers times derivatives that are single numbers.
+// Signs of inputs: any; none below 0; inputs that are single numbers; inputs and derivatives that are single numbers.
 enum Signs { ANY, NONNEGATIVE, POINT, POINTS };
 
 template <Signs SIGNS>
@@ -73,8 +72,8 @@ inline void products(double low, double high, const double *lower, const double 
     }
 }
 
-// What is kept of one output and one tile of inputs, a tile each: sums of lower and of upper bounds and of magnitudes,
-// then the smallest upper bounds, then the largest lower ones, negated.
+// The results for one output and one tile of inputs, one tile each: sums of lower bounds, of upper bounds and of
+// magnitudes; then the smallest upper bounds; then the largest lower bounds, negated.
 constexpr int64_t SUMS = 3;
 
 template <Signs SIGNS, int MOST, bool CLAMPS>
@@ -129,8 +128,7 @@ Block block_of(int32_t signs, int64_t most) {
     }
 }
 
-// Copies a tile of some records' inputs, with zeros where there are none any more. Returns 0, or what is no number if one
-// of them is not finite.
+// Copies a tile of some records' inputs, and fills the rest with zeros. Returns 0, or NaN if an input is not finite.
 Lanes copied(int64_t records, int64_t inputs, int64_t width, const double *from, double *to) {
     Lanes probe{};
     for (int64_t record = 0; record < records; ++record, from += inputs, to += TILE) {
@@ -147,7 +145,7 @@ Lanes copied(int64_t records, int64_t inputs, int64_t width, const double *from,
     return probe;
 }
 
-// Copies some records' derivatives with records last; returns as `copied` does.
+// Copies some records' derivatives, transposed so that records come last; returns 0, or NaN, as `copied` does.
 double turned(int64_t records, int64_t outputs, const double *from, double *to) {
     for (int64_t record = 0; record < records; ++record)
         for (int64_t output = 0; output < outputs; ++output) to[output * PITCH + record] = from[record * outputs + output];
@@ -170,10 +168,10 @@ inline double total(Lanes values) {
 
 }  // namespace
 
-// `left` has shape (rows, inner), `middle` and `radius` (outputs, inner), `centre` and `spread` (rows, outputs).
+// Shapes: `left` (rows, inner), `middle` and `radius` (outputs, inner), `centre` and `spread` (rows, outputs).
 extern "C" void centre_and_spread(int64_t rows, int64_t inner, int64_t outputs, const double *left, const double *middle,
                                   const double *radius, double *centre, double *spread) {
-    constexpr int64_t AT_ONCE = 4;  // Sums that do not wait for each other.
+    constexpr int64_t AT_ONCE = 4;  // Number of sums that are computed independently of each other.
     for (int64_t row = 0; row < rows; ++row, left += inner)
         for (int64_t output = 0; output < outputs; ++output) {
             const double *by = middle + output * inner, *wide = radius + output * inner;
@@ -196,10 +194,10 @@ extern "C" void centre_and_spread(int64_t rows, int64_t inner, int64_t outputs, 
         }
 }
 
-// Derivatives have shape (runs, records, outputs), inputs (input_runs, records, inputs), sums (runs, outputs, inputs),
-// extremes (runs, most, outputs, inputs). `signs` is one of `Signs`; pointers to both ends of single numbers are the same.
-// Returns whether all derivatives and inputs are finite: comparisons leave out what is no number, so that nothing that is
-// written means anything otherwise.
+// Shapes: derivatives (runs, records, outputs), inputs (input_runs, records, inputs), sums (runs, outputs, inputs),
+// extremes (runs, most, outputs, inputs). `signs` is one of `Signs`. If the values are single numbers, the pointers to
+// both ends are the same. Returns whether all derivatives and inputs are finite. If not, the results are meaningless,
+// because comparisons ignore NaN.
 extern "C" int32_t summed(int64_t runs, int64_t records, int64_t outputs, int64_t inputs, int64_t input_runs, int64_t most,
                           int32_t signs, const double *low, const double *high, const double *lower, const double *upper,
                           const double *bounds, double *sum_low, double *sum_high, double *sizes, double *smallest,

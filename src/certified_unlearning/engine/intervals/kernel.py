@@ -1,6 +1,7 @@
-"""The compiled kernel of bounds (`certified_unlearning.compiled`).
+"""The compiled kernel that computes bounds (`certified_unlearning.compiled`).
 
-It supports float64 on a CPU. Its results differ from PyTorch's only by the order of sums, which bounds allow for.
+It supports float64 on a CPU. Its results differ from PyTorch's only in the order of sums, and the bounds allow for any
+order.
 """
 
 import ctypes
@@ -16,15 +17,17 @@ from certified_unlearning.engine.intervals.interval import Interval
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
 TILE = 16
-"""Number of columns that `kernel.cpp` handles together."""
+"""Number of columns that `kernel.cpp` processes together."""
 MOST_TURNED = 256
-"""Largest number of columns that are transposed: more, for a few hundred records, would not fit in the cache."""
+"""Largest number of columns that are transposed. With more columns, a few hundred records would not fit in the
+cache.
+"""
 MOST_COLUMNS = 2
-"""Products with more columns are left to PyTorch, which reads a row once for all of them."""
+"""Largest number of columns for the kernel. For more, PyTorch is used, which reads each row once for all columns."""
 
 
 class Summed(NamedTuple):
-    """The result of `summed`: the parts of `abstract_training.extremes.Sums`."""
+    """The result of `summed`: the attributes of `abstract_training.extremes.Sums`."""
 
     lower: Tensor
     upper: Tensor
@@ -34,7 +37,7 @@ class Summed(NamedTuple):
 
 
 def multiplies(left: Tensor, right: Tensor) -> bool:
-    """Return whether `centre_and_spread` is available for these matrices: of single runs, with few columns."""
+    """Return whether `centre_and_spread` is available for these matrices: a single run, with few columns."""
     return (
         all(each.dtype == torch.float64 and each.device.type == "cpu" for each in (left, right))
         and left.ndim == right.ndim == 3
@@ -68,7 +71,7 @@ def takes(derivatives: Interval, columns: Interval) -> bool:
 
 
 def turns(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether to swap derivatives and columns, because the kernel works along several columns at once."""
+    """Return whether to swap derivatives and columns; the kernel processes several columns at once."""
     outputs, inputs = derivatives.lower.shape[-1], columns.lower.shape[-1]
     if not columns.is_point or inputs > MOST_TURNED:
         return inputs == 1 < outputs
@@ -80,11 +83,11 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     """Return sums and extremes of all records' clamped products; None if any factor is not finite.
 
     Args:
-        derivatives: Shape ``(runs, records, 1, outputs)``.
-        columns: Shape ``(runs or 1, records, 1, inputs)``.
-        bound: To clamp to, shape ``(runs,)``; may be infinite.
+        derivatives: Derivatives, shape ``(runs, records, 1, outputs)``.
+        columns: Inputs, shape ``(runs or 1, records, 1, inputs)``.
+        bound: Bound to which products are clamped, shape ``(runs,)``; may be infinite.
         most: Number of extremes to keep, at most the number of records.
-        nonnegative: Whether no number of ``columns`` is below 0.
+        nonnegative: Whether no number in ``columns`` is below 0.
     """
     runs, records, _, outputs = derivatives.lower.shape
     inputs = columns.lower.shape[-1]
@@ -93,7 +96,8 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     high = low if derivatives.is_point else derivatives.upper.contiguous()
     sums = [low.new_empty(runs, outputs, inputs) for _ in range(3)]
     extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
-    # The sign of a derivative that is a single number determines which end is which, as do non-negative inputs.
+    # The result's ends are known beforehand if the derivatives are single numbers, whose signs determine them, or if
+    # inputs are non-negative.
     signs = int(nonnegative or derivatives.is_point)
     if columns.is_point:
         signs = 3 if derivatives.is_point else 2
@@ -103,14 +107,14 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     assert found is not None
     addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
     finite = found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
-    # Checked here because the kernel's comparisons ignore NaN, unlike PyTorch's.
+    # This is checked here because the kernel's comparisons ignore NaN, unlike PyTorch's.
     return Summed(*sums, *extremes) if finite else None
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, built now if it was not yet built on this machine; None if that is not possible."""
-    # Products must not be fused with sums, because bounds count both roundings.
+    """Return the compiled kernel, after building it if necessary; None if it cannot be built on this machine."""
+    # Products must not be fused with sums, because the bounds count the rounding of each.
     found = compiled.library(SOURCE, "-ffp-contract=off", instead="bounds are computed by PyTorch")
     if found is not None:
         found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None

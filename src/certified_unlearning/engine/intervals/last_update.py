@@ -1,15 +1,16 @@
-"""A network's last weights before the last update, and how that update moved them, by lines.
+"""A network's last weights before the last update, and linear bounds on how that update moved them.
 
-A box bounds how far changed records can move each weight, but ignores that the same records move all weights. A step of
-descent mostly corrects the excess of earlier steps, which a box cannot represent: its bounds add up. So linear
-functions of the last layer's weights before the last update bound those after it
-(`engine.abstract_training.last_update`). A difference of logits is linear in the weights, so the composition bounds it.
+A box bounds how far changed records can move each weight, but ignores that the same records move all weights at once. A
+step of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of
+all steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
+before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so the two
+linear functions can be composed to bound it.
 
-This is for networks with two classes, whose logits' difference is a function of one vector: the difference of the two
-rows of the last weight followed by the difference of biases, or the only row and its bias. This is derived here, not
-taken from a paper.
+This applies to networks with two classes, for which the difference of logits is a function of one vector. With two
+logits, it is the difference of the two rows of the last weight, followed by the difference of the biases. With one
+logit, it is the only row and its bias. This bound is our own, not from a paper.
 
-Like other lines, these depend on the box: those of a larger box may happen to give narrower bounds.
+Such bounds depend on the box, and a larger box may happen to give narrower ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,17 +27,20 @@ from certified_unlearning.errors import DataError
 
 @dataclass(frozen=True)
 class LastUpdate:
-    """Bounds ``below_slopes v + below_shifts <= v' <= above_slopes v + above_shifts`` of the update, entry by entry.
+    """Linear bounds on the last update.
 
-    They hold for neighbours' weights as training computes them, with exact differences ``v`` and ``v'``, but not for
-    all parameters of a box. ``w`` is the number of last hidden units, plus 1 with a bias.
+    They are ``below_slopes v + below_shifts <= v' <= above_slopes v + above_shifts``, entry by entry.
+
+    The bounds hold for the weights of neighbours as training computes them, with exact differences ``v`` and ``v'``.
+    They do not hold for all parameters of a box. ``w`` is the number of units in the last hidden layer, plus 1 if there
+    is a bias.
 
     Attributes:
-        before: Bounds of ``v``, the last weights before the update, shape ``(runs, w)``.
-        below_slopes: Shape ``(runs, w, w)``.
-        below_shifts: Shape ``(runs, w)``.
-        above_slopes: As ``below_slopes``.
-        above_shifts: As ``below_shifts``.
+        before: Bounds of the last weights before the update, ``v``, shape ``(runs, w)``.
+        below_slopes: Slopes of the lower bounds, shape ``(runs, w, w)``.
+        below_shifts: Shifts of the lower bounds, shape ``(runs, w)``.
+        above_slopes: Slopes of the upper bounds, shape ``(runs, w, w)``.
+        above_shifts: Shifts of the upper bounds, shape ``(runs, w)``.
     """
 
     before: Interval
@@ -46,32 +50,32 @@ class LastUpdate:
     above_shifts: Tensor
 
     def of_runs(self, runs: slice) -> Self:
-        """Return the lines of some runs."""
+        """Return the bounds of some runs."""
         before = Interval(*(end[runs] for end in self.before))
         return replace(self, **{name: each[runs] for name, each in self.lines.items()}, before=before)
 
     @property
     def lines(self) -> dict[str, Tensor]:
-        """Slopes and shifts by name."""
+        """Slopes and shifts of the bounds, by name."""
         return {name: getattr(self, name) for name in NAMES[2:]}
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """All values, by `NAMES`."""
+        """All tensors, by the names in `NAMES`."""
         return {"before_lower": self.before.lower, "before_upper": self.before.upper, **self.lines}
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], parameters: Sequence[Tensor], budgets: int) -> Self:
-        """Return the lines from `tensors`, if they fit a network with these parameters.
+        """Return the bounds from `tensors`, after checking that they fit a network with these parameters.
 
         Args:
-            tensors: As from a file.
-            parameters: Parameters after the update, each of shape ``(1, ...)``: the last two are a weight and a bias.
+            tensors: Tensors by name, as read from a file.
+            parameters: Parameters after the update, each of shape ``(1, ...)``; the last two are a weight and a bias.
             budgets: Number of runs.
 
         Raises:
-            DataError: Something is missing or has another shape, numbers are not finite, bounds are in the wrong order,
-                or the parameters are not between them.
+            DataError: A tensor is missing or has another shape, numbers are not finite, bounds are in the wrong order,
+                or the parameters are not between the bounds.
         """
         rows = torch.cat([parameters[-2][0], parameters[-1][0][:, None]], dim=1)
         width = rows.shape[1]
@@ -89,7 +93,10 @@ class LastUpdate:
         return found
 
     def holds(self, values: Tensor) -> Tensor:
-        """Return for each run whether all bounds hold for some ``v`` if ``v'`` has these values, shape ``(w,)``."""
+        """Return, for each run, whether ``v'`` satisfies all bounds for some ``v``.
+
+        ``v'`` has the given values, shape ``(w,)``.
+        """
         lower, upper = self.before
         least = _product(self.below_slopes, lower, upper) + self.below_shifts
         most = -_product(self.above_slopes, -upper, -lower) + self.above_shifts
@@ -98,21 +105,21 @@ class LastUpdate:
     def bounds(
         self, units: Interval, rows: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
     ) -> Interval:
-        """Return bounds of the difference of logits after the update, which also hold for floats.
+        """Return bounds on the difference of logits after the update; they also hold for logits computed in floats.
 
         Args:
-            units: The last hidden layer's activations, none below 0, shape ``(runs, records, units)``.
-            rows: The weights of ``units`` after the update, shape ``(runs, units)``.
-            sizes: Sums of magnitudes of the weights and of the biases that the logits are computed with, shapes
+            units: Activations of the last hidden layer, none below 0, shape ``(runs, records, units)``.
+            rows: Weights of ``units`` after the update, shape ``(runs, units)``.
+            sizes: Sums of magnitudes of the weights and of the biases from which the logits are computed, shapes
                 ``(runs, units)`` and ``(runs,)``.
-            rounding: How to round.
+            rounding: Rounding of the bounds.
 
         Returns:
-            Shape ``(runs, records)``; infinite if there is no bound.
+            The bounds, shape ``(runs, records)``; infinite if there is no bound.
         """
         size, bias_size = sizes
         width, dtype = self.before.lower.shape[-1], rows.lower.dtype
-        # The error of each logit, and of their difference; see `propagation.paired_differences`.
+        # The errors of each logit and of their difference; see `propagation.paired_differences`.
         lost = (units.upper @ size[..., None])[..., 0] + (0 if bias_size is None else bias_size[:, None])
         lost = lost * (8 * rounding.error_of_sums(width + 16, dtype)) + 4 * width * rounding.smallest(dtype)
         least = _least(units, rows, self.before, self.below_slopes, self.below_shifts, lost, rounding)
@@ -121,7 +128,7 @@ class LastUpdate:
 
 
 def _product(slopes: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Return the least products of rows of slopes with numbers between two bounds, each of shape ``(runs, w)``."""
+    """Return the smallest products of rows of slopes with vectors between two bounds of shape ``(runs, w)``."""
     return (slopes.clamp_min(0) @ lower[..., None] + slopes.clamp_max(0) @ upper[..., None])[..., 0]
 
 
@@ -134,7 +141,7 @@ def _least(
     lost: Tensor,
     rounding: Rounding,
 ) -> Tensor:
-    """Return lower bounds of the product of units and of weights above ``slopes v + shifts``."""
+    """Return lower bounds on products of units and weights, for all weights above ``slopes v + shifts``."""
     point, gap = supporting(rows, units)
     if slopes.shape[-1] > point.shape[-1]:
         point = torch.cat([point, torch.ones_like(point[..., :1])], dim=-1)
@@ -142,7 +149,7 @@ def _least(
     size = slopes.abs() @ before.magnitude[..., None] + shifts.abs()[..., None]
     dtype, width = size.dtype, size.shape[-2]
     slack = 8 * rounding.error_of_sums(4 * width + 64, dtype) * (point @ size)[..., 0]
-    # Underflow of a product, or of a slope before it is multiplied.
+    # A bound on underflow, of a product or of a slope before it is multiplied.
     reach = 1 + point.sum(dim=-1) + before.magnitude.sum(dim=-1, keepdim=True)
     slack = slack + reach * (64 * width * width * rounding.smallest(dtype))
     found = rounding.down(found - (gap + slack + lost) * (1 + 8 * torch.finfo(dtype).eps))
@@ -150,26 +157,26 @@ def _least(
 
 
 NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_slopes", "above_shifts")
-"""Names of the values of a `LastUpdate` in files."""
+"""Names of the tensors of a `LastUpdate` in files."""
 
 
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
-    """Return numbers ``p`` between the units' ends, and gaps, with ``sum v u >= sum v p - gap`` for all ``v``, ``u``.
+    """Return numbers ``p`` between the units' ends, and gaps, such that ``sum v u >= sum v p - gap`` for all ``v, u``.
 
-    If a weight's sign is known, there is no gap except for upward rounding.
+    If the sign of a weight is known, its gap is 0, except for upward rounding.
 
     Args:
         weights: Weights of the units, shape ``(runs, units)``.
-        units: Activations, none below 0, shape ``(runs, records, units)``.
+        units: Activations of the units, none below 0, shape ``(runs, records, units)``.
 
     Returns:
-        Shapes ``(runs, records, units)`` and ``(runs, records)``.
+        Numbers ``p``, shape ``(runs, records, units)``, and gaps, shape ``(runs, records)``.
     """
     down, up = (-weights.lower).clamp_min(0)[:, None], weights.upper.clamp_min(0)[:, None]
     share = torch.where(up > 0, torch.where(down > 0, down / (down + up), 0.0), torch.where(down > 0, 1.0, 0.0))
     lower, upper = units
     point = torch.where(share == 1, upper, lower + share * (upper - lower)).clamp(lower, upper)
     numbers = torch.finfo(lower.dtype)
-    # Processors may flush a small difference to 0.
+    # `tiny` is added because processors may flush a small difference to 0.
     gaps = torch.maximum(down * (upper - point + numbers.tiny), up * (point - lower + numbers.tiny))
     return point, gaps.sum(dim=-1) * (1 + (gaps.shape[-1] + 8) * numbers.eps) + gaps.shape[-1] * numbers.tiny

@@ -1,8 +1,8 @@
 """Bounds of the derivatives of losses with respect to the logits.
 
-Cross-entropy by its softmax, in two ways: *tight* from bounds of single logits, *pairwise* from bounds of their
-differences (Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*,
-Appendix B, without the term of the class itself, which the printed formula counts twice).
+For cross-entropy, softmax is bounded in two ways: *tight* uses bounds of single logits, and *pairwise* uses bounds of
+their differences. The source is Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based
+Training*, Appendix B. The term of the class itself is left out here; the printed formula counts it twice.
 """
 
 import functools
@@ -18,11 +18,11 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.vocabulary import NetworkLoss
 
 UNDERFLOWS = 800.0
-"""Exponentials of numbers further below 0 are 0."""
+"""The exponential of a number below ``-UNDERFLOWS`` is 0."""
 
 
 def require_loss(loss: str, outputs: int) -> None:
-    """Raise `ParameterError` unless the loss fits the number of logits."""
+    """Raise `ParameterError` if the loss does not fit the number of logits."""
     if loss not in get_args(NetworkLoss):
         raise ParameterError(f"loss must be one of {', '.join(get_args(NetworkLoss))}, got {loss!r}")
     if loss == "cross-entropy" and outputs < 2:
@@ -32,7 +32,7 @@ def require_loss(loss: str, outputs: int) -> None:
 
 
 def require_labels(labels: Tensor, loss: str, outputs: int) -> None:
-    """Raise `DataError` unless labels are classes from 0, or finite numbers for the squared loss."""
+    """Raise `DataError` if labels are not classes counted from 0, or not finite numbers for the squared loss."""
     if loss == "squared":
         if not bool(torch.isfinite(labels).all()):
             raise DataError("labels of the squared loss must be finite numbers")
@@ -47,9 +47,9 @@ def derivatives(logits: Tensor, labels: Tensor, loss: NetworkLoss) -> Tensor:
     """Return the derivatives of each record's loss with respect to its logits, as training computes them.
 
     Args:
-        logits: Shape ``(runs, records, outputs)``.
-        labels: Shape ``(records,)`` or ``(runs, records)``: classes from 0, 0 and 1 with binary cross-entropy, numbers
-            with the squared loss ``(logit - y)^2``.
+        logits: Logits, shape ``(runs, records, outputs)``.
+        labels: Labels, shape ``(records,)`` or ``(runs, records)``: classes counted from 0; 0 and 1 for binary
+            cross-entropy; numbers for the squared loss ``(logit - y)^2``.
         loss: The loss.
     """
     if loss == "cross-entropy":
@@ -67,15 +67,15 @@ def loss_bounds(
     pairs: Interval | None = None,
     rounding: Rounding = OUTWARD,
 ) -> Interval:
-    """Return bounds of what `derivatives` returns.
+    """Return bounds of the result of `derivatives`.
 
     Args:
-        logits: Shape ``(runs, records, outputs)``.
-        labels: As there.
+        logits: Bounds of the logits, shape ``(runs, records, outputs)``.
+        labels: Labels, as for `derivatives`.
         loss: The loss.
-        pairs: Bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``, used for
-            cross-entropy instead of the bounds by single logits.
-        rounding: How to round.
+        pairs: Bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``. Cross-entropy uses
+            these instead of the bounds of single logits.
+        rounding: Rounding of the bounds.
     """
     if loss == "cross-entropy":
         shares, wanted = softmax_bounds(logits, pairs, rounding), _one_hot(labels, logits.lower)
@@ -98,15 +98,15 @@ def any_label_bounds(
     to: int | None = None,
     shift: float = 0.0,
 ) -> Interval:
-    """Return bounds of what `derivatives` returns for changed labels, and for the labels as they are.
+    """Return bounds of the result of `derivatives`, both for changed and for unchanged labels.
 
     Args:
-        logits: Shape ``(runs, records, outputs)``.
+        logits: Bounds of the logits, shape ``(runs, records, outputs)``.
         loss: The loss.
-        rounding: How to round.
+        rounding: Rounding of the bounds.
         labels: The unchanged labels; needed with ``to`` and with the squared loss.
-        to: The only class that labels are changed to; None for any class.
-        shift: Largest shift of the labels of the squared loss.
+        to: The only class that labels can change to; None for any class.
+        shift: Largest change of a label of the squared loss.
 
     Raises:
         ParameterError: There is no such class, the loss has no classes, or the shift is missing.
@@ -117,7 +117,7 @@ def any_label_bounds(
                 "labels of the squared loss are numbers: any of them would leave no bounds; say by shift, above 0, how "
                 "far they move, and name no class"
             )
-        # Rounded to the type of the logits, as in training.
+        # The targets are rounded to the type of the logits, as in training.
         targets = _targets(labels, logits.lower)
         least, most = rounding.down(rounding.down(targets) - shift), rounding.up(rounding.up(targets) + shift)
         return Interval(2 * rounding.down(logits.lower - most), 2 * rounding.up(logits.upper - least))
@@ -138,14 +138,15 @@ def any_label_bounds(
 
 
 def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of softmax: tight for single logits, or by differences of pairs if they are given.
+    """Return bounds of softmax, from bounds of the pairs' differences if given, and otherwise of single logits.
 
-    The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``, of which the term ``j = i`` is 1 for certain.
+    The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``. The term ``j = i`` of this sum is exactly 1.
     """
     classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
     apart = separate_pairs(logits, rounding) if pairs is None else pairs
-    # No exponential is infinite or 0, which would give NaN when multiplied by 0 or used as divisor. For larger ones,
-    # `lost` removes the share, and also for this one, whose reciprocal is above the smallest float of full precision.
+    # Exponents are limited so that no exponential is infinite or 0: it would give NaN when multiplied by 0 or used as
+    # divisor. For larger exponents, and for the limit itself, `lost` reduces the lower bound of the share to 0. The
+    # reciprocal of the limit's exponential is above the smallest float of full precision.
     most = math.log(numbers.max) - 2
     terms = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most).exp_()
     one, other = _incidence(classes, logits.lower.dtype, logits.lower.device)
@@ -153,7 +154,8 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     upper = (terms.reciprocal_() @ other + 1).reciprocal()
     if not rounding.is_outward:
         return Interval(lower, upper).ordered()
-    # The error of exponents of that size, exponentials and sums, here and in training, which subtracts the largest.
+    # The error of exponents of that size, exponentials and sums. It includes the errors of training, which subtracts
+    # the largest logit.
     widest = (logits.upper.amax(dim=-1, keepdim=True) - logits.lower.amin(dim=-1, keepdim=True)).clamp_max(UNDERFLOWS)
     off = 2 * numbers.eps * (widest + 4 * classes + 8 * EXPONENTIAL + 32)
     lost = classes * rounding.smallest(logits.lower.dtype)
@@ -165,9 +167,9 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the class that each pair's difference is a term of, and that of its negative, for both orders of pairs.
+    """Return matrices that map pairs to classes: the classes whose logit is added in a pair, and those subtracted.
 
-    A pair's difference is a term of its first class, and with the other sign one of its second.
+    A pair's difference is a term of its first class, and its negative is a term of its second class.
     """
     pairs = pairs_of(classes, device)
     one, other = (torch.nn.functional.one_hot(torch.cat(each), classes).to(dtype) for each in (pairs, pairs[::-1]))
@@ -176,13 +178,13 @@ def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[
 
 @functools.cache
 def pairs_of(classes: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """Return the first and the second class of each pair; their difference is the second's logit minus the first's."""
+    """Return the two classes of each pair; a pair's difference is the second's logit minus the first's."""
     first, second = torch.triu_indices(classes, classes, 1, device=device)
     return first, second
 
 
 def separate_pairs(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of the differences of all pairs, by those of single logits."""
+    """Return bounds of the differences of all pairs, from the bounds of single logits."""
     first, second = pairs_of(logits.lower.shape[-1], logits.lower.device)
     return Interval(
         rounding.down(logits.lower[..., second] - logits.upper[..., first]),
@@ -191,7 +193,10 @@ def separate_pairs(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
 
 
 def separate_differences(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of all differences, ``[..., i, j]`` of logit ``j`` minus ``i``, by those of single logits."""
+    """Return bounds of all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
+
+    They are computed from the bounds of single logits.
+    """
     return Interval(
         rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
         rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
@@ -209,7 +214,10 @@ def sigmoid_bounds(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
 
 
 def _less_target(shares: Interval, targets: Tensor, rounding: Rounding) -> Interval:
-    """Return shares minus targets of 0 or 1; shares are in between, also as floats, so signs are known."""
+    """Return shares minus targets of 0 or 1.
+
+    Shares are between 0 and 1, also as floats, so the signs are known.
+    """
     return Interval(
         rounding.down(shares.lower - targets).clamp_min(-targets),
         rounding.up(shares.upper - targets).clamp_max(1 - targets),

@@ -1,4 +1,7 @@
-"""Predictions that no parameters of a box can change; with lines of the last update, only parameters on them count."""
+"""Predictions that are the same for all parameters in a box.
+
+With bounds on the last update, only those parameters count that satisfy these bounds.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,13 +17,15 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 
 
 class CertifiedLabels(NamedTuple):
-    """What is certain about predictions of all parameters of a box; with lines, of those that satisfy the lines.
+    """Certain statements about the predictions of all parameters in a box.
+
+    With bounds on the last update, they are about the parameters that satisfy these bounds.
 
     Attributes:
-        classes: Shape ``(runs, records)``: the class that all of them predict, if there is one; otherwise the class
-            whose margin has the largest lower bound.
-        certified: Whether all predict it; ties and non-finite values do not count.
-        margins: Lower bounds of its logit minus any other one.
+        classes: Class that all these parameters predict, if there is one, shape ``(runs, records)``. Otherwise, the
+            class whose margin has the largest lower bound.
+        certified: Whether all these parameters predict the class; ties and non-finite values do not count.
+        margins: Lower bounds of the class's logit minus any other logit.
     """
 
     classes: Tensor
@@ -37,19 +42,19 @@ def margin_bounds(
     joint: bool = True,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` minus ``i``.
+    """Return bounds of all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
 
     Args:
-        network: The layers; one logit represents two classes, the first of which has logit 0.
+        network: The network. One logit represents two classes, and the first of them has logit 0.
         box: Parameters, each of shape ``(runs, ...)``.
-        rows: Shape ``(runs or 1, records, ...)``.
-        bounding: How bounds are computed.
-        joint: Whether differences are bounded by differences of rows of weights, which is never looser with exact
-            products; otherwise by the bounds of single logits.
-        last: Lines of the last update that led to the box; None for none.
+        rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
+        bounding: Method that computes bounds.
+        joint: Whether differences of logits are bounded from differences of rows of weights; with exact products, this
+            never gives wider bounds. Otherwise, they are bounded from single logits.
+        last: Bounds on the last update before the box; None for none.
 
     Returns:
-        Shape ``(runs, records, classes, classes)``.
+        The bounds, shape ``(runs, records, classes, classes)``.
     """
     bounding.rounding.require_precision(box[0].lower.dtype)
     seen = forward(network, box, rows, bounding)
@@ -71,9 +76,11 @@ def certify(
     joint: bool = True,
     last: LastUpdate | None = None,
 ) -> CertifiedLabels:
-    """Return the class that all parameters of a box, or all that satisfy the lines, predict, and whether it exists.
+    """Return the class that all parameters of a box predict, and whether there is one.
 
-    Arguments are those of `margin_bounds`.
+    With ``last``, only the parameters count that satisfy its bounds.
+
+    The arguments are those of `margin_bounds`.
     """
     apart = margin_bounds(network, box, rows, bounding, joint=joint, last=last)
     itself = torch.eye(apart.lower.shape[-1], dtype=torch.bool, device=apart.lower.device)
@@ -91,16 +98,18 @@ def possible(
     *,
     last: LastUpdate | None = None,
 ) -> Tensor:
-    """Return the classes that some parameters of a box, or some that satisfy the lines, may predict.
+    """Return the classes that some parameters of a box may predict.
 
-    A class that nothing excludes counts, and so does every class where bounds are not finite. Arguments are those of
-    `margin_bounds`.
+    With ``last``, only the parameters count that satisfy its bounds.
+
+    The result includes every class that nothing excludes, and all classes if bounds are not finite. The arguments are
+    those of `margin_bounds`.
 
     Returns:
-        Shape ``(runs, records, classes)``.
+        Whether each class is possible, shape ``(runs, records, classes)``.
     """
     apart = margin_bounds(network, box, rows, bounding, last=last)
-    # If logit j minus logit i is certainly below 0, j does not win.
+    # If logit j minus logit i is certainly below 0, class j is not predicted.
     beaten = (apart.upper < 0).any(dim=-2)
     finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))
     return ~beaten | ~finite[..., None]

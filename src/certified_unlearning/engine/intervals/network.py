@@ -1,7 +1,8 @@
 """Networks whose outputs and gradients can be bounded, read from `torch.nn.Sequential`; other layers are refused.
 
-Parameters are a tuple of tensors in the order of `torch.nn.Module.parameters`: a weight and a bias, if there is one,
-for each affine layer. All have a first axis of *runs*, so that many boxes, or many models, are handled at once.
+Parameters are a tuple of tensors in the order of `torch.nn.Module.parameters`: for each affine layer, a weight and, if
+there is one, a bias. The first axis of every tensor is the axis of *runs*, so that many boxes, or many models, are
+processed at once.
 """
 
 import itertools
@@ -18,12 +19,12 @@ from certified_unlearning.errors import ParameterError
 
 SUPPORTED = "Linear, Conv2d, ReLU, Flatten"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""Attributes where a module keeps hooks that change its computation."""
+"""Attributes that store a module's hooks, which can change what it computes."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A matrix and a bias.
+    """A dense layer: a matrix and a bias.
 
     Attributes:
         inputs: Number of inputs.
@@ -41,7 +42,7 @@ class Dense:
         return (self.outputs, self.inputs)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return inputs as columns for the matrix, shape ``(runs, records, 1, inputs)``.
+        """Return the inputs as columns that the matrix multiplies, shape ``(runs, records, 1, inputs)``.
 
         Raises:
             ParameterError: The inputs have another shape.
@@ -54,33 +55,33 @@ class Dense:
         return values.unsqueeze(2)
 
     def placed(self, values: Tensor, inputs: torch.Size) -> Tensor:
-        """Return outputs of shape ``(runs, records, 1, outputs)`` in the next layer's form."""
+        """Return outputs of shape ``(runs, records, 1, outputs)`` in the form that the next layer needs."""
         return values.squeeze(2)
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return the argument of `placed`, given its result."""
+        """Return the argument with which `placed` gives this result."""
         return values.unsqueeze(2)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
-        """Return the sum of all columns at their original places: the transpose of `columns`."""
+        """Return the sum of all columns, each added at its original place: the transpose of `columns`."""
         return columns.squeeze(2)
 
     @property
     def overlap(self) -> int:
-        """Largest number of columns that an input can occur in."""
+        """Largest number of columns that contain the same input."""
         return 1
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of two dimensions, as a matrix that multiplies the unfolded input.
+    """A two-dimensional convolution, computed as a matrix that multiplies the unfolded input.
 
     Attributes:
-        channels: Channels of the input.
-        outputs: Channels of the output.
-        kernel: Height and width.
+        channels: Number of channels of the input.
+        outputs: Number of channels of the output.
+        kernel: Height and width of the kernel.
         stride: Stride of the kernel.
-        padding: Zeros on each side.
+        padding: Number of zeros added on each side.
         dilation: Dilation of the kernel.
         bias: Whether there is a bias.
     """
@@ -105,11 +106,11 @@ class Convolution:
 
     @property
     def overlap(self) -> int:
-        """Largest number of columns that an input can occur in."""
+        """Largest number of columns that contain the same input."""
         return math.prod(self.kernel)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return inputs as columns for the matrix, shape ``(runs, records, positions, inputs)``.
+        """Return the inputs as columns that the matrix multiplies, shape ``(runs, records, positions, inputs)``.
 
         Raises:
             ParameterError: The inputs have another shape.
@@ -124,15 +125,15 @@ class Convolution:
         return columns.reshape(*values.shape[:2], *columns.shape[1:])
 
     def placed(self, values: Tensor, inputs: torch.Size) -> Tensor:
-        """Return outputs of shape ``(runs, records, positions, outputs)`` in the next layer's form."""
+        """Return outputs of shape ``(runs, records, positions, outputs)`` in the form that the next layer needs."""
         return values.transpose(2, 3).reshape(*values.shape[:2], self.outputs, *self._size(inputs))
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return the argument of `placed`, given its result."""
+        """Return the argument with which `placed` gives this result."""
         return values.flatten(3).transpose(2, 3)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
-        """Return the sum of all columns at their original places: the transpose of `columns`."""
+        """Return the sum of all columns, each added at its original place: the transpose of `columns`."""
         height, width = inputs[-2:]
         folded = functional.fold(
             columns.flatten(0, 1).transpose(1, 2),
@@ -160,12 +161,12 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Relu:
-    """Negative numbers become 0; the derivative at 0 is 0, as in PyTorch."""
+    """A layer that replaces negative numbers by 0; its derivative at 0 is 0, as in PyTorch."""
 
 
 @dataclass(frozen=True)
 class Flatten:
-    """All values of a record as one row."""
+    """A layer that puts all values of a record into one row."""
 
 
 Affine = Dense | Convolution
@@ -174,7 +175,7 @@ Layer = Affine | Relu | Flatten
 
 @dataclass(frozen=True)
 class Network:
-    """Layers in their order.
+    """A network: its layers, in order.
 
     Attributes:
         layers: The layers; the last one is dense, because everything after it belongs to the loss.
@@ -188,10 +189,10 @@ class Network:
 
     @classmethod
     def of(cls, module: nn.Module) -> Self:
-        """Read a `torch.nn.Sequential`, which may contain others.
+        """Read a `torch.nn.Sequential`, which may contain other ones.
 
         Raises:
-            ParameterError: It holds a layer that is not supported; the message names it.
+            ParameterError: It contains an unsupported layer; the message names that layer.
         """
         if not isinstance(module, nn.Sequential):
             raise ParameterError(f"a network must be a torch.nn.Sequential of {SUPPORTED}, got {_name(module)}")
@@ -225,7 +226,7 @@ class Network:
         return sum(math.prod(shape) for shape in self.shapes)
 
     def widest(self, row: Sequence[int]) -> int:
-        """Return the largest number of values per layer for a record of this shape, including pairs of logits."""
+        """Return the largest number of values in a layer for a record of this shape, including pairs of logits."""
         shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
         for layer in self.layers:
             if isinstance(layer, Flatten):
@@ -234,7 +235,7 @@ class Network:
                 inputs = torch.Size((1, 1, *shape))
                 positions = layer.positions(inputs)
                 shape = layer.placed(torch.empty(1, 1, positions, layer.outputs, device="meta"), inputs).shape[2:]
-                # An unfolded input contains its values several times.
+                # An unfolded input contains each of its values several times.
                 sizes += [positions * layer.inputs, positions * layer.outputs]
             elif isinstance(layer, Dense):
                 shape = torch.Size((layer.outputs,))
@@ -247,10 +248,10 @@ class Network:
         return self.affine[-1].outputs
 
     def checked(self, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return parameters as a tuple if they fit.
+        """Return the parameters as a tuple, after checking their shapes.
 
         Raises:
-            ParameterError: The shapes differ.
+            ParameterError: The shapes do not fit the network.
         """
         shapes = [tuple(each.shape[1:]) for each in parameters]
         if shapes != [*self.shapes] or len({each.shape[0] for each in parameters}) != 1:
@@ -265,7 +266,7 @@ class Network:
 
 
 def parameters_of(module: nn.Module) -> tuple[Tensor, ...]:
-    """Return a module's parameters, detached, with an axis of one run."""
+    """Return a module's parameters, detached, with an axis for a single run."""
     return tuple(each.detach().clone().unsqueeze(0) for each in module.parameters())
 
 
@@ -279,7 +280,10 @@ def _leaves(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _require_plain(module: nn.Module) -> None:
-    """Raise `ParameterError` if a module computes something other than its class does, or a subclass of sequences."""
+    """Raise `ParameterError` if a module may compute something other than its class does.
+
+    Subclasses of `Sequential` are refused, too.
+    """
     other = isinstance(module, nn.Sequential) and type(module).forward is not nn.Sequential.forward
     if other or "forward" in vars(module) or any(vars(module).get(name) for name in HOOKS):
         raise ParameterError(

@@ -1,6 +1,6 @@
-"""Products of matrices of intervals: midpoint and radius, exact, and exact by signs.
+"""Products of matrices of intervals: by midpoint and radius, exact, and exact by signs.
 
-Sources: Rump, *Fast and parallel interval arithmetic* (BIT 1999), for midpoints and radii; Higham, *Accuracy and
+Sources: Rump, *Fast and parallel interval arithmetic* (BIT 1999), for midpoints and radii. Higham, *Accuracy and
 Stability of Numerical Algorithms*, section 3.5, for the error of a floating-point product.
 """
 
@@ -16,13 +16,13 @@ from certified_unlearning.engine.intervals.rounding import NAIVE, OUTWARD, Round
 from certified_unlearning.vocabulary import IntervalProduct
 
 NUMBERS_AT_ONCE = 1 << 20
-"""Number of entries of a product that is formed term by term."""
+"""Number of entries that are formed at once if a product is computed term by term."""
 NUMBERS_IN_CACHE = 1 << 16
-"""Number of entries of rows whose magnitudes are formed for a product."""
+"""Number of row entries whose magnitudes are formed at once in a product."""
 
 
 def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[Tensor, Tensor]:
-    """Return midpoints, and radii that reach both ends."""
+    """Return midpoints, and radii so large that both ends are reached."""
     if values.is_point:
         return values.lower, torch.zeros_like(values.lower)
     middle = (values.lower + values.upper) / 2
@@ -37,14 +37,14 @@ def rump_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products by midpoints and radii: at most 1.5 times as wide as exact ones.
+    """Return bounds of all products by midpoints and radii; they are at most 1.5 times as wide as exact bounds.
 
     Args:
-        left: Shape ``(..., rows, inner)``.
-        right: Shape ``(..., inner, columns)``.
-        rounding: How to round.
-        shift: Added to the product; a shape that broadcasts with it.
-        more: Like ``right``, at least 0: ``|left| @ more`` widens the bounds.
+        left: Left factors, shape ``(..., rows, inner)``.
+        right: Right factors, shape ``(..., inner, columns)``.
+        rounding: Rounding of the bounds.
+        shift: Interval that is added to the product; its shape broadcasts with the product's.
+        more: Numbers of at least 0, of the shape of ``right``; ``|left| @ more`` widens the bounds.
     """
     left_middle, left_radius = middle_and_radius(left, rounding)
     right_middle, right_radius = middle_and_radius(right, rounding)
@@ -52,18 +52,20 @@ def rump_product(
     radii = right_radius if slack is None else right_radius + slack
     if left.is_point:
         return _shifted(*_centre_and_spread(left_middle, right_middle, radii), right, rounding, shift)
-    # Radii of the left reach further, because both ends of the right count.
+    # The radii of `left` are multiplied by the magnitudes of both ends of `right`.
     spread = torch.cat([left_middle.abs(), left_radius], -1) @ torch.cat([radii, right_middle.abs() + radii], -2)
     return _shifted(left_middle @ right_middle, spread, right, rounding, shift)
 
 
 def exact_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return the tightest bounds of all products, for any signs; every term is formed, a block of rows at a time.
+    """Return the tightest bounds of all products, for any signs.
+
+    Every term is formed, for a block of rows at a time.
 
     Args:
-        left: Shape ``(..., rows, inner)``.
-        right: Shape ``(..., inner, columns)``.
-        rounding: How to round.
+        left: Left factors, shape ``(..., rows, inner)``.
+        right: Right factors, shape ``(..., inner, columns)``.
+        rounding: Rounding of the bounds.
     """
     batch = left.lower[..., 0, 0] + right.lower[..., 0, 0]
     rows, inner, columns = left.lower.shape[-2], *right.lower.shape[-2:]
@@ -88,18 +90,20 @@ def signed_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return the tightest bounds of products whose terms have a factor of known sign; otherwise no wider than Rump's.
+    """Return bounds of all products: the tightest ones if every term has a factor of known sign.
+
+    Otherwise, they are never wider than Rump's bounds.
 
     No array of size rows x inner x columns is formed: ends are split by sign. A term whose factors may both have either
     sign is bounded by midpoints and radii.
 
     Args:
-        left: Shape ``(..., rows, inner)``.
-        right: Shape ``(..., inner, columns)``.
-        rounding: How to round.
+        left: Left factors, shape ``(..., rows, inner)``.
+        right: Right factors, shape ``(..., inner, columns)``.
+        rounding: Rounding of the bounds.
         nonnegative: Whether no entry of ``left`` is below 0.
-        shift: Added to the product; a shape that broadcasts with it.
-        more: Like ``right``, at least 0: ``|left| @ more`` widens the bounds.
+        shift: Interval that is added to the product; its shape broadcasts with the product's.
+        more: Numbers of at least 0, of the shape of ``right``; ``|left| @ more`` widens the bounds.
     """
     slack = _slack(right, rounding, more)
     if left.is_point and not nonnegative:
@@ -109,7 +113,7 @@ def signed_product(
     low, high = right if slack is None else (right.lower - slack, right.upper + slack)
     if left.is_point:
         return _both(left.lower, [(low, high)], right, rounding, shift)
-    # Slack is added at the end of `left` that is farther from 0, because it is multiplied by the magnitude.
+    # The slack is added at the end that `left` multiplies with the larger magnitude.
     low_above, high_below = right.lower.clamp_min(0), right.upper.clamp_max(0)
     low_below, high_above = right.lower.clamp_max(0), right.upper.clamp_min(0)
     if slack is not None:
@@ -153,13 +157,13 @@ def product(
 
 
 def outer_products(left: Interval, right: Interval, *, nonnegative: bool = False) -> Interval:
-    """Return the range of products of single numbers, entry by entry with broadcasting; nothing is rounded outward.
+    """Return bounds of products of single numbers, entry by entry with broadcasting, without outward rounding.
 
-    Rounding is monotone, so a product in floats is between the products of the ends in floats.
+    Rounding is monotone, so a product in floats lies between the products of the ends in floats.
 
     Args:
-        left: Any shape.
-        right: A shape that broadcasts with it.
+        left: Left factors, any shape.
+        right: Right factors, of a shape that broadcasts with ``left``.
         nonnegative: Whether no entry of ``right`` is below 0.
     """
     if left.is_point and right.is_point:
@@ -188,7 +192,10 @@ def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) ->
 
 
 def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
-    """Return the largest Euclidean norms along a dimension, which is kept; not too small even if squares underflow."""
+    """Return the largest Euclidean norms along a dimension, which is kept.
+
+    They are never too small, even if squares underflow.
+    """
     largest = values.lower if values.is_point else values.magnitude
     lost = math.sqrt(2 * largest.shape[dim] * rounding.smallest(largest.dtype))
     norms: Tensor = torch.linalg.vector_norm(largest, dim=dim, keepdim=True)
@@ -196,13 +203,13 @@ def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tens
 
 
 def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor | None:
-    """Return the slack that widens a product, multiplied by magnitudes of the left, by more than all rounding.
+    """Return the slack that widens a product by more than all its rounding errors; magnitudes of ``left`` multiply it.
 
-    A bound is a sum of at most ``5 inner + 2`` products whose magnitudes add up to at most ``S``, the product of
-    magnitudes, and slack. In whatever order, it is off by at most ``g_(5 inner + 2) S``, slack apart, and a member's
-    own product by ``g_inner S``. Slack is 4 times ``g_(4 inner + 16) S``, which also covers its own roundings. A
-    further addition covers the loss where slack itself underflows, because the left may be large. None if rounding is
-    ignored.
+    A bound is a sum of at most ``5 inner + 2`` products. Their magnitudes add up to at most ``S`` plus slack, where
+    ``S`` is the product of the magnitudes. In any order of summation, the error of a bound without slack is at most
+    ``g_(5 inner + 2) S``. The error of the product of two matrices in the intervals is at most ``g_inner S``. The slack
+    is 4 times ``g_(4 inner + 16) S``, so it also covers its own roundings. A further number is added for the case that
+    the slack itself underflows, because ``left`` may be large. The result is None if rounding is ignored.
     """
     if not rounding.is_outward:
         return more
@@ -213,7 +220,7 @@ def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor |
 
 
 def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) -> Interval | None:
-    """Return a shift, one more term of every sum, with slack for its rounding and for all underflow."""
+    """Return the shift, widened for its own rounding as one more term of every sum, and for all underflow."""
     if not rounding.is_outward:
         return shift
     inner, dtype = right.lower.shape[-2], right.lower.dtype
@@ -225,7 +232,7 @@ def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) 
 
 
 def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``left @ middle`` and ``|left| @ radius``; for many rows a few at a time, to stay in a cache."""
+    """Return ``left @ middle`` and ``|left| @ radius``; many rows are processed a few at a time, to fit in a cache."""
     if kernel.multiplies(left, middle):
         return kernel.centre_and_spread(left, middle, radius)
     rows, inner = left.shape[-2:]
@@ -243,7 +250,7 @@ def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Te
 
 
 def _shifted(centre: Tensor, spread: Tensor, right: Interval, rounding: Rounding, shift: Interval | None) -> Interval:
-    """Return bounds by centre and radius, which already includes slack, with a shift if there is one."""
+    """Return bounds from a centre and a radius, which already includes slack, and add the shift if there is one."""
     widened = _widened_shift(right, rounding, shift)
     if widened is None:
         return Interval(centre - spread, centre + spread)
@@ -257,7 +264,7 @@ def _both(
     rounding: Rounding,
     shift: Interval | None,
 ) -> Interval:
-    """Return lower and upper bounds by one product of matrices: ``left`` times the stacked parts."""
+    """Return lower and upper bounds from one product of matrices: ``left`` times the stacked parts."""
     stacked = torch.cat([torch.cat(part, -1) for part in parts], -2)
     found, columns = left @ stacked, right.lower.shape[-1]
     widened = _widened_shift(right, rounding, shift)
@@ -270,11 +277,11 @@ def _both(
 
 
 def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
-    """Return bounds that contain real products and those computed in floats, in any order.
+    """Return bounds that contain both the real products and the products computed in floats, in any order.
 
-    Each of the bounds was computed as a sum of ``inner`` products, and a member's own product is off by at most
-    ``g_inner S`` with the product of magnitudes ``S``; Cauchy and Schwarz bound it. The slack is larger than these
-    need, so that it covers the roundings of its own subtraction.
+    Each bound was computed as a sum of ``inner`` products. The error of the product of two matrices in the intervals is
+    at most ``g_inner S``, where ``S`` is the product of magnitudes, bounded by the Cauchy-Schwarz inequality. The slack
+    is larger than these errors, so that it covers the roundings of its own subtraction.
     """
     if not rounding.is_outward:
         return Interval(lower, upper)

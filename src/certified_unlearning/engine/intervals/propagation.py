@@ -1,11 +1,11 @@
-"""Bounds through a network, forward to the logits and backward to each record's gradients.
+"""Bounds computed through a network: forward to the logits, and backward to each record's gradients.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Theorem 4.3
-and Appendix A, where a weight's gradient is read as the product with the *activations* of the layer before (the
-printed formula has pre-activations, whose shapes do not fit).
+and Appendix A. Here, a weight's gradient is the product with the *activations* of the previous layer. (The printed
+formula has pre-activations, whose shapes do not fit.)
 
-A record's gradient of a weight is a product of two small intervals. `backward` returns these; the products themselves,
-of size records x parameters, are never formed at once.
+A record's gradient of a weight is a product of two small intervals. `backward` returns these factors. The products, of
+size records x parameters, are never all formed at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,18 +27,20 @@ from certified_unlearning.vocabulary import Differences, IntervalProduct, Networ
 
 @dataclass(frozen=True)
 class Bounding:
-    """How bounds are computed; all ways are sound with outward rounding, and the first one listed is the tightest.
+    """The method that computes bounds.
+
+    All methods are sound with outward rounding, and the first one in each list is the tightest.
 
     Attributes:
-        products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
-        outer: The same for products of a derivative and an activation.
-        softmax: ``pairwise``, which also uses bounds of differences of logits, or ``tight``, which uses bounds of
-            single logits.
-        differences: How differences of logits are bounded where predictions are certified: ``updated``, additionally by
-            lines through the last update of training and through all hidden layers; ``relaxed``, without the former; or
-            ``joint``, by differences of the last weights alone, where a larger box never has narrower bounds. Training
-            uses ``joint`` only.
-        rounding: Outward, or naive, which is not a proof.
+        products: Products of matrices: ``exact`` if a factor has a known sign, or ``rump``, by midpoints and radii.
+        outer: Products of a derivative and an activation: ``exact`` or ``rump``.
+        softmax: Softmax: ``pairwise``, which also uses bounds of differences of logits, or ``tight``, which uses bounds
+            of single logits.
+        differences: Differences of logits, for certifying predictions. ``updated`` also uses linear bounds on the last
+            update of training, and linear bounds through all hidden layers. ``relaxed`` uses only the latter. ``joint``
+            uses only differences of the last weights; with it, a larger box never has narrower bounds. Training uses
+            ``joint`` only.
+        rounding: Outward rounding, or naive rounding, which is not a proof.
     """
 
     products: IntervalProduct = "exact"
@@ -48,7 +50,7 @@ class Bounding:
     rounding: Rounding = OUTWARD
 
     def draws_lines(self, network: Network) -> bool:
-        """Return whether a network's predictions are certified by lines, which may bound a larger box more narrowly."""
+        """Return whether predictions are certified with linear bounds, which may be narrower for a larger box."""
         return self.differences != "joint" and is_chain(network)
 
 
@@ -61,11 +63,11 @@ class Activations:
     """The values that a forward pass keeps.
 
     Attributes:
-        logits: Shape ``(runs, records, outputs)``.
+        logits: Bounds of the logits, shape ``(runs, records, outputs)``.
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
         nonnegative: Whether the inputs of each affine layer come from a ReLU.
-        before: Inputs of each ReLU.
-        shapes: Shapes of the inputs of each affine layer before they were unfolded.
+        before: Inputs of each ReLU layer.
+        shapes: Shape of the inputs of each affine layer before they were unfolded.
     """
 
     logits: Interval
@@ -77,7 +79,7 @@ class Activations:
 
 @dataclass(frozen=True)
 class Factors:
-    """Each record's gradient of one weight, as factors whose products are summed over positions.
+    """Each record's gradient of one weight, as two factors; their products are summed over positions.
 
     Attributes:
         derivatives: Derivatives with respect to the outputs, shape ``(runs, records, positions, outputs)``.
@@ -90,7 +92,7 @@ class Factors:
     nonnegative: bool
 
     def scaled(self, scale: Interval) -> "Factors":
-        """Return the factors times numbers of at least 0, one for each run and record."""
+        """Return the factors multiplied by numbers of at least 0, one for each run and record."""
         above, below = scale.upper[..., None, None], scale.lower[..., None, None]
         lower, upper = self.derivatives
         return replace(
@@ -108,11 +110,11 @@ def forward(
     """Bound all activations.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
-        rows: Shape ``(runs or 1, records, ...)``, where ``...`` is the first layer's shape of a record; or an interval
-            of these.
-        bounding: How bounds are computed.
+        rows: Inputs of the records, shape ``(runs or 1, records, ...)``, where ``...`` is the shape that the first
+            layer accepts; or an interval of inputs.
+        bounding: Method that computes bounds.
     """
     values = rows if isinstance(rows, Interval) else Interval.point(rows)
     nonnegative = False
@@ -144,22 +146,23 @@ def paired_differences(
     relaxes: bool = False,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the differences of all `losses.pairs_of` logits: both have the same activations.
+    """Return bounds of the differences of all `losses.pairs_of` logits, which have the same activations.
 
-    They also hold for logits in floats, each of which was rounded separately, and are never wider than the differences
-    of the bounds of single logits.
+    The bounds also hold for logits in floats, each rounded separately. They are never wider than the differences of the
+    bounds of single logits.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
-        activations: What `forward` returned for them.
-        bounding: How bounds are computed.
-        relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
-            those of a larger one may happen to give narrower bounds. Training needs nested boxes, so it uses none.
-        last: Lines of the last update of training, for a network with two logits; None for none.
+        activations: Activations that `forward` returned for these parameters.
+        bounding: Method that computes bounds.
+        relaxes: Whether linear bounds through hidden layers may be used, if ``bounding`` allows them. Linear bounds
+            depend on the box, and those of a larger box may happen to be narrower. Training needs nested boxes, so it
+            does not use them.
+        last: Linear bounds on the last update of training, for a network with two logits; None for none.
 
     Returns:
-        Shape ``(runs, records, pairs)``.
+        The bounds, shape ``(runs, records, pairs)``.
     """
     parameters = list(network.by_layer(box))
     _, weight, bias = parameters[-1]
@@ -172,7 +175,7 @@ def paired_differences(
         bias_size = bias.magnitude[:, first] + bias.magnitude[:, second]
         shifts = subtracted(_each(bias, lambda end: end[:, second]), _each(bias, lambda end: end[:, first]), rounding)
     if rounding.is_outward:
-        # Twice the error of each logit, which covers the roundings of their subtraction.
+        # This is twice the error of each logit, which also covers the roundings of their subtraction.
         off = 4 * rounding.error_of_sums(columns.lower.shape[-1] + 8, weight.lower.dtype)
         more = off * size
         apart = more.new_full((1, more.shape[1]), 4 * rounding.smallest(more.dtype))
@@ -187,7 +190,7 @@ def paired_differences(
         sizes = size[:, 0], None if bias_size is None else bias_size[:, 0]
         found = found.intersected(_by_last_update(last, columns, _each(rows, lambda end: end[:, 0]), sizes, rounding))
     if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
-        return found  # Exact products of the same activations: no bound by single logits is tighter.
+        return found  # With exact products of the same activations, bounds from single logits are never tighter.
     return found.intersected(separate_pairs(activations.logits, rounding))
 
 
@@ -198,12 +201,12 @@ def differences(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` minus ``i``; see `paired_differences`.
+    """Return bounds of all differences of logits; see `paired_differences`.
 
     Returns:
-        Shape ``(runs, records, outputs, outputs)``.
+        The bounds, shape ``(runs, records, outputs, outputs)``; ``[..., i, j]`` is logit ``j`` minus logit ``i``.
     """
-    # Bounds of j minus i are those of i minus j with opposite signs.
+    # The bounds of j minus i are those of i minus j with opposite signs.
     half, classes = paired_differences(network, box, activations, bounding, relaxes=True, last=last), network.outputs
     first, second = pairs_of(classes, half.lower.device)
     shape = (*half.lower.shape[:2], classes, classes)
@@ -220,10 +223,10 @@ def single_logit(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of a network's only logit, also by lines if they may be used and exist.
+    """Return bounds of a network's only logit, including linear bounds if they may be used and exist.
 
     Returns:
-        Shape ``(runs, records, 1)``.
+        The bounds, shape ``(runs, records, 1)``.
     """
     parameters, found = list(network.by_layer(box)), activations.logits
     _, weight, bias = parameters[-1]
@@ -242,7 +245,7 @@ def single_logit(
 def _by_last_update(
     last: LastUpdate, columns: Interval, row: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
 ) -> Interval:
-    """Return bounds of a difference of logits by the last update, shape ``(runs, records, 1)``."""
+    """Return bounds of a difference of logits from bounds on the last update, shape ``(runs, records, 1)``."""
     units = _each(columns, lambda end: end.squeeze(2))
     return _each(last.bounds(units, row, sizes, rounding), lambda end: end[..., None])
 
@@ -255,15 +258,15 @@ def backward(
     loss: NetworkLoss,
     bounding: Bounding = TIGHTEST,
 ) -> tuple[Factors, ...]:
-    """Bound each record's gradient of its loss, as factors of each affine layer, in the order of layers.
+    """Return bounds of each record's gradient, as factors for each affine layer, in the order of layers.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
-        activations: What `forward` returned for them.
-        labels: Shape ``(records,)`` or ``(runs, records)``.
+        activations: Activations that `forward` returned for these parameters.
+        labels: Labels, shape ``(records,)`` or ``(runs, records)``.
         loss: The loss.
-        bounding: How bounds are computed.
+        bounding: Method that computes bounds.
     """
     pairs = None
     if loss == "cross-entropy" and bounding.softmax == "pairwise":
@@ -281,16 +284,16 @@ def backward_from(
     *,
     labels: Tensor | None = None,
 ) -> tuple[Factors, ...]:
-    """Bound gradients from bounds of the derivatives with respect to the logits, shape ``(runs, records, outputs)``.
+    """Return bounds of gradients from bounds of the derivatives with respect to the logits.
 
     Args:
-        network: The layers.
+        network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
-        activations: What `forward` returned for them.
-        values: Bounds of the derivatives.
-        bounding: How bounds are computed.
-        labels: The labels, as for `backward`, if these are derivatives of cross-entropy: they then add up to 0, which
-            makes the bounds tighter.
+        activations: Activations that `forward` returned for these parameters.
+        values: Bounds of the derivatives with respect to the logits, shape ``(runs, records, outputs)``.
+        bounding: Method that computes bounds.
+        labels: Labels, as for `backward`, if the derivatives are those of cross-entropy. These add up to 0, which makes
+            the bounds tighter.
     """
     found: list[Factors] = []
     parameters = list(network.by_layer(box))
@@ -301,7 +304,7 @@ def backward_from(
             values = _through_relu(values, activations.before[rectified])
             rectified -= 1
         elif isinstance(layer, Flatten):
-            # Its input has the shape of the previous affine layer's output, or of the records.
+            # The input of a Flatten has the shape of the previous affine layer's output, or of the records.
             shape = _shape_before_flatten(network, position, activations)
             values = _each(values, _as_records, shape)
         else:
@@ -329,7 +332,7 @@ def _affine(
 ) -> Interval:
     """Return bounds of an affine map of columns, shape ``(runs, records, positions, outputs)``.
 
-    They are widened by the columns' magnitudes times ``more``, which has the shape of ``weight``.
+    The bounds are widened by the columns' magnitudes times ``more``, which has the shape of ``weight``.
     """
     shape = columns.lower.shape
     found = product(
@@ -364,8 +367,9 @@ def _gathered(
 def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, bounding: Bounding) -> Interval:
     """Return bounds of the derivatives with respect to the last layer's inputs, if those of the logits add up to 0.
 
-    So the derivatives of one class can be left out if its weights are subtracted from all others'. The label's class is
-    left out, because the others are then shares, none below 0. In floats the derivatives add up to a number near 0.
+    So one class's derivative can be left out if its weights are subtracted from all other classes' weights. The label's
+    class is left out, because the other derivatives are then shares, none of them below 0. In floats, the derivatives
+    add up to a number near 0.
     """
     values = _each(derivatives, lambda end: end.squeeze(2))
     classes = weight.lower.shape[1]
@@ -387,13 +391,16 @@ def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, 
 def _by_other_classes(
     values: Interval, weight: Interval, left_out: int, bounding: Bounding, *, nonnegative: bool
 ) -> Interval:
-    """Return bounds of the derivatives with respect to the last layer's inputs, without one class; see above."""
+    """Return bounds of the derivatives with respect to the last layer's inputs, leaving out one class.
+
+    See `_gathered_together`.
+    """
     rounding, classes = bounding.rounding, weight.lower.shape[1]
     others = [each for each in range(classes) if each != left_out]
     own, rest = _each(weight, lambda end: end[:, [left_out]]), _each(weight, lambda end: end[:, others])
     more, shift = None, None
     if rounding.is_outward:
-        # The error of training's product, and the sum of derivatives in floats, which is not exactly 0.
+        # The error of training's product, and of the sum of derivatives, which is not exactly 0 in floats.
         dtype = own.lower.dtype
         off, lost = 4 * rounding.error_of_sums(classes + 8, dtype), rounding.smallest(dtype)
         more = off * (own.magnitude + rest.magnitude)
@@ -411,7 +418,10 @@ def _by_other_classes(
 
 
 def _through_relu(values: Interval, before: Interval) -> Interval:
-    """Return derivatives with respect to a ReLU's inputs, for any choice of its derivative at 0 from 0 to 1."""
+    """Return bounds of the derivatives with respect to a ReLU's inputs.
+
+    Its derivative at 0 may be any number from 0 to 1.
+    """
     surely, never = before.lower > 0, before.upper < 0
     return Interval(
         torch.where(surely, values.lower, values.lower.clamp_max(0)).masked_fill_(never, 0),
@@ -420,7 +430,7 @@ def _through_relu(values: Interval, before: Interval) -> Interval:
 
 
 def _shape_before_flatten(network: Network, position: int, activations: Activations) -> torch.Size:
-    """Return the shape of a record before a Flatten."""
+    """Return the shape that a record has before a Flatten layer."""
     before = [place for place in range(position) if isinstance(network.layers[place], Affine)]
     if not before:
         return torch.Size()
@@ -435,6 +445,6 @@ def _as_records(values: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _each(values: Interval, change: Callable[..., Tensor], *given: Any) -> Interval:
-    """Return both ends transformed in the same way; a point stays a point."""
+    """Return the interval with both ends transformed in the same way; a point stays a point."""
     lower = change(values.lower, *given)
     return Interval.point(lower) if values.is_point else Interval(lower, change(values.upper, *given))

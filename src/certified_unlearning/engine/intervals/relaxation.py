@@ -1,23 +1,25 @@
-"""Bounds of differences of logits by lines through the hidden layers: units that share inputs are bounded together.
+"""Linear bounds of differences of logits through the hidden layers: units that share inputs are bounded together.
 
 A layer-by-layer bound assumes the worst value of every unit in a layer, although one input cannot be small for one unit
-and large for the next. Here a difference of logits is followed backward as a linear function of the units of one layer
-after another (Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness certification with general
-activation functions*, NeurIPS 2018). Activations are not negative, so only one end of interval weights matters:
-coefficients stay numbers, and a layer costs one product of matrices.
+and large for the next. Here, a difference of logits is written as a linear function of the units of one layer after
+another, backward through the network. Source: Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness
+certification with general activation functions*, NeurIPS 2018. Activations are not negative, so only one end of each
+interval of weights matters. Therefore, coefficients are single numbers, and a layer costs one product of matrices.
 
-With coefficient ``c`` and a unit's input ``z`` in ``[l, u]``, ``l < 0 < u``: where ``c >= 0``, ``relu(z)`` is above
-``0`` and ``z``; where ``c < 0`` it is below the line from ``(l, 0)`` to ``(u, u)``.
+Let ``c`` be the coefficient of a unit whose input ``z`` is in ``[l, u]``, with ``l < 0 < u``. If ``c >= 0``, the bound
+uses that ``relu(z)`` is at least ``0`` and at least ``z``. If ``c < 0``, it uses that ``relu(z)`` is below the line
+from ``(l, 0)`` to ``(u, u)``.
 
-Lines depend on the box: those of a larger box may happen to be narrower. So certification for ``k`` does not imply
-certification for fewer changes, and neighbours' radii may differ by more than one. If that matters, no lines are used:
-in training, and if radii determine the noise of a label (`mechanisms.certified_sgd.releases`).
+These bounds depend on the box, and those of a larger box may happen to be narrower. So certification for ``k`` changes
+does not imply certification for fewer changes, and neighbours' radii may differ by more than one. Linear bounds are not
+used where that matters: in training, and if radii determine the noise of a label (`mechanisms.certified_sgd.releases`).
 
-Everything holds for a network computed in floats. Coefficients may be chosen freely; rounding affects the values that
-they are compared with. For a unit, let ``V`` be the sum of its terms' magnitudes. A unit's computed input is off by at
-most ``g V`` (`Rounding.error_of_sums`), the next layer's coefficients, multiplied by what they are coefficients of, by
-``g |c| V`` together, slopes, offsets and constants by as much again, and every layer adds a few roundings of the sum.
-Eight times ``g`` is counted, for sums as long as four layer widths and eight terms per layer.
+All bounds hold for a network that is computed in floats. Coefficients may be chosen freely, so their own rounding does
+no harm. But rounding changes the values with which they are multiplied. For a unit, let ``V`` be the sum of the
+magnitudes of its terms, and ``g`` the number of `Rounding.error_of_sums`. The error of the unit's computed input is at
+most ``g V``. The errors of the next layer's coefficients, multiplied by their variables, add up to at most ``g |c| V``.
+Slopes, offsets and constants add at most the same again, and every layer adds a few roundings of the sum. The bounds
+count eight times ``g``, for sums of four layer widths plus eight terms per layer.
 """
 
 from collections.abc import Sequence
@@ -30,11 +32,11 @@ from certified_unlearning.engine.intervals.network import Affine, Dense, Flatten
 from certified_unlearning.engine.intervals.rounding import Rounding
 
 NUMBERS_AT_ONCE = 1 << 21
-"""Number of coefficients that are kept at once."""
+"""Number of coefficients that are stored at once."""
 
 
 def is_chain(network: Network) -> bool:
-    """Return whether a network has dense layers only, with ReLU between them, and at least two hidden ones."""
+    """Return whether a network has only dense layers, with ReLU between them and at least two hidden layers."""
     layers = [layer for layer in network.layers if not isinstance(layer, Flatten)]
     dense, others = layers[::2], layers[1::2]
     return (
@@ -53,18 +55,20 @@ def relaxed(
     sizes: tuple[Tensor, Tensor | None],
     rounding: Rounding,
 ) -> Interval:
-    """Return bounds of linear functions of the last hidden layer, which also hold for floats.
+    """Return bounds of linear functions of the last hidden layer; they also hold for values computed in floats.
 
     Args:
-        layers: Each affine layer with its weight and its bias, as `Network.by_layer` gives them; the last is not used.
-        before: Inputs of each ReLU, shape ``(runs, records, units)``.
-        rows: The functions' weights, shape ``(runs, functions, units)``.
-        shifts: Constants that are added, shape ``(runs, functions)``.
-        sizes: Magnitudes of the terms that were rounded in the functions' values, as ``rows`` and ``shifts``.
-        rounding: How to round.
+        layers: Each affine layer with its weight and its bias, as `Network.by_layer` returns them; the last layer is
+            not used.
+        before: Inputs of each ReLU layer, shape ``(runs, records, units)``.
+        rows: Weights of the functions, shape ``(runs, functions, units)``.
+        shifts: Constants that are added to the functions, shape ``(runs, functions)``.
+        sizes: Magnitudes of the terms that were rounded when the functions' values were computed, for ``rows`` and for
+            ``shifts``.
+        rounding: Rounding of the bounds.
 
     Returns:
-        Shape ``(runs, records, functions)``; infinite if there is no bound.
+        The bounds, shape ``(runs, records, functions)``; infinite if there is no bound.
     """
     functions, runs = rows.lower.shape[1], len(rows.lower)
     widest = max(each.lower.shape[-1] for each in before)
@@ -93,7 +97,7 @@ def _least(
     shift_sizes: Tensor | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return lower bounds of functions with these coefficients of the last hidden layer's activations."""
+    """Return lower bounds of the functions of the last hidden layer's activations that have these coefficients."""
     magnitudes = _magnitudes(layers, before, rounding)
     factors, total = coefficients[:, None], constants[:, None]
     size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)
@@ -108,7 +112,7 @@ def _least(
         lost = lost + (factors.abs() * magnitudes[place][:, :, None]).sum(dim=-1)
         factors = above * (upper > -lower) + below * slope
         below, above = factors.clamp_max(0), factors.clamp_min(0)
-        # Stopping at any layer, with the bounds of its single units, is also a valid bound.
+        # Stopping at any layer and using the bounds of its single units also gives a valid bound.
         known = total + (above * lower + below * upper).sum(dim=-1) - _slack(lost, magnitudes[place:], rounding)
         best = known if best is None else torch.maximum(best, known)
         if place:
@@ -121,7 +125,7 @@ def _least(
 
 
 def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor]:
-    """Return slope and offset of a line above ReLU between two numbers."""
+    """Return the slope and the offset of a line that is above ReLU between two numbers."""
     either = (lower < 0) & (upper > 0)
     slope = torch.where(either, upper / (upper - lower), (lower >= 0).to(lower.dtype))
     offset = torch.maximum(-slope * lower, (1 - slope) * upper)
@@ -133,10 +137,10 @@ def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Ten
 def _magnitudes(
     layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval], rounding: Rounding
 ) -> list[Tensor]:
-    """Return the sum of the magnitudes of each hidden unit's terms; for the first layer, that of its input alone.
+    """Return the sum of the magnitudes of each hidden unit's terms; in the first layer, the magnitude of its input.
 
-    Underflow of a unit's input is multiplied by its coefficient, like rounding. The addition is so large that its
-    counted share exceeds everything that is lost.
+    The underflow of a unit's input is multiplied by its coefficient, as its rounding is. The added number is so large
+    that its share in the counted error exceeds all underflow.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):
@@ -149,7 +153,7 @@ def _magnitudes(
 
 
 def _slack(lost: Tensor, magnitudes: Sequence[Tensor], rounding: Rounding) -> Tensor:
-    """Return more than all rounding of terms of this magnitude and all underflow."""
+    """Return a bound on all rounding errors of terms of this magnitude, and on all underflow."""
     if not rounding.is_outward:
         return torch.zeros_like(lost)
     widest, dtype = max(each.shape[-1] for each in magnitudes), lost.dtype

@@ -1,11 +1,11 @@
-"""How bounds are rounded: outward, so that they hold for floating-point numbers, or not at all.
+"""Rounding of bounds: outward, so that they hold for floating-point numbers, or none.
 
-Outward bounds contain two things: the result in real numbers for any member of the intervals, and its result in
-floating-point arithmetic of the same type, whatever the order of its sums and with or without fused multiply-adds. The
-second is what training computes.
+For any member of the intervals, outward bounds contain two results: the one in real numbers, and the one in
+floating-point arithmetic of the same type. The latter may add in any order, with or without fused multiply-adds.
+Training computes the second result.
 
-Three assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), exponentials are right up
-to `EXPONENTIAL` units in the last place, and nothing overflows in training on unknown records.
+There are three assumptions. Single operations are rounded to nearest (IEEE 754; on a GPU without TF32). Errors of
+exponentials are at most `EXPONENTIAL` units in the last place. Nothing overflows in training on unknown records.
 """
 
 import functools
@@ -17,16 +17,16 @@ from torch import Tensor
 from certified_unlearning.errors import ParameterError
 
 EXPONENTIAL = 4
-"""Error of an exponential in units in the last place; libraries state at most 2."""
+"""Largest error of an exponential, in units in the last place; libraries state at most 2."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Whether bounds are rounded outward.
+    """A rule for rounding bounds.
 
     Attributes:
-        name: ``outward``; or ``naive``: bounds are the results in floats. These are not a proof: members leave them by
-            a few units in the last place.
+        name: ``outward``, or ``naive`` for bounds that are the results in floats. Naive bounds are not a proof: true
+            values can be outside by a few units in the last place.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Rounding:
         return self.name == "outward"
 
     def require_precision(self, dtype: torch.dtype) -> None:
-        """Raise `ParameterError` unless products have the precision of the type, if rounding is outward."""
+        """Raise `ParameterError` if bounds are rounded outward but products have less precision than their type."""
         if not self.is_outward:
             return
         if dtype not in (torch.float32, torch.float64):
@@ -55,13 +55,13 @@ class Rounding:
             raise ParameterError("bounds must be computed outside of torch.autocast, which takes coarser numbers")
 
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
-        """Return ``g_n = n u / (1 - n u)``, the error of a sum of ``n`` products, in units of its magnitude.
+        """Return ``g_n = n u / (1 - n u)``, the largest error of a sum of ``n`` products divided by its magnitude.
 
-        Rounded up generously; 0 if rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
-        section 3.1.
+        The result is rounded up generously; it is 0 if rounding is naive. See Higham, *Accuracy and Stability of
+        Numerical Algorithms*, section 3.1.
 
         Raises:
-            ParameterError: The type is too coarse for this number of terms.
+            ParameterError: The type is not precise enough for this number of terms.
         """
         if not self.is_outward:
             return 0.0
@@ -71,15 +71,15 @@ class Rounding:
         return relative / (1 - relative) * 1.001
 
     def up(self, values: Tensor) -> Tensor:
-        """Return numbers that are larger than all real numbers which round to ``values``."""
+        """Return numbers that are larger than all real numbers that round to ``values``."""
         return torch.nextafter(values, _infinity(values.dtype, values.device)) if self.is_outward else values
 
     def down(self, values: Tensor) -> Tensor:
-        """Return numbers that are smaller than all real numbers which round to ``values``."""
+        """Return numbers that are smaller than all real numbers that round to ``values``."""
         return torch.nextafter(values, -_infinity(values.dtype, values.device)) if self.is_outward else values
 
     def smallest(self, dtype: torch.dtype) -> float:
-        """Return a number above all that underflow loses in one operation."""
+        """Return a number larger than the error by underflow of one operation."""
         return torch.finfo(dtype).tiny if self.is_outward else 0.0
 
 

@@ -1,1 +1,1 @@
-"""Losses: their gradient steps for many trials at once; their constants are `accounting.core.losses`."""
+"""Losses, and their gradient steps for many trials at once; the losses' constants are in `accounting.core.losses`."""

@@ -1,9 +1,9 @@
-"""Logistic, softmax and ridge regression in float64, with known error bounds, for solvers with certified stopping.
+"""Logistic, softmax and ridge regression in float64 with known error bounds, for solvers that certify when they stop.
 
-``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, where rows of zeros, which removed
-records leave (adjacency `zero-out`), have no gradient. Rows are read in blocks, so no other array of their size is
-made; `accounting.residual.rounding` bounds the errors of the results. Rows may be sparse (`objectives.sparse`): blocks
-of these multiply as arrays do.
+The objective is ``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1. Removed records
+leave rows of zeros (adjacency `zero-out`), which have no gradient. Rows are read in blocks, so no other array of their
+size is created. `accounting.residual.rounding` bounds the errors of the results. Rows may be sparse
+(`objectives.sparse`); their blocks are multiplied like arrays.
 """
 
 import functools
@@ -26,11 +26,11 @@ from certified_unlearning.errors import ParameterError
 
 Array = NDArray[np.float64]
 Rows = Any
-"""An array, or a sparse matrix, for which SciPy has no types."""
+"""An array, or a sparse matrix; SciPy has no types for the latter."""
 Product = Callable[[Array], Array]
-"""A symmetric matrix, as a function of vectors."""
+"""A symmetric matrix, as a function that multiplies vectors by it."""
 NARROW_ERROR = 1e-6
-"""Upper bound on the error of float32 products, as a share of a matrix' trace."""
+"""Upper bound on the error of float32 products, divided by the trace of the matrix."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Shape ``(records, d)``; float32 without conversion, possibly in a file; or sparse, float64.
-        labels: Shape ``(records,)``: -1.0 or 1.0 for two classes, the class' number for more; targets for ridge
-            regression.
+        rows: Rows, shape ``(records, d)``: float32, not converted and possibly in a file; or sparse and float64.
+        labels: Labels, shape ``(records,)``: -1.0 or 1.0 for two classes, the class's number for more classes, targets
+            for ridge regression.
         n: Divisor of the sum.
         strong_convexity: Strong convexity ``m``.
         classes: Number of classes, at least 2; 1 for ridge regression.
-        class_weights: Factors, at most 1, on the losses of records of each class; None for 1.
+        class_weights: Factor of each class on the losses of its records, at most 1; None if all are 1.
     """
 
     rows: Rows
@@ -55,14 +55,14 @@ class Regression:
     class_weights: tuple[float, ...] | None = None
 
     def sample(self, every: int) -> Self:
-        """Return the regression on a sample: one of every ``every`` records."""
+        """Return the regression on a sample that contains one of every ``every`` records."""
         rows, labels = self.rows[::every], self.labels[::every]
         if not issparse(rows):
             rows = np.ascontiguousarray(rows, np.float64)
         return replace(self, rows=rows, labels=labels, n=len(labels))
 
     def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Yield rows and labels, block by block; rows of another type become float64 a block at a time."""
+        """Yield rows and labels, block by block; rows of another type are converted to float64 one block at a time."""
         if issparse(self.rows):
             yield from self._sparse_blocks
             return
@@ -75,7 +75,7 @@ class Regression:
 
     @functools.cached_property
     def terms(self) -> Terms:
-        """Largest number of terms in products with `blocks` from either side."""
+        """Largest number of terms in products with `blocks` on the left or on the right."""
         records, features = self.rows.shape
         return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
@@ -87,11 +87,11 @@ class Regression:
 
 @dataclass(frozen=True)
 class LogisticRegression64(Regression):
-    """Logistic regression: weights of shape ``(d,)``.
+    """Logistic regression; weights have shape ``(d,)``.
 
     Attributes:
-        positive: The class against the rest, if labels are numbers of three classes or more; None if they are -1.0 and
-            1.0. A record's weight is that of its own class in both cases.
+        positive: The class that is separated from all others, if labels are numbers of three classes or more; None if
+            labels are -1.0 and 1.0. In both cases, a record's class weight is that of its own class.
     """
 
     positive: int | None = None
@@ -121,11 +121,11 @@ class LogisticRegression64(Regression):
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_farthest(self, weights: Array, since: Array) -> tuple[Array, float]:
-        """Return the gradient, and the largest change of a row's score compared with other weights.
+        """Return the gradient, and the largest change of a row's score since other weights.
 
         Args:
-            weights: Shape ``(d,)``.
-            since: The other weights. Labels must be -1 and 1.
+            weights: Weights, shape ``(d,)``.
+            since: The other weights, shape ``(d,)``. Labels must be -1 and 1 here.
         """
         way = weights - since
         if compiled.takes(self.rows, self.labels):
@@ -142,11 +142,11 @@ class LogisticRegression64(Regression):
         return total / self.n + self.strong_convexity * weights, farthest
 
     def gradient_and_hessian(self, weights: Array, *, narrow: bool = False) -> tuple[Array, Array]:
-        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set.
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order; only its lower half is set.
 
         Args:
-            weights: Shape ``(d,)``.
-            narrow: Whether the Hessian's products are float32, if rows are dense, which halves the time.
+            weights: Weights, shape ``(d,)``.
+            narrow: Whether the Hessian's products are computed in float32, if rows are dense; this halves the time.
         """
         total, d = np.zeros_like(weights), len(weights)
         hessian = np.zeros((d, d), order="F")
@@ -154,7 +154,7 @@ class LogisticRegression64(Regression):
             scores = x @ weights
             total += x.T @ _coefficients(scores, y, self.class_weights, self.positive)
             scaled = _scaled_rows(x, scores, y, self.class_weights)
-            hessian += _squared(scaled, narrow=narrow)  # Added as a whole, as `chain` assumes.
+            hessian += _squared(scaled, narrow=narrow)  # The block is added as a whole, as `chain` assumes.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -173,7 +173,7 @@ class LogisticRegression64(Regression):
 
 
 class SoftmaxRegression64(Regression):
-    """Softmax regression: weights of shape ``(classes d,)``, class by class."""
+    """Softmax regression; weights have shape ``(classes d,)``, class after class."""
 
     def value(self, weights: Array) -> float:
         """Return ``f(w)``."""
@@ -219,10 +219,11 @@ class SoftmaxRegression64(Regression):
         return product
 
     def mean_curvature(self, weights: Array) -> Array:
-        """Return ``(1/n) sum omega x x' + m I``: the lower half of a ``(d, d)`` array in Fortran's order.
+        """Return ``(1/n) sum omega x x' + m I`` as the lower half of a ``(d, d)`` array in Fortran's order.
 
-        ``omega = (1 - sum p^2) / (classes - 1)`` is the mean of the ``classes - 1`` eigenvalues of a record's curvature
-        ``diag(p) - p p'`` that need not be 0. It only guides solvers, so float32 rows are multiplied in float32.
+        Here, ``omega = (1 - sum p^2) / (classes - 1)``. It is the mean of those ``classes - 1`` eigenvalues of a
+        record's curvature ``diag(p) - p p'`` that need not be 0. The result only guides solvers, so float32 rows are
+        multiplied in float32.
         """
         by_class, d = weights.reshape(self.classes, -1), self.rows.shape[1]
         total, size = np.zeros((d, d), order="F"), max(block_rows(d), 2 * d)
@@ -234,13 +235,13 @@ class SoftmaxRegression64(Regression):
             roots = np.sqrt(np.maximum(weighted(omega, y, self.class_weights), 0)).astype(x.dtype)
             total += syrk(1.0, (x * roots[:, None]).T, lower=1)
         total /= self.n
-        # Error of float32 products, which the matrix to factor must tolerate.
+        # The error of float32 products is added, because the matrix will be factored.
         total[np.diag_indices(d)] += self.strong_convexity + NARROW_ERROR * float(np.trace(total))
         return total
 
 
 class RidgeRegression64(Regression):
-    """Ridge regression, of the loss ``(x.w - y)^2 / 2``: weights of shape ``(d,)``."""
+    """Ridge regression, with the loss ``(x.w - y)^2 / 2``; weights have shape ``(d,)``."""
 
     def value(self, weights: Array) -> float:
         """Return ``f(w)``."""
@@ -255,21 +256,21 @@ class RidgeRegression64(Regression):
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_hessian(self, weights: Array, *, narrow: bool = False) -> tuple[Array, Array]:
-        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set.
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order; only its lower half is set.
 
-        Arguments as in `LogisticRegression64`.
+        The arguments are those of `LogisticRegression64`.
         """
         total, d = np.zeros_like(weights), len(weights)
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             total += x.T @ (x @ weights - y)
-            hessian += _squared(x, narrow=narrow)  # Added as a whole, as `chain` assumes.
+            hessian += _squared(x, narrow=narrow)  # The block is added as a whole, as `chain` assumes.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
 
     def hessian_at(self, weights: Array) -> Product:
-        """Return a function that multiplies vectors by the Hessian, which is the same at all ``weights``."""
+        """Return a function that multiplies vectors by the Hessian, which is the same for all ``weights``."""
 
         def product(vector: Array) -> Array:
             total = np.zeros_like(vector)
@@ -281,10 +282,10 @@ class RidgeRegression64(Regression):
 
 
 def gradients(objective: Regression, weights: Array, positives: Sequence[int]) -> Array:
-    """Return the gradients of some classes' losses against the rest, in one pass; shape ``(len(positives), d)``.
+    """Return the gradients for some classes against all others, in one pass; shape ``(len(positives), d)``.
 
     Args:
-        objective: Rows, with numbers of three classes or more as labels.
+        objective: The regression; its labels are numbers of three classes or more.
         weights: Weights of each of these classes, shape ``(len(positives), d)``.
         positives: Numbers of these classes.
     """
@@ -307,14 +308,14 @@ def gradients(objective: Regression, weights: Array, positives: Sequence[int]) -
 def removed_gradients(
     rows: Array, numbers: NDArray[Any], weights: Array, n: int, class_weights: tuple[float, ...] | None
 ) -> Array:
-    """Return `removed_gradient` of every class against the rest, shape ``(classes, d)``.
+    """Return `removed_gradient` for every class against all others, shape ``(classes, d)``.
 
     Args:
-        rows: Rows of the records that leave.
-        numbers: Numbers of their classes.
+        rows: Rows of the removed records.
+        numbers: Numbers of the classes of these records.
         weights: Weights of every class, shape ``(classes, d)``.
         n: Divisor of the sums.
-        class_weights: Weight of every class; None for 1.
+        class_weights: Weight of every class; None if all are 1.
     """
     ghat, every = np.zeros_like(weights), range(len(weights))
     for some in _blocks_of(len(rows), rows.shape[1]):
@@ -332,12 +333,12 @@ def removed_gradient(
     *,
     squared: bool = False,
 ) -> Array:
-    """Return the change of the gradient when these records leave: ``ghat``, shape ``(d,)``.
+    """Return the change of the gradient when these records are removed, ``ghat``, shape ``(d,)``.
 
-    The model is a logistic regression, or, if ``squared``, a ridge regression.
+    The model is a logistic regression, or a ridge regression if ``squared``.
     """
     ghat = np.zeros_like(weights)
-    # In blocks that are added as a whole, as `accounting.residual.rounding.chain` assumes.
+    # Rows are processed in blocks that are added as a whole, as `accounting.residual.rounding.chain` assumes.
     for some in _blocks_of(len(rows), rows.shape[1]):
         scores = rows[some] @ weights
         coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
@@ -346,13 +347,15 @@ def removed_gradient(
 
 
 def curved_rows(rows: Array, labels: NDArray[Any], at: Array, class_weights: tuple[float, ...] | None = None) -> Array:
-    """Return rows ``sqrt(s'(x.w)) x``: the sum of their squares, over ``n``, is these records' part of a Hessian.
+    """Return rows ``sqrt(s'(x.w)) x``.
+
+    The sum of their squares, divided by ``n``, is these records' part of a Hessian.
 
     Args:
-        rows: The records' rows, shape ``(records, d)``.
-        labels: Their labels, which determine their weights.
-        at: Weights of the Hessian, shape ``(d,)``.
-        class_weights: Factors on the losses of records of each class.
+        rows: Rows of the records, shape ``(records, d)``.
+        labels: Labels of the records, which determine their class weights.
+        at: Weights at which the Hessian is computed, shape ``(d,)``.
+        class_weights: Factor of each class on the losses of its records; None if all are 1.
     """
     return root_curvatures(rows, labels, at, class_weights)[:, None] * rows
 
@@ -360,37 +363,38 @@ def curved_rows(rows: Array, labels: NDArray[Any], at: Array, class_weights: tup
 def root_curvatures(
     rows: Array, labels: NDArray[Any], at: Array, class_weights: tuple[float, ...] | None = None
 ) -> Array:
-    """Return ``sqrt(s'(x.w))``, which `curved_rows` multiplies rows by.
+    """Return ``sqrt(s'(x.w))``, the factors by which `curved_rows` multiplies rows.
 
     Args:
-        rows: As for `curved_rows`, like the others.
-        labels: Labels.
-        at: One vector, or one for every class against the rest, shape ``(classes, d)``.
-        class_weights: Weights.
+        rows: Rows of the records, shape ``(records, d)``.
+        labels: Labels of the records, which determine their class weights.
+        at: Weights, shape ``(d,)``; or weights for every class against all others, shape ``(classes, d)``.
+        class_weights: Factor of each class on the losses of its records; None if all are 1.
 
     Returns:
-        Shape ``(records,)``, or ``(classes, records)``.
+        The factors, shape ``(records,)`` or ``(classes, records)``.
     """
     roots: Array = np.sqrt(weighted(_curvatures(rows @ at.T).T, labels, class_weights))
     return roots
 
 
 def downdate(matrix: Array, curved: Array, n: int) -> None:
-    """Subtract the contribution of some records from the lower half of a Hessian, in place.
+    """Subtract the part of some records from the lower half of a Hessian, in place.
 
     Args:
-        matrix: Shape ``(d, d)``, in Fortran's order.
-        curved: `curved_rows` of these records; for ridge regression their rows.
-        n: Divisor of the records' parts.
+        matrix: The Hessian, shape ``(d, d)``, in Fortran's order.
+        curved: `curved_rows` of these records; for ridge regression, their rows.
+        n: Divisor of the sums.
 
     Raises:
         ParameterError: The matrix cannot be changed in place.
     """
-    # SciPy's wrapper would write to read-only memory.
+    # Without this check, SciPy's wrapper would write to read-only memory.
     if not matrix.flags.writeable:
         raise ParameterError("a matrix to downdate must not be read-only; copy it first")
     for some in _blocks_of(*curved.shape):
-        # In place, because a separate matrix for the records' part costs three times as much at a thousand columns.
+        # The Hessian is changed in place, because a separate matrix for the records' part costs three times as much at
+        # a thousand columns.
         if dsyrk(-1.0 / n, curved[some], 1.0, matrix, trans=1, lower=1, overwrite_c=1) is not matrix:
             raise ParameterError("a matrix to downdate must be float64 and lie in Fortran's order")
 
@@ -401,13 +405,13 @@ def _blocks_of(records: int, features: int) -> Iterator[slice]:
 
 
 def _scaled_rows(rows: Any, scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None = None) -> Any:
-    """Return ``sqrt(s(z) s(-z)) x`` for rows ``x`` with scores ``z``: their squares make the Hessian."""
+    """Return ``sqrt(s(z) s(-z)) x`` for rows ``x`` with scores ``z``: the Hessian is the sum of their squares."""
     factors = np.sqrt(weighted(_curvatures(scores), labels, class_weights))
     return sparse.multiplied(rows, factors) if issparse(rows) else rows * factors[:, None]
 
 
 def _squared(rows: Any, *, narrow: bool = False) -> Array:
-    """Return ``X'X``, of which the lower half is set at least; float32 products of dense rows if ``narrow``."""
+    """Return ``X'X``, with at least its lower half set; products of dense rows are float32 if ``narrow``."""
     if issparse(rows):
         return (rows.T @ rows).toarray()  # type: ignore[no-any-return]
     if narrow:
@@ -416,7 +420,7 @@ def _squared(rows: Any, *, narrow: bool = False) -> Array:
 
 
 def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:
-    """Return values, whose last axis is that of records, times the weights of the records' classes."""
+    """Return values multiplied by the weights of the records' classes; the last axis is that of the records."""
     if class_weights is None:
         return values
     numbers = (labels > 0).astype(np.int64) if len(class_weights) == 2 else labels
@@ -441,7 +445,7 @@ def _coefficients_by_class(
 
 
 def _signs(labels: NDArray[Any], positive: int | None) -> NDArray[Any]:
-    """Return -1 and 1, for a class against the rest if labels are numbers of classes."""
+    """Return labels as -1 and 1; numbers of classes become 1 for the class ``positive``, and -1 for all others."""
     return labels if positive is None else np.where(labels == positive, 1.0, -1.0)
 
 

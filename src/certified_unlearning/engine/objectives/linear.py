@@ -1,4 +1,7 @@
-"""Base of losses of linear scores: one gradient step for all trials is two matrix products per block of rows."""
+"""Base class of losses of linear scores.
+
+One gradient step for all trials is two matrix products per block of rows.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,30 +12,30 @@ from torch import Tensor
 from certified_unlearning.engine.objectives.rows import RowBlocks, Scratch, StreamedRows
 
 PART_ROWS = 2048
-"""Least number of rows of a part. The gradient is summed over parts, and every thread takes whole parts."""
+"""Smallest number of rows of a part. The gradient is summed over parts, and every thread processes whole parts."""
 
 
 class LinearObjective(ABC):
     """``f(W) = (1/n) sum_i loss_i(W x_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(outputs, features)``.
 
-    A trial's weights are one vector of ``outputs * features`` numbers, output after output: weights
-    ``(trials, outputs * features)`` are, without a copy, the matrix ``(trials * outputs, features)`` that both products
-    need. ``trials x features`` was measured 10 to 15 % faster on CPU than ``features x trials`` in both products, and
-    each trial's noise is contiguous. Scores exist for one block of rows at a time, so memory does not grow with ``n``.
-    Removed records are replaced in place, hence the normaliser ``1/n`` never changes.
+    A trial's weights are one vector of ``outputs * features`` numbers, output after output. Without a copy, weights of
+    shape ``(trials, outputs * features)`` are also the matrix ``(trials * outputs, features)`` that both products need.
+    On a CPU, both products were measured to be 10 to 15 % faster with ``trials x features`` than with ``features x
+    trials``. Also, each trial's noise is contiguous in memory. Scores are computed for one block of rows at a time, so
+    memory does not grow with ``n``. Removed records are replaced in place, so the normaliser ``1/n`` never changes.
 
     Attributes:
         n: Number of records.
-        d: Number of weights of a trial.
-        scratch: Memory for scores and gradients; separate, unless replaced.
+        d: Number of weights of one trial.
+        scratch: Memory for scores and gradients; it is not shared unless it is replaced.
 
     Args:
-        rows: Rows ``x_i``, shape ``(n, features)``; the objective owns a tensor.
+        rows: Rows ``x_i``, shape ``(n, features)``. A tensor is not copied, and is changed by removals.
         indices: Records that can be removed, shape ``(s,)``.
-        replacements: The rows that they become, shape ``(s, features)``.
+        replacements: Rows that replace these records, shape ``(s, features)``.
         outputs: Number of scores of a record.
-        strong_convexity: The l2 coefficient lambda.
-        rows_at_once: Rows in a block.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        rows_at_once: Number of rows in a block.
         normaliser: Divisor of the sum of the losses; by default the number of rows.
     """
 
@@ -57,15 +60,18 @@ class LinearObjective(ABC):
         self._constant_gradient: Tensor | None = None
         """The part of the losses' summed gradient that does not depend on scores, shape ``(outputs, features)``."""
         self._multipliers: Tensor | None = None
-        """Factor on each record's loss, shape ``(n,)``; None for 1."""
+        """Factor on each record's loss, shape ``(n,)``; None if all are 1."""
 
     @abstractmethod
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        """Change the objective to the data after the first ``count`` replacements."""
 
     @abstractmethod
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
-        """Return the derivatives of ``rows``' losses with respect to scores, both of shape (trials, outputs, rows)."""
+        """Return the derivatives of the losses of ``rows`` with respect to scores.
+
+        Scores and derivatives have shape (trials, outputs, rows).
+        """
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Replace ``weights`` (trials, outputs * features) by ``weights - step_size * gradient``, in place."""
@@ -77,14 +83,14 @@ class LinearObjective(ABC):
             weights.view(len(weights), self._outputs, -1).add_(self._constant_gradient, alpha=scale)
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
-        """Return the sum of the losses' gradients, of the shape of ``weights``; the next call overwrites it."""
+        """Return the sum of the losses' gradients, of the shape of ``weights``; the next call overwrites the result."""
         gradient = self._gradient_of_scores(weights)
         if self._constant_gradient is not None:
             gradient.view(len(weights), self._outputs, -1).add_(self._constant_gradient)
         return gradient
 
     def _gradient_of_scores(self, weights: Tensor) -> Tensor:
-        """Return the part of the losses' summed gradient that depends on scores, of the shape of ``weights``."""
+        """Return the part of the summed gradient that depends on scores; its shape is that of ``weights``."""
         by_output = weights.view(len(weights) * self._outputs, -1)
         gradient = self.scratch.take("gradient", by_output.shape, weights).zero_()
         for where, rows in self._blocks:
@@ -101,10 +107,10 @@ def multipliers(labels: Tensor, class_weights: Sequence[float] | Tensor, dtype: 
     """Return the factor on each record's loss, shape ``(records,)``.
 
     Args:
-        labels: -1 or +1 for two classes, else 0 to ``classes - 1``; shape ``(records,)``.
-        class_weights: A number for each class, for two classes in the order -1, +1. A tensor of that type on the
-            labels' device is not copied.
-        dtype: Type of the numbers.
+        labels: Labels, shape ``(records,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more.
+        class_weights: One number for each class; for two classes, in the order -1, +1. A tensor of the right type on
+            the labels' device is not copied.
+        dtype: Type of the result.
     """
     numbers = (labels > 0).long() if len(class_weights) == 2 else labels.long()
     return torch.as_tensor(class_weights, dtype=dtype, device=labels.device)[numbers]
@@ -113,7 +119,7 @@ def multipliers(labels: Tensor, class_weights: Sequence[float] | Tensor, dtype: 
 def _add_product(coefficients: Tensor, rows: Tensor, gradient: Tensor) -> None:
     """Add ``coefficients @ rows`` to ``gradient``, in place.
 
-    On the CPU one product per thread, over separate rows, was measured 7 % faster than one product by all threads.
+    On a CPU, one product per thread over separate rows was measured to be 7 % faster than one product by all threads.
     """
     threads = torch.get_num_threads()
     count = 1 if rows.is_cuda else threads * (len(rows) // (threads * PART_ROWS))

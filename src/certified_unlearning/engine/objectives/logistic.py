@@ -12,19 +12,19 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 class LogisticObjective(LinearObjective):
     """``f(w) = (1/n) sum_i log(1 + exp(-y_i w'x_i)) + (strong_convexity / 2) ||w||^2``.
 
-    Labels are folded into the rows: ``b_i = -y_i x_i``, so a record's data-loss gradient is ``sigmoid(b_i'w) b_i``.
+    The rows include the labels: ``b_i = -y_i x_i``. So the gradient of a record's data loss is ``sigmoid(b_i'w) b_i``.
 
     Args:
         features: Rows ``x_i``, shape ``(n, d)``.
-        labels: -1 or +1, shape ``(n,)``.
-        strong_convexity: The l2 coefficient lambda.
-        lipschitz: ``M``: each record's *data-loss* gradient is clipped to this norm, but the regulariser is not
-            (clipping the sum would destroy strong convexity). Inactive when no row is longer than ``M``.
-        replacements: The rows and labels that replace removed records.
-        rows_at_once: Rows in a block. By default 16 384: on the CPU smaller blocks were measured up to 5 % slower,
-            and larger ones cost memory.
+        labels: Labels -1 or +1, shape ``(n,)``.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        lipschitz: Clipping norm ``M`` of each record's *data-loss* gradient. The regulariser is not clipped, because
+            clipping the sum would destroy strong convexity. Clipping has no effect if no row is longer than ``M``.
+        replacements: Rows and labels that replace removed records.
+        rows_at_once: Number of rows in a block. The default is 16 384. On a CPU, smaller blocks were measured to be up
+            to 5 % slower, and larger ones need more memory.
         normaliser: Divisor of the sum of the losses; by default ``n``.
-        class_weights: Factors on the losses of records of each class, -1 and +1; None for 1.
+        class_weights: Factor of each class, -1 and +1, on the losses of its records; None if both are 1.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LogisticObjective(LinearObjective):
         self.remove(0)
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        """Change the objective to the data after the first ``count`` replacements."""
         self._blocks.remove(count)
         self._norms[self._indices] = torch.cat([self._new_norms[:count], self._old_norms[count:]])
         clips = bool((self._norms > self._lipschitz * (1 + 1e-6)).any())
@@ -82,12 +82,12 @@ def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
     """Return the share of records that each trial classifies correctly.
 
     Args:
-        weights: Shape ``(trials, d)``.
-        features: Shape ``(n_test, d)``.
-        labels: -1 or +1, shape ``(n_test,)``.
+        weights: Weights, shape ``(trials, d)``.
+        features: Rows, shape ``(n_test, d)``.
+        labels: Labels -1 or +1, shape ``(n_test,)``.
 
     Returns:
-        Shape ``(trials,)``, float64. A score of exactly 0 counts as +1.
+        The shares, shape ``(trials,)``, float64. A score of exactly 0 counts as +1.
     """
     predicted_positive = torch.mm(weights, features.T) >= 0
     return (predicted_positive == (labels > 0)).double().mean(dim=1)

@@ -1,4 +1,4 @@
-"""A quadratic loss, for which trials are exactly Gaussian at every step; tests use it as their oracle."""
+"""A quadratic loss, for which trials are exactly Gaussian after every step; tests compare with it."""
 
 from torch import Tensor
 
@@ -6,11 +6,11 @@ from torch import Tensor
 class QuadraticObjective:
     """``f(w) = (1/n) sum_i (1/2) (w - r_i)' diag(curvature) (w - r_i)``.
 
-    Its smallest curvature is ``m``, its largest ``L``.
+    Its smallest curvature is ``m``, and its largest is ``L``.
 
     Args:
-        records: ``r_i``, shape ``(n, d)``.
-        curvature: Shape ``(d,)``.
+        records: Records ``r_i``, shape ``(n, d)``.
+        curvature: Curvature in each coordinate, shape ``(d,)``.
         replacements: Replacements of removed records: their indices ``(s,)`` and new rows ``(s, d)``.
     """
 
@@ -24,7 +24,7 @@ class QuadraticObjective:
         self.mean = records.mean(dim=0)
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        """Change the objective to the data after the first ``count`` replacements."""
         records = self._records
         if self._replacements is not None:
             indices, rows = self._replacements

@@ -1,4 +1,4 @@
-"""Training rows in blocks: views of a tensor, or read from a source because they do not fit in memory."""
+"""Training rows in blocks, as views of a tensor, or read from a source if they do not fit in memory."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Replacements: TypeAlias = tuple[Tensor, Tensor, Tensor]
-"""Replacements of removed records: their indices ``(s,)``, features ``(s, features)`` and labels ``(s,)``."""
+"""Replacements of removed records: indices of these records, shape ``(s,)``, new features ``(s, features)`` and new
+labels ``(s,)``.
+"""
 
 
 def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: Replacements | None) -> Replacements:
-    """Return ``given`` on the device of ``features``, or an empty set of replacements if there are none."""
+    """Return ``given`` on the device of ``features``, or an empty set of replacements if ``given`` is None."""
     if given is None:
         indices = torch.empty(0, dtype=torch.int64)
         given = indices, torch.empty(0, features.shape[1], dtype=features.dtype), labels[:0]
@@ -24,44 +26,44 @@ def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: 
 
 
 class Scratch:
-    """Memory that is reused; objectives that take turns may share one, even with streamed rows."""
+    """Memory that is reused. Objectives that take turns may share it, even with streamed rows."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Tensor] = {}
 
     def take(self, purpose: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        """Return an uninitialised tensor of a shape; the next one for the same purpose uses the same memory."""
+        """Return an uninitialised tensor of a shape; the next tensor for the same purpose uses the same memory."""
         numbers = math.prod(shape)
         kept = self._kept.get(purpose)
         if kept is None or len(kept) < numbers:
-            # Steps run in inference mode, and tensors created there cannot be changed elsewhere.
+            # Steps run in inference mode, and tensors created in that mode cannot be changed outside it.
             with torch.inference_mode(False):
                 kept = self._kept[purpose] = like.new_empty(numbers)
         return kept[:numbers].view(shape)
 
 
 class RowSource(Protocol):
-    """Rows outside memory, such as `data.stored_rows.StoredRows`."""
+    """Rows that are not in memory, such as `data.stored_rows.StoredRows`."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
 
     def read_into(self, out: NDArray[np.float32], start: int) -> None:
-        """Fill ``out`` (rows, features), contiguous, with the rows from ``start`` on."""
+        """Fill ``out``, contiguous and of shape (rows, features), with the rows from ``start`` on."""
 
 
 class StreamedRows:
-    """Rows of a source as tensors: slices of rows can be taken as from a tensor, but each is read when it is taken.
+    """Rows of a source as tensors; slices can be taken as from a tensor, and each is read when it is taken.
 
-    All slices share one piece of memory: taking the next one overwrites the one before.
+    All slices share one piece of memory: a slice is valid until the next one is taken.
 
     Args:
         source: The source of the rows.
         dtype: Type of the slices.
         device: Device of the slices.
-        factors: Factor on each row, shape ``(n,)``; by default none.
-        scratch: Memory into which rows are read; by default separate memory.
+        factors: Factor on each row, shape ``(n,)``; None if all are 1.
+        scratch: Memory into which rows are read; by default, it is not shared.
     """
 
     def __init__(
@@ -82,11 +84,11 @@ class StreamedRows:
         self._like = torch.empty(0)
 
     def scaled(self, factors: Tensor) -> "StreamedRows":
-        """Return these rows, each times its factor; they share memory with these."""
+        """Return these rows, each multiplied by its factor; both objects share memory."""
         return StreamedRows(self._source, dtype=self.dtype, device=self.device, factors=factors, scratch=self._scratch)
 
     def part(self, rows: slice) -> "StreamedRows":
-        """Return some of these rows, which share memory with these."""
+        """Return some of these rows; both objects share memory."""
         start, stop, _ = rows.indices(self.shape[0])
         return StreamedRows(
             _Part(self._source, start, (stop - start, self.shape[1])),
@@ -98,7 +100,7 @@ class StreamedRows:
 
     def __getitem__(self, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(self.shape[0])
-        # Aligned like a tensor's rows, so that products of equal numbers have equal bits.
+        # The memory is aligned like a tensor's rows, so that products of equal numbers have equal bits.
         read = self._scratch.take("rows", (stop - start, self.shape[1]), self._like)
         self._source.read_into(read.numpy(), start)
         block = read.to(self.device, self.dtype)
@@ -107,7 +109,7 @@ class StreamedRows:
 
 @dataclass(frozen=True)
 class _Part:
-    """Consecutive rows of a source."""
+    """Consecutive rows of a source, as a source."""
 
     source: RowSource
     first: int
@@ -118,18 +120,18 @@ class _Part:
 
 
 class RowBlocks:
-    """The current rows of a data set whose removed records are replaced in place, block by block.
+    """The current rows of a data set, block by block; removed records are replaced in place.
 
-    Both kinds of rows give the same blocks, so a step on them gives the same bits.
+    A tensor and streamed rows give the same blocks, so a step on them gives the same bits.
 
     Attributes:
         n: Number of rows.
 
     Args:
-        rows: A tensor of shape ``(n, features)``, which is changed, or rows to stream, where replacements are applied
-            to each block that is read.
-        indices: Rows that are replaced, in the order of their removal, all different, shape ``(s,)``.
-        replacements: Their replacements, shape ``(s, features)``.
+        rows: Rows, shape ``(n, features)``. A tensor is changed by replacements. Streamed rows are replaced in each
+            block after it is read.
+        indices: Rows that can be replaced, in the order of their removal, all different, shape ``(s,)``.
+        replacements: Rows that replace them, shape ``(s, features)``.
         rows_at_once: Number of rows in a block.
     """
 
@@ -145,11 +147,11 @@ class RowBlocks:
         self._overlay: dict[int, tuple[Tensor, Tensor]] = {}
 
     def remove(self, count: int) -> None:
-        """Replace the first ``count`` rows that can be removed, and no others."""
+        """Make the first ``count`` of the possible replacements, and no others."""
         if isinstance(self._rows, Tensor):
             self._rows[self._indices] = torch.cat([self._replacements[:count], self._originals[count:]])
             return
-        # Sorted into blocks here, once per phase, so that a step on a GPU does not wait for a search.
+        # Replacements are sorted into blocks here, once per phase, so that a step on a GPU does not wait for a search.
         starts = self._indices[:count] // self._rows_at_once * self._rows_at_once
         self._overlay = {
             start: (self._indices[:count][starts == start] - start, self._replacements[:count][starts == start])
@@ -157,7 +159,7 @@ class RowBlocks:
         }
 
     def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield each block's place and its rows, which are valid until the next block is requested."""
+        """Yield the place and the rows of each block; the rows are valid until the next block is requested."""
         for start in range(0, self.n, self._rows_at_once):
             where = slice(start, min(start + self._rows_at_once, self.n))
             block = self._rows[where]

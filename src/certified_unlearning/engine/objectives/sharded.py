@@ -1,4 +1,4 @@
-"""Objectives whose rows are shared by the processes of a run: full batches and cyclic mini-batches."""
+"""Objectives whose rows are distributed over the processes of a run: full batches and cyclic mini-batches."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -17,14 +17,14 @@ class BlockObjective(Protocol):
     """Interface of the objective of one block of rows."""
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` of its removals carried out."""
+        """Change the objective to the data after the first ``count`` of its own removals."""
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
         """Return the sum of the losses' gradients."""
 
 
 class _Blocks:
-    """The blocks of this process: the objective of each, and the numbers of its removals."""
+    """The blocks of this process: an objective for each block, and the numbers of its removals."""
 
     def __init__(
         self, n: int, d: int, blocks: int, shards: RowShards, strong_convexity: float, normaliser: int
@@ -38,7 +38,7 @@ class _Blocks:
         self._scratch = Scratch()
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` removals carried out."""
+        """Change the objective to the data after the first ``count`` removals."""
         for objective, numbers in self._own.values():
             objective.remove(int((numbers < count).sum()))
 
@@ -46,7 +46,7 @@ class _Blocks:
         """Replace ``weights`` (trials, d) by ``weights - step_size * gradient``, in place.
 
         Raises:
-            ProcessError: Another process ended, or has other weights (`DivergedError`).
+            ProcessError: Another process ended, or has different weights (`DivergedError`).
         """
         gradient = self._shards.total(
             self._blocks, lambda block: self._own[block][0].loss_gradient(weights), weights, self._scratch
@@ -55,18 +55,18 @@ class _Blocks:
 
 
 class ShardedObjective(_Blocks):
-    """The mean loss of all records; a process holds, and computes on, its own blocks only.
+    """The mean loss of all records; each process stores and processes only its own blocks.
 
     Args:
-        rows: Shape ``(n, features)``; from a tensor, only this process' own rows are copied.
-        labels: Shape ``(n,)``.
-        loss: Makes the objective from a block of rows, their labels and the replacements among them, such as
+        rows: Rows, shape ``(n, features)``; from a tensor, only this process's own rows are copied.
+        labels: Labels, shape ``(n,)``.
+        loss: Function that makes the objective from a block of rows, their labels and their replacements, such as
             `LogisticObjective` with its other arguments given.
-        d: Number of weights of a trial.
-        strong_convexity: The l2 coefficient lambda.
-        replacements: The rows and labels that replace removed records.
+        d: Number of weights of one trial.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        replacements: Rows and labels that replace removed records.
         normaliser: Divisor of the sum of the losses; by default ``n``.
-        shards: This process among those of the run.
+        shards: The place of this process among those of the run.
     """
 
     def __init__(
@@ -96,16 +96,16 @@ class ShardedObjective(_Blocks):
 
 
 class ShardedCycle(_Blocks):
-    """The mean loss of one mini-batch after another, each of which is cut into blocks.
+    """The mean loss of one mini-batch after another; each mini-batch is divided into blocks.
 
     Args:
-        rows: In dealt order and signed, as `engine.minibatch.CyclicObjective` takes them; they are copied.
-        labels: Shape ``(n,)``.
+        rows: Signed rows in the order of `dealt_order`, as for `engine.minibatch.CyclicObjective`; they are copied.
+        labels: Labels, shape ``(n,)``.
         classes: Number of classes.
-        batch_size: ``b``.
-        strong_convexity: The l2 coefficient lambda.
-        replacements: The rows and labels that replace removed records.
-        shards: This process among those of the run.
+        batch_size: Batch size, ``b``.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        replacements: Rows and labels that replace removed records.
+        shards: The place of this process among those of the run.
     """
 
     def __init__(
@@ -146,10 +146,10 @@ class ShardedCycle(_Blocks):
             self._own[number] = objective, here
 
     def seek(self, step: int) -> None:
-        """Let the next step be number ``step`` of the cycle, counted from 0."""
+        """Move to step number ``step`` of the cycle, counted from 0; it is the next step."""
         for objective in self._cycles:
             objective.seek(step)
 
     def noisy_steps(self, *_: object, **__: object) -> int:
-        """Take no steps at once, because each is a sum over blocks."""
+        """Return 0: compiled steps are not possible, because each step is a sum over blocks of several processes."""
         return 0

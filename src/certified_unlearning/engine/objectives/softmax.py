@@ -1,7 +1,7 @@
 """l2-regularised softmax regression for many trials at once.
 
-A trial's weights are one vector of ``classes * features`` numbers, class after class: noise, projection, publication
-and checkpoints handle vectors and do not depend on classes.
+A trial's weights are one vector of ``classes * features`` numbers, class after class. So noise, projection, publication
+and checkpoints handle plain vectors, whatever the number of classes.
 """
 
 import math
@@ -16,34 +16,34 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import AssumptionError, DataError
 
 NORM_TOLERANCE = 1e-6
-"""Tolerated excess of a row's norm over the bound by ``lipschitz``: the rounding of float32 stays below."""
+"""Tolerated excess of a row's norm over its bound from ``lipschitz``; the rounding of float32 is smaller."""
 
 
 class SoftmaxObjective(LinearObjective):
     """``f(W) = (1/n) sum_i CE(W x_i, y_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(classes, d)``.
 
-    With ``CE(s, y) = log(sum_c exp(s_c)) - s_y`` a record's data-loss gradient is ``(softmax(W x) - onehot(y)) x'``, of
-    norm at most ``sqrt(2) ||x||``. Clipping would destroy convexity wherever it has an effect, because a clipped
-    softmax gradient is not monotone. So nothing is clipped, and a ``lipschitz`` at which clipping would have an effect
-    is refused.
+    The loss is ``CE(s, y) = log(sum_c exp(s_c)) - s_y``. The gradient of a record's data loss is ``(softmax(W x) -
+    onehot(y)) x'``, whose norm is at most ``sqrt(2) ||x||``. Clipping would destroy convexity if it had any effect,
+    because a clipped softmax gradient is not monotone. So gradients are not clipped, and a ``lipschitz`` that would
+    cause clipping is refused.
 
-    The onehot part of the gradient does not depend on ``W``: ``sum_i onehot(y_i) x_i'`` is computed once for each data
-    set.
+    The onehot part of the gradient does not depend on ``W``, so ``sum_i onehot(y_i) x_i'`` is computed once for each
+    data set.
 
     Args:
         features: Rows ``x_i``, shape ``(n, features)``.
-        labels: Integers from 0 to ``classes - 1``, shape ``(n,)``.
+        labels: Labels, integers from 0 to ``classes - 1``, shape ``(n,)``.
         classes: Number of classes.
-        strong_convexity: The l2 coefficient lambda.
-        lipschitz: ``M``, the bound on every record's data-loss gradient.
-        replacements: The rows and labels that replace removed records.
-        rows_at_once: Number of rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in
-            the processor's cache, and 65 536 on CUDA, where small products leave the device idle.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        lipschitz: Bound ``M`` on the norm of every record's data-loss gradient.
+        replacements: Rows and labels that replace removed records.
+        rows_at_once: Number of rows in a block. The default is 1024 on a CPU, so that the scores of 100 trials stay in
+            the processor's cache. It is 65 536 on CUDA, where small products do not keep the device busy.
         normaliser: Divisor of the sum of the losses; by default ``n``.
-        class_weights: Factors on the losses of records of each class; None for 1.
+        class_weights: Factor of each class on the losses of its records; None if all are 1.
 
     Raises:
-        AssumptionError: ``lipschitz`` is below ``sqrt(2)`` times the norm of the longest row.
+        AssumptionError: ``lipschitz`` is less than ``sqrt(2)`` times the norm of the longest row.
         DataError: A label is not an integer from 0 to ``classes - 1``.
     """
 
@@ -80,7 +80,7 @@ class SoftmaxObjective(LinearObjective):
         self.remove(0)
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        """Change the objective to the data after the first ``count`` replacements."""
         self._blocks.remove(count)
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
         if self._class_weights is not None:
@@ -100,18 +100,18 @@ def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
     """Return the share of records that each trial classifies correctly.
 
     Args:
-        weights: Shape ``(trials, classes * features)``, class after class.
-        features: Shape ``(n_test, features)``.
-        labels: Integers from 0, shape ``(n_test,)``.
+        weights: Weights, shape ``(trials, classes * features)``, class after class.
+        features: Rows, shape ``(n_test, features)``.
+        labels: Labels, integers from 0, shape ``(n_test,)``.
 
     Returns:
-        Shape ``(trials,)``, float64. With equal scores the first class is predicted.
+        The shares, shape ``(trials,)``, float64. If scores are equal, the first class is predicted.
     """
     trials = weights.shape[0]
     by_class = weights.reshape(-1, features.shape[1])
     right = torch.zeros(trials, dtype=torch.float64, device=weights.device)
     for rows, expected in zip(torch.split(features, 1024), torch.split(labels, 1024), strict=True):
-        # argmax gives the same indices, but takes two and a half times as long.
+        # argmax would give the same indices, but takes two and a half times as long.
         predicted = torch.mm(by_class, rows.T).view(trials, -1, len(rows)).max(dim=1).indices
         right += (predicted == expected).sum(dim=1)
     return right / len(labels)

@@ -1,6 +1,7 @@
-"""Sparse rows: CSR matrices in float64 whose blocks are views, and from which rows can be wiped.
+"""Sparse rows: CSR matrices in float64, whose blocks are views, and whose rows can be erased.
 
-SciPy's products add the stored entries of a row, or of a column, one after another; `terms` returns their number.
+SciPy's products add the stored entries of a row, or of a column, one after another. `terms` returns the number of these
+entries.
 """
 
 from collections.abc import Iterator
@@ -17,17 +18,17 @@ Array = NDArray[np.float64]
 
 
 def canonical(X: Any) -> csr_array:
-    """Return a sparse matrix as CSR without duplicate entries, with sorted and valid indices.
+    """Return a sparse matrix as CSR, with sorted and valid indices and without duplicate entries.
 
-    A norm is that of the entries only if no column has two of them. The arrays may be those of ``X``, which is not
-    changed.
+    The norm of a row is the norm of its entries only if no column occurs twice in it. The result may share arrays with
+    ``X``, which is not changed.
 
     Raises:
-        DataError: An index is out of range, or the arrays do not fit each other.
+        DataError: An index is out of range, or the arrays are inconsistent.
     """
     csr = X.tocsr()
     try:
-        # A new matrix, because this one's flags on its order may be out of date.
+        # A new matrix is created, because the old one's flags about its order may be out of date.
         rows = csr_array((csr.data, csr.indices, csr.indptr), shape=csr.shape)
         rows.check_format(full_check=True)
     except ValueError as error:
@@ -39,7 +40,7 @@ def canonical(X: Any) -> csr_array:
 
 
 def with_entries(rows: csr_array, entries: NDArray[Any]) -> csr_array:
-    """Return a matrix with other numbers in the same places."""
+    """Return a matrix with other values at the same places."""
     return csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)
 
 
@@ -56,17 +57,17 @@ def norms(rows: csr_array) -> Array:
 
 
 def multiplied(rows: csr_array, factors: Array) -> csr_array:
-    """Return every row times its own number."""
+    """Return the matrix with every row multiplied by its own number."""
     return with_entries(rows, rows.data * np.repeat(factors, entries_of_rows(rows)))
 
 
 def divided(rows: csr_array, by: Array) -> csr_array:
-    """Return every row divided by its own number."""
+    """Return the matrix with every row divided by its own number."""
     return with_entries(rows, rows.data / np.repeat(by, entries_of_rows(rows)))
 
 
 def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_array:
-    """Return rows times a factor, in new arrays, with one more column that has the same number in each row."""
+    """Return rows times a factor, in new arrays, with one more column, which contains the same number in each row."""
     records, features = rows.shape
     entries = rows.nnz + records
     kind = np.int32 if max(entries, features + 1) <= np.iinfo(np.int32).max else np.int64
@@ -81,7 +82,10 @@ def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_arr
 
 
 def wiped(rows: csr_array, gone: NDArray[np.int64]) -> csr_array:
-    """Return the matrix, in new arrays, with empty rows in some places, which hides their numbers of entries."""
+    """Return the matrix with empty rows at some places, in new arrays.
+
+    The new arrays hide how many entries those rows had.
+    """
     counts = entries_of_rows(rows).copy()
     stays = np.ones(len(counts), dtype=bool)
     stays[gone] = False
@@ -92,13 +96,13 @@ def wiped(rows: csr_array, gone: NDArray[np.int64]) -> csr_array:
 
 
 def block_size(rows: csr_array) -> int:
-    """Return how many rows are multiplied at once."""
+    """Return the number of rows that are multiplied at once."""
     records, features = rows.shape
     return sparse_block_rows(records, features, rows.nnz)
 
 
 def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
-    """Yield the places of a block's rows, and the block: a view of the same numbers."""
+    """Yield the slice of each block's rows, and the block, which is a view of the same numbers."""
     size, ends = block_size(rows), rows.indptr
     for first in range(0, rows.shape[0], size):
         last = min(first + size, rows.shape[0])
@@ -108,7 +112,7 @@ def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
 
 
 def terms(rows: csr_array) -> Terms:
-    """Return the largest number of terms in products with the blocks from either side."""
+    """Return the largest number of terms in products with the blocks on the left or on the right."""
     return sparse_terms(
         records=rows.shape[0],
         block=block_size(rows),

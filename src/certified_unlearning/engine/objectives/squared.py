@@ -1,4 +1,4 @@
-"""l2-regularised least squares, ridge regression, for many trials at once."""
+"""l2-regularised least squares (ridge regression) for many trials at once."""
 
 import torch
 from torch import Tensor
@@ -8,25 +8,26 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import AssumptionError, DataError
 
 NORM_TOLERANCE = 1.1e-6
-"""Tolerated excess of a row's norm over 1, as counted by `core.rounding`."""
+"""Tolerated excess of a row's norm over 1; `core.rounding` includes it."""
 
 
 class SquaredObjective(LinearObjective):
     """``f(w) = (1/n) sum_i (1/2) (w'x_i - y_i)^2 + (strong_convexity / 2) ||w||^2``.
 
-    A record's data-loss gradient is ``(w'x - y) x``. It is at most ``R + 1`` where weights stay in a ball of radius
-    ``R``, rows have norm at most 1 and targets lie in [-1, 1]. Nothing is clipped, because that would change the loss.
+    The gradient of a record's data loss is ``(w'x - y) x``. Its norm is at most ``R + 1`` if weights stay in a ball of
+    radius ``R``, rows have norm at most 1 and targets are in [-1, 1]. Gradients are not clipped, because that would
+    change the loss.
 
     Args:
         features: Rows ``x_i``, shape ``(n, d)``.
         labels: Targets ``y_i``, shape ``(n,)``.
-        strong_convexity: The l2 coefficient lambda.
-        replacements: The rows and labels that replace removed records.
+        strong_convexity: Coefficient of the l2 regulariser, lambda.
+        replacements: Rows and labels that replace removed records.
         rows_at_once: Number of rows in a block, as for `LogisticObjective`.
         normaliser: Divisor of the sum of the losses; by default ``n``.
 
     Raises:
-        AssumptionError: A row's norm is above 1.
+        AssumptionError: The norm of a row is above 1.
         DataError: A target is not between -1 and 1.
     """
 
@@ -58,7 +59,7 @@ class SquaredObjective(LinearObjective):
         self.remove(0)
 
     def remove(self, count: int) -> None:
-        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        """Change the objective to the data after the first ``count`` replacements."""
         self._blocks.remove(count)
         self._targets[self._indices] = torch.cat([self._new_targets[:count], self._old_targets[count:]])
 

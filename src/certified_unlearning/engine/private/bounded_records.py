@@ -1,7 +1,7 @@
 """Records of a linear model whose bounds are enforced, with mean gradients and losses for many trials at once.
 
-Nothing here is estimated from the records: each row that is too long is scaled down to the bound on its own, and each
-target is clipped to its range. So the largest effect of one record is known before any record is read.
+Nothing is estimated from the records: each row that is too long is scaled down to the bound, independently of all
+others, and each target is clipped to its range. So the largest effect of one record is known before any record is read.
 """
 
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.errors import DataError, ParameterError
 
 NUMBERS_AT_ONCE = 1 << 20
-"""Number of scores of all trials that are held together."""
+"""Number of scores that are in memory at once, over all trials."""
 
 
 class BoundedRecords:
-    """Rows of norm at most ``row_norm`` and targets of size at most ``loss.target``, in float64."""
+    """Rows of norm at most ``row_norm``, and targets of absolute value at most ``loss.target``, in float64."""
 
     def __init__(self, rows: Tensor, targets: Tensor, *, loss: ScalarLoss, row_norm: float) -> None:
-        """Take the records, and enforce their bounds.
+        """Store the records, after enforcing their bounds.
 
         Args:
-            rows: Shape ``(n, features)``, floating.
-            targets: Shape ``(n,)``; -1 and 1 for the logistic loss.
+            rows: Rows, shape ``(n, features)``, of a floating type.
+            targets: Targets, shape ``(n,)``; -1 and 1 for the logistic loss.
             loss: Loss of a score and a target.
-            row_norm: Largest norm ``X`` of a row.
+            row_norm: Largest norm of a row, ``X``.
 
         Raises:
-            ParameterError: Shapes do not fit.
-            DataError: A number is not finite, or a label of the logistic loss neither -1 nor 1.
+            ParameterError: The shapes do not fit together.
+            DataError: A number is not finite, or a label of the logistic loss is neither -1 nor 1.
         """
         if rows.ndim != 2 or targets.shape != rows.shape[:1] or not rows.numel():
             raise ParameterError(
@@ -54,11 +54,11 @@ class BoundedRecords:
 
     @property
     def features(self) -> int:
-        """Number of columns of a row."""
+        """Number of columns of the rows."""
         return int(self.rows.shape[1])
 
     def part(self, start: int, stop: int) -> "BoundedRecords":
-        """Return the records at some positions; their bounds already hold."""
+        """Return the records from ``start`` to ``stop``; their bounds are already enforced."""
         some = object.__new__(BoundedRecords)
         some.loss, some.row_norm = self.loss, self.row_norm
         some.rows, some.targets = self.rows[start:stop], self.targets[start:stop]
@@ -69,7 +69,7 @@ class BoundedRecords:
         """Return the mean of the records' gradients, shape ``(trials, features)``.
 
         Args:
-            weights: Shape ``(trials, features)``, float64.
+            weights: Weights, shape ``(trials, features)``, float64.
         """
         if self.loss.name == "squared" and self.features < len(self):
             squares, moments = self._moments()
@@ -84,12 +84,12 @@ class BoundedRecords:
         return total.div_(len(self))
 
     def clipped_sums(self, weights: Tensor, members: Sequence[Tensor], clip: float) -> Tensor:
-        """Return the sum of some records' gradients, each clipped to a norm, shape ``(trials, features)``.
+        """Return the sum of the gradients of some records, each clipped to a norm, shape ``(trials, features)``.
 
         Args:
-            weights: Shape ``(trials, features)``, float64.
-            members: Positions of each trial's records, shape ``(members,)``; there may be none.
-            clip: The norm.
+            weights: Weights, shape ``(trials, features)``, float64.
+            members: Positions of the records of each trial, each of shape ``(members,)``, which may be empty.
+            clip: Largest norm of a clipped gradient.
         """
         sums = torch.zeros_like(weights)
         for trial, positions in enumerate(members):
@@ -100,26 +100,29 @@ class BoundedRecords:
         return sums
 
     def mean_losses(self, weights: Tensor, largest: float) -> Tensor:
-        """Return the mean of the records' losses, each clipped at ``largest``, shape ``(trials,)``."""
+        """Return the mean of the records' losses, each replaced by ``largest`` if it is larger, shape ``(trials,)``."""
         total = weights.new_zeros(len(weights))
         for rows, targets in self._blocks(len(weights)):
             total += self._values(weights @ rows.T, targets).clamp_(max=largest).sum(dim=1)
         return total.div_(len(self))
 
     def _moments(self) -> tuple[Tensor, Tensor]:
-        """Return ``X'X / n`` and ``X'y / n``, from which a squared loss' gradients are computed."""
+        """Return ``X'X / n`` and ``X'y / n``, from which the gradients of the squared loss are computed."""
         if self._squares is None:
             self._squares = self.rows.T @ self.rows / len(self), self.targets @ self.rows / len(self)
         return self._squares
 
     def _folded_rows(self) -> Tensor:
-        """Return ``-y x``: a logistic gradient is this times the sigmoid of its score; signs change no other bits."""
+        """Return ``-y x``: a logistic gradient is this row times the sigmoid of its score.
+
+        A change of sign changes no other bits.
+        """
         if self._folded is None:
             self._folded = self.rows * -self.targets[:, None]
         return self._folded
 
     def _at_once(self, trials: int) -> int:
-        """Return the number of rows that are handled together."""
+        """Return the number of rows that are processed together."""
         return max(256, NUMBERS_AT_ONCE // trials)
 
     def _blocks(self, trials: int) -> "list[tuple[Tensor, Tensor]]":
@@ -156,9 +159,9 @@ class BoundedRecords:
 
 
 def shortened(rows: Tensor, row_norm: float) -> Tensor:
-    """Return rows, with longer ones scaled down to a norm; others are unchanged."""
-    # Divide by the largest value first, because squares of very large numbers overflow and those of very small ones are
-    # 0.
+    """Return the rows after scaling down those that are longer than ``row_norm``; other rows are unchanged."""
+    # Rows are divided by their largest value first, because squares of very large numbers overflow, and those of very
+    # small ones are 0.
     largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=min(1.0, row_norm))
     norms = torch.linalg.vector_norm(rows / largest, dim=1, keepdim=True)
     longer = norms > row_norm / largest

@@ -1,1 +1,1 @@
-"""Models that learn by steps of descent and unlearn by more of them: Langevin unlearning and Descent-to-Delete."""
+"""Models that learn by steps of descent and unlearn by further steps: Langevin unlearning and Descent-to-Delete."""

@@ -20,18 +20,18 @@ class _DescentToDelete(DescentClassifier):
     """Logistic regression by gradient descent without noise; noise is added to the published weights.
 
     Args:
-        sigma: Standard deviation of the published noise. None: the smallest at which ``steps`` steps unlearn
+        sigma: Standard deviation of the published noise. None: the smallest value with which ``steps`` steps unlearn
             ``records`` records in the first request.
-        steps: Number of steps of that request. It cannot be combined with ``sigma``. If neither is given, the number of
-            steps is that in which what was learned (with ``conditional``, also the published noise) fades by a factor
-            ``e``.
+        steps: Number of steps for the first request. It cannot be combined with ``sigma``. If neither is given, it is
+            the number of steps in which the influence of what was learned (with ``conditional``, also that of the
+            published noise) falls by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
             compares with a model that is published, noised and continued at the same times; it says nothing about a
-            model that is retrained and then noised once*. ``conditional`` is available with published state only, and
-            is its default; it covers any number of records and compares with a model that is retrained and then noised
-            once. ``as published`` applies the theorems, stated for adding or removing one record, to the adjacency
-            unchanged; several records are unlearned one after another.
+            model that is retrained and then noised once*. ``conditional`` is available only with published state, and
+            is its default. It covers any number of records, and compares with a model that is retrained and then noised
+            once. ``as published`` applies the published theorems, which are stated for adding or removing one record,
+            to the adjacency unchanged. It unlearns several records one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 
@@ -52,7 +52,7 @@ class _DescentToDelete(DescentClassifier):
         if self._learner.accountant != "as published":
             return super()._remove(named)
         with self._all_or_nothing():
-            self._store.removable(named)  # All are checked before the first goes.
+            self._store.removable(named)  # All records are checked before the first one is removed.
             for each in named:
                 self._remove_by_steps(np.array([each]))
         return not self._class_sizes_of(self._store.labels).all()
@@ -98,13 +98,13 @@ class _DescentToDelete(DescentClassifier):
 
 
 class SecretStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps the noiseless weights, which must stay secret in memory and in saved files.
+    """Descent-to-Delete that keeps the weights without noise, which must stay secret in memory and in saved files.
 
-    Logistic regression by gradient descent without noise; noise is added to the published weights (Neel, Roth,
+    It is logistic regression by gradient descent without noise. Noise is added to the published weights (Neel, Roth,
     Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.
 
     Do not set ``random_state`` of a model that you publish. Two models that were fitted with the same number have the
-    same noise, and it cancels in their difference, which then shows the record in which their data differ.
+    same noise, which cancels in their difference. The difference then shows the record in which their data differ.
 
     See Also:
         `PublishedStateDescentToDelete`: Keeps no secret state.
@@ -127,11 +127,11 @@ class SecretStateDescentToDelete(_DescentToDelete):
 class PublishedStateDescentToDelete(_DescentToDelete):
     """Descent-to-Delete that keeps only the published weights and continues from them.
 
-    Logistic regression by gradient descent without noise; noise is added to the published weights (Neel, Roth,
+    It is logistic regression by gradient descent without noise. Noise is added to the published weights (Neel, Roth,
     Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.
 
     Do not set ``random_state`` of a model that you publish. Two models that were fitted with the same number have the
-    same noise, and it cancels in their difference, which then shows the record in which their data differ.
+    same noise, which cancels in their difference. The difference then shows the record in which their data differ.
 
     See Also:
         `SecretStateDescentToDelete`: Keeps the weights without noise secret.

@@ -22,23 +22,23 @@ from certified_unlearning.mechanisms.learners.minibatch import learner_of, plan_
 class LangevinLogisticRegression(LangevinModel, DescentClassifier):
     """Binary or multinomial logistic regression that can unlearn records with an (epsilon, delta) certificate.
 
-    It learns by noisy gradient descent and unlearns by continuing the descent on the remaining records (Chien, Wang,
+    It learns by noisy gradient descent, and unlearns by continuing the descent on the remaining records (Chien, Wang,
     Chen, Li, Langevin unlearning, NeurIPS 2024). The noise is planned before anything is learned. Each `unlearn` plans
     its own number of steps, for any number of records.
 
     The objective is that of scikit-learn with the same ``C``, except that the intercept is regularised, as in the
-    solver ``liblinear``. Its strong convexity is about ``1 / (C n)``: with a large ``C``, learning takes many steps and
-    unlearning needs much noise. ``C n`` of 30 to 100 is a good first choice.
+    solver ``liblinear``. Its strong convexity is about ``1 / (C n)``. So with a large ``C``, learning takes many steps,
+    and unlearning needs much noise. ``C n`` of 30 to 100 is a good first choice.
 
     With mini-batches, removals modify arrays in place, so a copy of the estimator must be a deep copy.
 
     Args:
         batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs.
-            Unlearning reads one batch in each of its steps, whatever ``n`` is. ``"auto"`` uses mini-batches if there
-            are enough records to make them cheaper at about equal accuracy, and halves the step size if this more than
-            halves the number of batches. None: every step uses all records. With mini-batches, ``sigma=None`` without
-            ``steps`` selects a noise that costs little accuracy. The number of steps of a request then also depends on
-            the batches to which its records were dealt, never on the data.
+            Unlearning also reads one batch in each of its steps, whatever ``n`` is. ``"auto"`` uses mini-batches if
+            there are so many records that mini-batches are cheaper at about equal accuracy. It halves the step size if
+            this more than halves the number of batches. None: every step uses all records. With mini-batches,
+            ``sigma=None`` without ``steps`` selects a noise that costs little accuracy. The number of steps of a
+            request then also depends on the batches of its records, but never on the data.
 
     See Also:
         `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.
@@ -72,7 +72,8 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         order = dealt_order(len(X), self._noise_key())
         labels = labels[order]
         rows = np.empty((len(X), plan.features), dtype=self._dtype)
-        # In pieces that fit in the processor's cache: scattered rows are read and written at once.
+        # Rows are processed in pieces that fit in the processor's cache, because each scattered row is read and written
+        # at once.
         for start in range(0, len(X), ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
             rows[some] = self._signed(self._rows(np.take(X, order[some], axis=0)), labels[some])
@@ -95,7 +96,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
                 "_weights": self._after_steps_on(store.rows, store.labels, history),
                 "_history": history,
                 "_class_sizes": self._class_sizes - self._class_sizes_of(labels),
-                # The parameter may have been set after `fit`.
+                # ``random_state`` may have been set after `fit`.
                 "_noise_source": self._noise_source if self.random_state is None else "seed",
             }
 
@@ -103,7 +104,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         return not self._class_sizes.all()
 
     def _others(self, records: int) -> tuple[Any, Any]:
-        """Return what replaces removed records in the dealt order: zeros, or other records."""
+        """Return what replaces removed records, in the order of the batches: zeros, or other records."""
         if self._learner.adjacency != "replace":
             return 0, 0
         rows, labels = self._replacements(records)
@@ -118,14 +119,14 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         return self._tensors(rows, labels) if self._learner.cycle is None else self._placed(rows, labels)
 
     def _signed(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows as `engine.minibatch` takes them, in the same memory."""
+        """Return rows in the signed form that `engine.minibatch` needs, in the same memory."""
         if len(self.classes_) == 2:
             np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
         return rows
 
     def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: History) -> NDArray[Any]:
-        """Return the weights after the last removal of a history; rows are in dealt order."""
-        # The kernel takes them without PyTorch, whose code is no longer in the caches.
+        """Return the weights after the last removal of a history; rows are in the order of the batches."""
+        # The compiled kernel makes these steps without PyTorch, whose code is no longer in the caches.
         if self.device != "cpu" and pick_device(self.device).type != "cpu":
             return self._after_steps(*self._placed(rows, labels), history)
         progress = shown_progress("unlearn", history[-1].steps)

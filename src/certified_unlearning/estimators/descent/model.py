@@ -32,25 +32,25 @@ from certified_unlearning.vocabulary import Delta, NoiseSource
 
 @dataclass(repr=False, eq=False)
 class DescentModel(LinearModel):
-    """A linear model that learns by steps of descent and keeps its training records, so that it can unlearn some.
+    """A linear model that learns by steps of descent, and keeps its training records to be able to unlearn some.
 
     Args:
         epsilon: Target epsilon after every `unlearn`.
         delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
-        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma``. None: the smallest
+        sigma: Noise scale: the noise of a step has standard deviation ``sqrt(2 step_size) sigma``. None: the smallest
             scale at which ``steps`` steps unlearn ``records`` records.
         steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. If neither
-            is given, the number of steps is that in which what was learned fades by a factor ``e``.
-        records: Number of records that ``steps`` steps must be able to unlearn at once. Any number can be unlearned
-            later, by more or fewer steps.
-        accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
-        adjacency: What the retrained model in the guarantee learns from. With ``zero-out``, a removed record's loss is
-            0: this is scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records. With
-            ``replace``, another record takes its place. With ``remove``, the mean is over the remaining records.
-        device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
-        dtype: ``float32`` or ``float64``. ``float32`` is a preference: ``float64`` is used if rounding would cost more
-            than a tenth of epsilon.
+            is given, it is the number of steps in which the influence of what was learned falls by a factor ``e``.
+        records: Number of records that ``steps`` steps must be able to unlearn at once. Later, any number can be
+            unlearned at once, by more or fewer steps.
+        accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
+        adjacency: Data from which the retrained model of the guarantee learns. With ``zero-out``, a removed record's
+            loss is 0. This is scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records. With
+            ``replace``, another record replaces it. With ``remove``, the loss is the mean over the remaining records.
+        device: Device for computations: ``auto``, ``cpu`` or ``cuda``.
+        dtype: ``float32`` or ``float64``. ``float32`` is only a preference: ``float64`` is used if the rounding of
+            ``float32`` would cost more than a tenth of epsilon.
     """
 
     epsilon: float = 1.0
@@ -67,7 +67,7 @@ class DescentModel(LinearModel):
     @classmethod
     @abstractmethod
     def _read_learner(cls, stated: Mapping[str, Any]) -> Any:
-        """Return the learner that a file's header states."""
+        """Return the learner that is described in a file's header."""
 
     @abstractmethod
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
@@ -102,7 +102,7 @@ class DescentModel(LinearModel):
         self._store.keep(np.arange(len(rows)), rows, labels)
 
     def _begin(self, plan: Any) -> None:
-        """Start anew with a plan."""
+        """Reset the model, with a new plan."""
         self._learner = plan
         self._history: History = plan.history()
         self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
@@ -118,15 +118,18 @@ class DescentModel(LinearModel):
         return not self._class_sizes_of(self._store.labels).all()
 
     def _remove_by_steps(self, gone: Positions) -> None:
-        """Continue descent on copies of the rows, leaving some records out."""
+        """Continue the descent on copies of the rows, without the removed records."""
         store = self._store_without(gone)
         self._unlearn(*self._tensors(store.rows, store.labels), records=len(gone))
         self._store = store
         if self.random_state is not None:
-            self._noise_source = "seed"  # The parameter may have been set after `fit`.
+            self._noise_source = "seed"  # ``random_state`` may have been set after `fit`.
 
     def _store_without(self, gone: Positions) -> RecordStore:
-        """Return copies of the records without some, or with others in their places, depending on the adjacency."""
+        """Return copies of the records without the removed ones.
+
+        With adjacency `replace`, other records take their places.
+        """
         if self._learner.adjacency == "replace":
             return self._store.with_others(gone, *self._replacements(len(gone)))
         return self._store.compacted(gone)
@@ -140,7 +143,8 @@ class DescentModel(LinearModel):
         learner, noise = self._learner, str(self._noise_key())
         places = learner.places_of(self._store.known_places[gone])
         removal = learner.plan_removal(self._history, len(gone), places)
-        # With adjacency `replace`, both distributions use the same replacements, because the guarantee holds for any.
+        # With adjacency `replace`, both distributions use the same replacements, because the guarantee holds for any
+        # replacements.
         after = self._store_without(gone)
         whole, left = (self._as_tensors(each.rows, each.labels) for each in (self._store, after))
         keys = [[address(noise, name, trial) for trial in range(trials)] for name in ("learning", "removal", "again")]
@@ -189,7 +193,7 @@ class DescentModel(LinearModel):
             self._restore_kept(arrays)
 
     def _restore_kept(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set what `_kept` returned."""
+        """Set the arrays that `_kept` returned."""
         kept = (arrays[name] for name in ("_training_rows", "_training_labels"))
         self._store.keep_left(arrays["remaining_"], self._learner.n, *kept)
 
@@ -198,16 +202,16 @@ class DescentModel(LinearModel):
         return self._learner.dtype  # type: ignore[no-any-return]
 
     def _replacements(self, records: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Draw records independently of the data: features from N(0, I) scaled to norm 1, and labels."""
+        """Draw records independently of the data: features from N(0, I), scaled to norm 1, and labels."""
         generator = randomness.generator(str(self._noise_key()), "replacements", self._store.left)
         features = unit(generator.standard_normal((records, self.n_features_in_)))
         labels = self._drawn_labels(generator, records)
-        # These are features after scaling, because ranges would clip raw features to one corner.
+        # These are features after scaling, because ranges would clip unscaled features to one corner.
         rows = self._rows(features) if self._scaling() is None else self._with_intercept(features)
         return rows, labels
 
     def _as_tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the store's rows and labels in the form that the learner takes."""
+        """Return the store's rows and labels in the form that the learner needs."""
         return self._tensors(rows, labels)
 
     def _tensors(self, rows: NDArray[Any], labels: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -218,7 +222,7 @@ class DescentModel(LinearModel):
 
 
 class LangevinModel(DescentModel):
-    """A linear model that learns and unlearns by Langevin unlearning's noisy steps."""
+    """A linear model that learns and unlearns by noisy steps, as in Langevin unlearning."""
 
     def _noise_of_weights(self) -> tuple[float, bool]:
         return self._learner.sigma, True
@@ -275,5 +279,8 @@ class DescentClassifier(DescentModel, NoisyClassifier):
 
 
 def shown_progress(name: str, steps: int) -> Progress | None:
-    """Return a progress display for long runs, on a terminal only, because searches fit hundreds of models."""
+    """Return a progress display for long runs, or None.
+
+    It is shown only on a terminal, because parameter searches fit hundreds of models.
+    """
     return Progress(name, steps) if sys.stderr.isatty() else None

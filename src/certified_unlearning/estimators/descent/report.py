@@ -10,7 +10,7 @@ from certified_unlearning.text import noun_of, rounded_up
 
 
 def in_words(certificate: StepsCertificate, learner: Any, history: Sequence[Removal]) -> list[str]:
-    """Return what is guaranteed for a model now, and what the next removal takes."""
+    """Return what is currently guaranteed for a model, and how many steps the next removal needs."""
     removed = sum(removal.records for removal in history)
     lines = [
         f"Learned from {_of(learner.n, 'record')} in {_of(learner.learning_steps, 'step')}; {removed} removed since, "
@@ -28,7 +28,7 @@ def in_words(certificate: StepsCertificate, learner: Any, history: Sequence[Remo
 
 
 def _guarantee(certificate: StepsCertificate) -> list[str]:
-    """Return the statement itself."""
+    """Return the statement of the guarantee."""
     if not certificate.unlearning_steps:
         return ["Nothing was removed yet, so there is nothing to guarantee yet."]
     delta = certificate.delta + certificate.extra_delta

@@ -18,35 +18,35 @@ from certified_unlearning.estimators.regressor import RidgeRegressor
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 SPREAD_EVENLY = 1 / math.sqrt(3)
-"""Standard deviation of targets spread evenly over [-1, 1]; noise of this size lowers R^2 by 1."""
+"""Standard deviation of targets that are spread evenly over [-1, 1]; noise of this size lowers R^2 by 1."""
 
 STRONGEST = 1e9
-"""The largest ``alpha / n``."""
+"""Largest value of ``alpha / n``."""
 
 
 @dataclass(repr=False, eq=False)
 class LangevinRidge(LangevinModel, RidgeRegressor):
     """Ridge regression by noisy projected gradient descent that can unlearn with an (epsilon, delta) certificate.
 
-    It works as `LangevinLogisticRegression` does, with all records in every step, and has the same comparator: *the
+    It works like `LangevinLogisticRegression`, with all records in every step, and compares with the same model: *the
     same noisy algorithm on the data after the removals*. It keeps no secret state. `CertifiedRidge` needs far less
-    noise, but its guarantee is of another kind: it does not protect the remaining records.
+    noise, but its guarantee is of a different kind: it does not protect the remaining records.
 
-    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
-    and mapped to [-1, 1]. The strong convexity is ``m = alpha / n`` (half of it with an intercept). The minimiser's
-    norm is then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So whatever the records are,
-    the minimiser lies in the ball of radius ``R``, and every step projects onto this ball. The gradient of a record,
-    ``(x.w - y) x``, is unbounded outside the ball; inside it is at most ``R + 1``. A weak regulariser therefore
-    requires more noise for two reasons: one record can move the minimiser further, and the ball is larger.
-    ``alpha / n`` of 0.3 is a good first choice for some hundred records, 0.01 for some ten thousand. `fit` warns if the
-    result would be little more than noise. ``alpha = 0``, linear regression, is refused because there is no ball.
+    and mapped to [-1, 1]. The strong convexity is ``m = alpha / n``, or half of that with an intercept. The minimiser's
+    norm is then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So, for any records, the
+    minimiser is in the ball of radius ``R``, and every step projects onto this ball. The gradient of a record, ``(x.w -
+    y) x``, is unbounded outside the ball. Inside, its norm is at most ``R + 1``. A weak regulariser therefore requires
+    more noise for two reasons: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3
+    is a good first choice for some hundred records, 0.01 for some ten thousand. `fit` warns if the result would be
+    little more than noise. ``alpha = 0`` (linear regression) is refused, because there would be no ball.
 
     Args:
-        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma`` to the weights, for
-            targets in [-1, 1]. None: the smallest scale at which ``steps`` steps unlearn ``records`` records.
-        accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``. All three hold for
-            projected steps.
+        sigma: Noise scale, for targets in [-1, 1]: the noise that a step adds to the weights has standard deviation
+            ``sqrt(2 step_size) sigma``. None: the smallest scale at which ``steps`` steps unlearn ``records`` records.
+        accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``. All three are
+            valid for projected steps.
 
     See Also:
         `CertifiedRidge`: Needs far less noise, compares with an exact refit, and keeps a secret state.

@@ -1,1 +1,1 @@
-"""Estimators that forget exactly: model and state have the distribution of a fit to the remaining records."""
+"""Estimators that unlearn exactly: model and state have the distribution of a fit to the remaining records."""

@@ -42,42 +42,44 @@ from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 class ExactLogisticRegression(ExactModel, LinearClassifier):
     """Logistic regression that removes records exactly, with epsilon 0, and can insert new ones.
 
-    It learns by mini-batch descent and keeps every step. A request examines the steps whose batch it changes. A random
-    test, which makes the distributions equal, decides whether a step may keep its direction. From the first step that
-    fails the test, all steps are recomputed. After any stream of deletions and insertions, model and state together
-    have the distribution of the same algorithm run from scratch on the present records, with the constants of the first
-    `fit`: the regulariser's strength and the batch size stay what they were then. It needs no regulariser, no bound on
-    rows and no convexity. It does require that requests are chosen without looking at the model, and that the state
-    stays secret. Differences smaller than the rounding of float64 are ignored.
+    It learns by mini-batch descent, and stores every step. A request examines those steps whose batch it changes. For
+    each of them, a random test decides whether the step may keep its direction; this test makes the distributions
+    equal. From the first step that fails the test, all steps are recomputed. After any stream of deletions and
+    insertions, model and state together have the distribution of the same algorithm run from scratch on the present
+    records. That run has the constants of the first `fit`: the regulariser's strength and the batch size do not change.
+    This needs no regulariser, no bound on rows and no convexity. It requires that requests are chosen without looking
+    at the model, and that the state stays secret. Differences smaller than the rounding of float64 are ignored.
 
-    The guarantee covers deletions only: it does not protect the remaining records. `LangevinLogisticRegression` has an
-    epsilon above 0, and suits models that are published and whose state is not kept.
+    The guarantee covers deletions only. It does not protect the remaining records. `LangevinLogisticRegression` has an
+    epsilon above 0. It suits models that are published and whose state is not kept.
 
     The objective is that of scikit-learn with the same ``C`` for as many records as were fitted (see `LinearClassifier`
-    on the intercept); the fixed number of steps does not minimise it fully. A failed or interrupted call leaves the
-    estimator as it was. Exactness covers one state only: overwrite the file of the previous state when you save.
+    on the intercept). The fixed number of steps does not minimise it fully. A failed or interrupted call does not
+    change the estimator. Exactness covers only one state, so overwrite the file of the previous state when you save.
 
     Args:
-        mechanism: How steps are made stable. ``noisy-sgd`` adds Gaussian noise to gradients; ``accelerated-noisy-sgd``
-            does the same at Nesterov's points. ``quantized-sgd`` rounds gradients to a grid with a random offset.
-            ``subsample-gd`` leaves gradients unchanged and recomputes steps whenever a removed record was used.
-        steps: Number of steps, ``T``. It and all parameters below stay fixed over all requests.
+        mechanism: How steps become stable under edits. ``noisy-sgd`` adds Gaussian noise to gradients.
+            ``accelerated-noisy-sgd`` does the same at the points of Nesterov's method. ``quantized-sgd`` rounds
+            gradients to a grid with a random offset. ``subsample-gd`` leaves gradients unchanged and recomputes steps
+            whenever a removed record was used.
+        steps: Number of steps, ``T``. This and all parameters below stay fixed over all requests.
         batch_size: Number of records in a step, ``m``; it must always be smaller than the number of records. ``auto``:
             8, or a quarter of the records if that is fewer.
         step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
-        sigma: Standard deviation, in every coordinate, of the noise on a batch's mean gradient, for noisy mechanisms.
+        sigma: Standard deviation of the noise on a batch's mean gradient, in every coordinate, for noisy mechanisms.
             With more noise, fewer steps are recomputed.
         quantum: Spacing of the grid of ``quantized-sgd``.
-        radius: Radius of the ball that models are projected onto; None: no projection.
+        radius: Radius of the ball onto which models are projected; None for no projection.
         C: Inverse strength of the regulariser, as in scikit-learn.
-        random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
-            repeatable, but it is a secret: with it and the records anybody can compute the state. Two models that were
-            fitted with the same number have the same batches and noise. The noise cancels in their difference, which
-            then shows the record in which their data differ; this needs no knowledge of the number.
-        device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
+        random_state: None: random numbers come from the operating system, and their seeds are overwritten. A number
+            makes results repeatable, but it is a secret: anybody who has it and the records can compute the state. Two
+            models that were fitted with the same number have the same batches and noise. The noise cancels in their
+            difference, which then shows the record in which their data differ. This does not require knowing the
+            number.
+        device: Device for computations: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
-        classes_: The classes, sorted; inserted records have one of them.
+        classes_: Classes, sorted; the classes of inserted records must be among them.
 
     See Also:
         `CertifiedLogisticRegression`: Covers requests that depend on published models.
@@ -141,7 +143,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         self._publish(state, counts, self._store, [])
 
     def _records_of(self, rows: torch.Tensor, labels: torch.Tensor, strong_convexity: float) -> LinearRecords:
-        """Return records in the form that engines take."""
+        """Return the records in the form that the engine needs."""
         return LinearRecords(
             rows, labels, loss=self._loss, classes=len(self.classes_), strong_convexity=strong_convexity
         )
@@ -151,19 +153,19 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         return "logistic" if len(self.classes_) == 2 else "softmax"
 
     def insert(self, X: Any, y: Any) -> NDArray[np.int64]:
-        """Insert records, in one request.
+        """Insert records in one request.
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Their classes, among `classes_`.
+            y: Classes of these records, among `classes_`.
 
         Returns:
-            Positions of the inserted records, by which `unlearn` names them; they continue those of the fitted ``X``.
-            Labels of a data frame's index can also name them, if the fitted data frame's labels did more than number
-            its rows.
+            Positions of the inserted records, by which `unlearn` names them. They continue the positions of the fitted
+            ``X``. Labels of a data frame's index can also name them, unless the fitted data frame's labels only
+            numbered its rows.
 
         Raises:
-            DataError: A row's norm is above 1, a class is not known, or the estimator was saved without its records.
+            DataError: A row's norm is above 1, a class is unknown, or the estimator was saved without its records.
         """
         self._require_records()
         self._erase()
@@ -191,17 +193,17 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         return positions
 
     def check(self) -> None:
-        """Recompute every kept step from the previous one and compare; only the owner of the state can do this.
+        """Recompute every stored step from the previous one, and compare; only the owner of the state can do this.
 
         Raises:
-            DataError: A step does not follow from the records and the previous step.
+            DataError: A step is not the result of the records and the previous step.
         """
         self._require_records()
         ExactDescent(self._state.settings, self._records).check(self._state)
 
     @property
     def certificate_(self) -> ExactCertificate:
-        """The certificate of the current model; `certificate.write` makes a file for ``unlearn verify``."""
+        """Certificate of the current model; `certificate.write` writes it to a file for ``unlearn verify``."""
         self._require_fitted()
         settings: dict[str, Any] = self._kept
         return ExactCertificate.of(
@@ -221,8 +223,8 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         if training_data:
             header["seed"] = f"{self._seed:x}"
             arrays |= {"rows": _array(self._records.rows), "labels": _array(self._records.labels)}
-            # Everything that follows from these is recomputed on reading, because its last bits would reveal which
-            # steps were edited.
+            # Everything that these tensors determine is recomputed when the file is read, because its last bits would
+            # reveal which steps were edited.
             arrays |= {f"state/{name}": _array(each) for name, each in self._state.least_tensors().items()}
         return header, arrays
 
@@ -236,14 +238,14 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
             self._restore_state(header, arrays)
 
     def _restore_state(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set records and state from a file."""
+        """Set the records and the state from a file."""
         device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items()}
         self._seed = int(header["seed"], 16)
         self._scaled_by = self._scaling_parameters()
         labels = tensors["labels"]
         if len(self.classes_) == 2:
-            # An erased record has no label. Any value will do, because it is never used.
+            # An erased record has no label; any value will do, because it is never used.
             labels = torch.where(labels == 0, 1, labels)
         self._records = self._records_of(tensors["rows"], labels, self._kept["strong_convexity"])
         kept = {name.removeprefix("state/"): each for name, each in tensors.items() if name.startswith("state/")}
@@ -271,16 +273,16 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         """Carry out a request on a copy of the state, then replace the state in one assignment."""
         counts = self._counts_after(deleted, inserted)
         state, device = copy.deepcopy(self._state), self._records.rows.device
-        # Records are in the order of a file, so that a request gives the same result whether or not the state was read
-        # from one.
+        # Records are put into the order of a file. So a request gives the same result whether or not the state was read
+        # from a file.
         state.alive = Alive(state.alive.ids.sort().values, next_id=state.alive.next_id)
-        # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
-        # interruptions, which hit long requests more often, would change the distribution.
+        # The seed was drawn before the request, so an interrupted request gives the same result when it is repeated.
+        # Otherwise, interruptions would change the distribution, because they are more likely in long requests.
         ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
         self._publish(state, counts, store, deleted)
 
     def _erase(self) -> None:
-        """Overwrite rows of removed records: at once, or after an interruption before anything else."""
+        """Overwrite the rows of removed records: at once, or, after an interruption, before anything else."""
         if self._unerased:
             self._records.erase(torch.tensor(self._unerased, device=self._records.rows.device))
             self._unerased = []
@@ -303,7 +305,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
             _seed=self._next_seed(counts["requests"] + 1),
             _store=store,
             _unerased=deleted,
-            # The parameter may have been set after `fit`.
+            # ``random_state`` may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
         )
 

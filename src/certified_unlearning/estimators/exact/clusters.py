@@ -34,58 +34,61 @@ from certified_unlearning.text import rounded_up
 from certified_unlearning.vocabulary import NoiseSource
 
 GRID = 2.0**-30
-"""Rows are rounded to multiples of this.
+"""Rows are rounded to multiples of this number.
 
-Sums of up to 2^23 rows of norm 1 are then exact in float64, in any order. So the sums of a state that was edited have
-the last bits of a fresh run's.
+Sums of up to 2^23 rows of norm 1 are then exact in float64, in any order. So the sums of an edited state agree with
+those of a fresh run in all bits.
 """
 LONGEST = 1 - 2.0**-40
-"""Norm to which longer rows are scaled down, so that no norm is above 1 however it is computed."""
+"""Norm to which longer rows are scaled down, so that no norm is above 1, by whatever method it is computed."""
 MOST_NOISE = 2.0**23
-"""Largest standard deviation of the noise: sums beside it keep thirty bits of a record."""
+"""Largest standard deviation of the noise. With it, sums still contain thirty bits of a record."""
 DROWNED = 0.1
-"""Norm of the noise in the centre of an average cluster above which `fit` warns; rows have norm at most 1."""
+"""`fit` warns if the noise in the centre of an average cluster has a larger norm than this; rows have norm at most
+1.
+"""
 
 
 @dataclass(repr=False, eq=False)
 class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, ExactModel):  # type: ignore[misc]
     """k-means that removes records exactly, with epsilon 0, and can insert new ones.
 
-    It is Lloyd's algorithm. Each step queries the sum and the number of the records that are nearest to each centre,
-    with Gaussian noise on both, and moves the centres to the quotients. A request examines one step after the other. A
-    random test, which makes the distributions equal, decides whether the step may keep its noisy answers. From the
-    first step that fails the test, all steps are recomputed. After any stream of deletions and insertions, centres and
-    state together have the distribution of the same algorithm run from scratch on the present records, with the
-    constants of the `fit`. This requires that requests are chosen without looking at the centres, and that the state
-    stays secret. Differences smaller than the rounding of float64 are ignored.
+    The algorithm is Lloyd's. Each step computes, for each centre, the sum and the number of the records nearest to it,
+    with Gaussian noise on both. It then moves the centres to the quotients. A request examines the steps one after
+    another. For each step, a random test decides whether it may keep its noisy answers; this test makes the
+    distributions equal. From the first step that fails the test, all steps are recomputed. After any stream of
+    deletions and insertions, centres and state together have the distribution of the same algorithm run from scratch on
+    the present records, with the constants of the `fit`. This requires that requests are chosen without looking at the
+    centres, and that the state stays secret. Differences smaller than the rounding of float64 are ignored.
 
-    The noise is on sums over records, so **many records are needed**: it moves the centre of an average cluster by
-    about ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``, where rows have norm at most 1. `fit`
-    warns if that distance is above 0.1. With few records, use ``recompute_probability=None``: then there is no noise,
-    and each request learns anew.
+    The noise is added to sums over records, so **many records are needed**. If rows have norm at most 1, the noise
+    moves the centre of an average cluster by about ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``.
+    `fit` warns if that distance is above 0.1. With few records, use ``recompute_probability=None``. Then there is no
+    noise, and each request recomputes the steps.
 
-    The guarantee covers deletions only: it does not protect the remaining records. A failed or interrupted call leaves
-    the estimator as it was. Exactness covers one state only: overwrite the file of the previous state when you save.
+    The guarantee covers deletions only. It does not protect the remaining records. A failed or interrupted call does
+    not change the estimator. Exactness covers only one state, so overwrite the file of the previous state when you
+    save.
 
     Args:
         n_clusters: Number of centres.
-        steps: Number of steps, ``T``. The noise grows with it. It and all parameters below stay fixed over all
+        steps: Number of steps, ``T``. More steps need more noise. This and all parameters below stay fixed over all
             requests.
         recompute_probability: Upper bound on the probability that the deletion of one record causes a recomputation of
             steps. The noise is the smallest that ensures this. None: no noise, and every request recomputes all steps
             except the first.
-        init: Initial centres. ``mean``: they lie in random directions around the mean of all records, which the first
-            step computes with noise. Or an array of shape ``(n_clusters, features)``, in units of ``X``, which must not
-            be computed from these records.
-        random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
-            repeatable, but it is a secret: with it and the records anybody can compute the state. Two models that were
-            fitted with the same number have the same noise. It cancels in their difference, which then shows the record
-            in which their data differ; this needs no knowledge of the number.
+        init: Initial centres. ``mean``: the centres lie in random directions around the mean of all records, which the
+            first step computes with noise. Alternatively, an array of shape ``(n_clusters, features)``, in the units of
+            ``X``, which must not be computed from these records.
+        random_state: None: random numbers come from the operating system, and their seeds are overwritten. A number
+            makes results repeatable, but it is a secret: anybody who has it and the records can compute the state. Two
+            models that were fitted with the same number have the same noise. The noise cancels in their difference,
+            which then shows the record in which their data differ. This does not require knowing the number.
 
     Attributes:
-        cluster_centers_: The centres, shape ``(n_clusters, features)``, of rows as the model sees them: after
-            ``feature_ranges``, ``data_norm`` or ``normalize``.
-        labels_: Number of the nearest centre of each remaining record, in the order of ``remaining_``.
+        cluster_centers_: Centres, shape ``(n_clusters, features)``, in the space of rows after ``feature_ranges``,
+            ``data_norm`` or ``normalize``.
+        labels_: Number of each remaining record's nearest centre, in the order of ``remaining_``.
         inertia_: Sum of the squared distances of the remaining records to their nearest centres.
 
     See Also:
@@ -116,8 +119,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Learn from records.
 
         Args:
-            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
-                Rows must have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures it.
+            X: Features, shape ``(n, features)``: an array, a data frame, or a sparse matrix, whose rows become dense.
+                Rows must have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures this.
             y: Ignored, except that the index of a series names the records of an array.
 
         Returns:
@@ -126,7 +129,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Raises:
             DataError: A row's norm is above 1, or there are fewer records than centres.
             ParameterError: A parameter is invalid.
-            AssumptionError: The noise is larger than any sum of records.
+            AssumptionError: The noise is larger than any sum of records could be.
         """
         return super().fit(X, y)
 
@@ -140,7 +143,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self._distances(self._seen(self._checked(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the sum of the squared distances of records to their nearest centres."""
+        """Return the negative sum of the squared distances of records to their nearest centres."""
         return -_inertia(self.transform(X))
 
     @property
@@ -169,20 +172,20 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     @property
     def _n_features_out(self) -> int:
-        """Number of columns that `transform` returns."""
+        """Number of columns of the result of `transform`."""
         return len(self._centres)
 
     def insert(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Insert records, in one request.
+        """Insert records in one request.
 
         Args:
             X: Features, shape ``(records, features)``.
             y: Ignored, except that the index of a series names the records of an array.
 
         Returns:
-            Positions of the inserted records, by which `unlearn` names them; they continue those of the fitted ``X``.
-            Labels of a data frame's index can also name them, if the fitted data frame's labels did more than number
-            its rows.
+            Positions of the inserted records, by which `unlearn` names them. They continue the positions of the fitted
+            ``X``. Labels of a data frame's index can also name them, unless the fitted data frame's labels only
+            numbered its rows.
 
         Raises:
             DataError: A row's norm is above 1, or the estimator was saved without its records.
@@ -200,17 +203,17 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return positions
 
     def check(self) -> None:
-        """Recompute every kept step from the previous one and compare; only the owner of the state can do this.
+        """Recompute every stored step from the previous one, and compare; only the owner of the state can do this.
 
         Raises:
-            DataError: A step does not follow from the records and the previous step.
+            DataError: A step is not the result of the records and the previous step.
         """
         self._require_records()
         LinearQueries(self._method, self._settings).check_invariants(self._run)
 
     @property
     def certificate_(self) -> ExactClustersCertificate:
-        """The certificate of the current centres; `certificate.write` makes a file for ``unlearn verify``."""
+        """Certificate of the current centres; `certificate.write` writes it to a file for ``unlearn verify``."""
         self._require_fitted()
         return ExactClustersCertificate.of(
             noise_source=self._noise_source,
@@ -222,7 +225,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         )
 
     def privacy_report(self) -> str:
-        """Return in words what the guarantee means, its numbers, its comparator, and what was not checked."""
+        """Describe in words what the guarantee means, its numbers, its comparator, and what was not checked."""
         stated = self.certificate_
         return self._report(stated, self._guaranteed_in_words(stated))
 
@@ -233,9 +236,9 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         ]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return records, and nothing for labels."""
+        """Return the records, and an empty array instead of labels."""
         X = self._in_form(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32)))
-        self._scaling()  # Its numbers must be valid before anything is done.
+        self._scaling()  # This checks the numbers of the scaling before anything is done.
         require_count(least=1, n_clusters=self.n_clusters, steps=self.steps)
         least = max(2, self.n_clusters)
         if len(X) < least:
@@ -265,7 +268,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         raise AssumptionError(f"{type(self).__name__} predicts no labels, and an audit guesses from predicted labels")
 
     def _warn_of(self, plan: LinearQuerySettings, X: NDArray[Any]) -> None:
-        """Warn the caller of `fit` if noise moves centres too far to be useful."""
+        """Warn the caller of `fit` if noise moves centres so far that they are useless."""
         moved = plan.sigma * math.sqrt(X.shape[1]) * self.n_clusters / len(X)
         if moved > DROWNED:
             needed = math.ceil(moved / DROWNED * len(X))
@@ -277,12 +280,12 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             )
 
     def _require_short(self, features: Array) -> None:
-        """Raise `DataError` if a row's norm is above 1 and nothing scales it down."""
+        """Raise `DataError` if a row's norm is above 1 and no parameter scales the row down."""
         if not self.normalize and self._scaling() is None:
             require_short_rows(features, "the bound on computing again needs norms of at most 1")
 
     def _rows(self, features: Array) -> Array:
-        """Return features whose norms were checked as rows, in a new array."""
+        """Turn features whose norms were checked into rows, in a new array."""
         rows = self._seen(features.astype(np.float64, copy=False))
         rows = rows * (LONGEST / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), LONGEST))
         # Rows are rounded towards zero, so that no row becomes longer.
@@ -302,7 +305,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self._publish(method, plan, run, counts, self._store, [])
 
     def _given_centres(self) -> Tensor | None:
-        """Return the places that ``init`` gives as the model sees rows; None if centres begin around the mean."""
+        """Return the centres given by ``init``, scaled like rows; None if initial centres are around the mean."""
         if isinstance(self.init, str) and self.init == "mean":
             return None
         shape = (self.n_clusters, self.n_features_in_)
@@ -344,7 +347,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 "first": None if self._method.from_mean else self._method.centres.numpy(),
                 "directions": self._method.directions.numpy(),
                 "records": self._run.records.numpy(),
-                # Sums and centres of all steps follow from these.
+                # The sums and centres of all steps are computed from these tensors.
                 "noisy": self._run.noisy.numpy(),
             }
         return header, arrays
@@ -381,8 +384,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _edit(self, method: KMeans, deleted: list[int], inserted: list[int], store: RecordStore) -> None:
         """Carry out a request on a copy of the state, then replace the state in one assignment."""
         run = copy.deepcopy(self._run)
-        # The seed was drawn before the request, so an interrupted request that is repeated ends the same way. Otherwise
-        # interruptions, which hit long requests more often, would change the distribution.
+        # The seed was drawn before the request, so an interrupted request gives the same result when it is repeated.
+        # Otherwise, interruptions would change the distribution, because they are more likely in long requests.
         LinearQueries(method, self._settings).edit(run, deleted, inserted, Draws(self._seed))
         self._publish(method, self._settings, run, self._counts_after(deleted, inserted), store, deleted)
 
@@ -406,17 +409,17 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             _seed=self._next_seed(counts["requests"] + 1),
             _store=store,
             _unerased=deleted,
-            # The parameter may have been set after `fit`.
+            # ``random_state`` may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
         )
 
     def _erase(self) -> None:
-        """Overwrite rows of removed records: at once, or after an interruption before anything else."""
+        """Overwrite the rows of removed records: at once, or, after an interruption, before anything else."""
         if self._unerased:
             self._method.rows[self._unerased] = 0
             self._unerased = []
 
 
 def _inertia(distances: Array) -> float:
-    """Return the sum of the squares of the least distances."""
+    """Return the sum of the squares of the smallest distances."""
     return float((distances.min(axis=1) ** 2).sum())

@@ -1,4 +1,4 @@
-"""What estimators that unlearn exactly share: counts, seeds of requests, constants of the fit, and their report."""
+"""The common part of estimators that unlearn exactly: counts, seeds of requests, constants of the fit, and reports."""
 
 import secrets
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from certified_unlearning.text import counted, noun_of, rounded_up
 
 
 class ExactModel(UnlearningEstimator):
-    """An estimator that keeps its whole run; after requests, it has the distribution of a fresh run."""
+    """An estimator that stores its whole run; after requests, the run has the distribution of a fresh one."""
 
     _counts: dict[str, int]
     _scaled_by: dict[str, Any]
 
     _MADE_BY: ClassVar[tuple[str, ...]] = ("normalize", "feature_ranges", "data_norm")
-    """Parameters that rows are made with."""
+    """Parameters that determine how features become rows."""
 
     def _scaling_parameters(self) -> dict[str, Any]:
-        """Return the parameters that rows are made with, as JSON values."""
+        """Return the parameters that determine how features become rows, as JSON values."""
         known = self._parameters(secrets_too=False) if self.feature_ranges is not None else self.get_params(deep=False)
         return {name: known[name] for name in self._MADE_BY}
 
@@ -51,7 +51,7 @@ class ExactModel(UnlearningEstimator):
         return address(str(self._noise_key()), "request", request)
 
     def _guaranteed_in_words(self, stated: EqualInLaw) -> list[str]:
-        """Return the report's lines on what a certificate states, besides its assumptions."""
+        """Return the report's lines on what a certificate states, except its assumptions."""
         return [
             f"Learned from {stated.n_learned} {noun_of(stated.n_learned, 'record')}; {stated.deleted} deleted and "
             f"{stated.inserted} inserted since, in {counted(stated.requests, 'request')}.",

@@ -1,7 +1,7 @@
-"""Which training records are most exposed: those whose own prediction a few records of a batch could change.
+"""The most exposed training records: those whose own prediction could be changed by a few records of a batch.
 
-Wicker et al. (2024), Section 4.2: an adversary can learn something only from predictions that are not certified, and
-these point to people whom a guarantee serves badly.
+Source: Wicker et al. (2024), Section 4.2. An adversary can learn something only from predictions that are not
+certified. Such predictions belong to people for whom the guarantee is weak.
 """
 
 from dataclasses import dataclass
@@ -18,15 +18,17 @@ from certified_unlearning.text import counted
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExposedRecords:
-    """How far the prediction of each training record is certified; this is secret, so it is never printed.
+    """The radius of the certificate of each training record's own prediction.
+
+    It is secret, so it is never printed.
 
     Attributes:
-        positions: Positions of the records in the fitted ``X``, the most exposed first; records in no batch are left
-            out, because nothing was learned from them.
-        radii: The largest budget that certifies each record's own prediction; 0 where none does.
-        margins: Distance between its logits, at least 0, which breaks ties among radii.
-        right: Whether the prediction is the record's own class.
-        largest: The largest budget.
+        positions: Positions of the records in the fitted ``X``, the most exposed first. Records that are in no batch
+            are left out, because nothing was learned from them.
+        radii: Largest budget with which each record's own prediction is certified; 0 if there is none.
+        margins: Distance between the logits of each record, at least 0, by which equal radii are ordered.
+        right: Whether each record's prediction is its own class.
+        largest: Largest budget of the model.
     """
 
     positions: NDArray[np.int64]
@@ -36,13 +38,13 @@ class ExposedRecords:
     largest: int
 
     def __repr__(self) -> str:
-        """Return the number of records, and nothing about any of them."""
+        """Return the number of records, but nothing about any of them."""
         return f"<secret: exposure of {counted(len(self.positions), 'record')}; see most() and summary()>"
 
     def most(self, count: int = 10) -> pd.DataFrame:
         """Return the most exposed records as a table, with ``record`` (position), ``radius``, ``margin`` and ``right``.
 
-        It is as secret as the records.
+        The table is as secret as the records.
         """
         require_count(least=1, count=count)
         columns = {"record": self.positions, "radius": self.radii, "margin": self.margins, "right": self.right}
@@ -51,7 +53,7 @@ class ExposedRecords:
     def of(self, record: int) -> int:
         """Return the radius of one record, for its owner only.
 
-        The radius also depends on the records of others, and telling it is not differentially private.
+        The radius also depends on other records, and disclosing it is not differentially private.
 
         Raises:
             ParameterError: The record was removed, or nothing was learned from it.
@@ -62,7 +64,10 @@ class ExposedRecords:
         return int(self.radii[place[0]])
 
     def summary(self) -> str:
-        """Return in words how many records have a prediction that is certified for how many changes; as secret."""
+        """Return in words how many records have predictions certified for how many changes.
+
+        The text is as secret as the records.
+        """
         exposed = int((self.radii == 0).sum())
         lines = [
             f"Of {counted(len(self.positions), 'record')}, {exposed} {'has' if exposed == 1 else 'have'} a prediction "
@@ -80,9 +85,9 @@ class ExposedRecords:
 def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
     """Return how exposed the remaining training records are, for the owner of the data.
 
-    The network is trained anew first if records were removed since the last training. A radius covers the changes that
-    the boxes cover (``changes``): with ``removals``, neither the record's own absence nor that of others changes the
-    prediction. For membership inference, use ``additions and removals``.
+    If records were removed since the last training, the network is first trained anew. A radius covers the changes that
+    the boxes cover (``changes``). With ``removals``, neither the record's own absence nor that of other records changes
+    the prediction. For membership inference, use ``additions and removals``.
 
     Raises:
         DataError: The model was saved without its training data.

@@ -1,4 +1,4 @@
-"""Publication of a `CertifiedMLPClassifier`'s labels and of their certified share, with differential privacy."""
+"""Publication of a `CertifiedMLPClassifier`'s labels, and of their certified share, with differential privacy."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from certified_unlearning.vocabulary import Relation
 
 
 class PrivateLabels:
-    """Publishes a given number of a fitted network's labels, each with (epsilon, delta)-differential privacy.
+    """Publishes labels of a fitted network, up to a given number, each with (epsilon, delta)-differential privacy.
 
-    The network is trained anew first if records were removed since the last training. Later removals are not taken into
-    account: create a new object then, whose epsilon and delta add to those spent here.
+    If records were removed since the last training, the network is first trained anew. Later removals have no effect on
+    this object. Create a new object after them; its epsilon and delta add to those spent by this one.
 
     Args:
         model: A model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        rule: ``cauchy`` and ``laplace``, for two classes, return the label or the other one. ``stable`` returns the
-            label or None.
-        epsilon: Privacy loss of one label.
-        delta: Failure probability of the guarantee for one label; 0 for ``cauchy``.
-        relation: Neighbouring relation: whether one record of one batch is replaced, or is added or removed.
+        rule: Rule of publication. ``cauchy`` and ``laplace``, for two classes, return the label or the other class.
+            ``stable`` returns the label or None.
+        epsilon: Epsilon of one label.
+        delta: Delta of one label; 0 for ``cauchy``.
+        relation: Neighbouring relation: one record of one batch is replaced, or one record is added or removed.
         queries: Number of labels that may be published.
 
     Attributes:
-        release: The object that draws labels; it also states what was spent, the guarantee's assumptions, and what is
-            not guaranteed.
+        release: Object that draws the labels. It also states the epsilon and delta spent, the guarantee's assumptions,
+            and what is not guaranteed.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class PrivateLabels:
         return self.release.spent
 
     def certificate(self) -> PrivateLabelsCertificate:
-        """Return the certificate of all labels that may be published here, whether or not they were requested.
+        """Return the certificate of all labels that this object may publish, whether or not they were requested.
 
         `certificate.write` writes it to a file, which ``unlearn verify`` checks. The file is not secret.
         """
@@ -72,10 +72,12 @@ class PrivateLabels:
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Publish the label of each record, or None if it is withheld; asking again for the same record costs again.
+        """Publish the label of each record, or None if it is withheld.
+
+        Each query counts, even if it repeats a record.
 
         Raises:
-            ParameterError: There are more records than queries left.
+            ParameterError: There are more records than remaining queries.
         """
         drawn = self.release.labels(self._model._asked(X))
         if self.release.rule == "stable":
@@ -91,24 +93,24 @@ def publish_mean_share(
     delta: float,
     relation: Relation = "replace-one",
 ) -> ShareRelease:
-    """Publish the mean certified share of a fitted network's predictions, with differential privacy by Gaussian noise.
+    """Publish the mean certified share of a fitted network's predictions, with Gaussian noise for differential privacy.
 
-    It is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``, which is the mean radius
-    divided by ``K``. One record of one batch moves it by at most ``1 / K``, whatever the inputs are, and the noise is
-    calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. No noise hides
-    anything else that depends on the records: parameters, boxes and radii must stay secret.
+    This number is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``. It equals the
+    mean radius divided by ``K``. One record of one batch changes it by at most ``1 / K``, for any inputs, and the noise
+    is calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. Everything
+    else that depends on the records has no noise: parameters, boxes and radii must stay secret.
 
     Args:
-        model: Fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
+        model: Model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
         X: Inputs that do not depend on the records, shape ``(inputs, features)``. None: the training records that
-            remain in batches; then one record moves the share by slightly more, ``(n - 1 + K) / (n K)``.
-        epsilon: Epsilon of this number.
-        delta: Delta of this number.
-        relation: When data sets are neighbours: one record of one batch is replaced, or is added or removed. With
-            ``X=None``, only ``replace-one``.
+            remain in batches. In this case, one record changes the share by slightly more, ``(n - 1 + K) / (n K)``.
+        epsilon: Epsilon of the published number.
+        delta: Delta of the published number.
+        relation: Neighbouring relation: one record of one batch is replaced, or one record is added or removed. With
+            ``X=None``, only ``replace-one`` is possible.
 
     Raises:
-        AssumptionError: The radii do not hold for this relation.
+        AssumptionError: The radii are not valid for this relation.
     """
     settings, learned = model._current()
     rows = model._learned_records()[1] if X is None else model._asked(X)

@@ -1,1 +1,1 @@
-"""Differentially private linear models: no record matters much, so a deletion needs no work."""
+"""Differentially private linear models: no single record has much influence, so a deletion needs no computation."""

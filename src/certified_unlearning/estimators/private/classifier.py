@@ -17,24 +17,25 @@ from certified_unlearning.estimators.private.model import PrivateModel
 class PrivateLogisticRegression(PrivateModel, LinearClassifier):
     """Differentially private logistic regression of two classes: every record is hidden from the start.
 
-    The other estimators protect removed records. This one protects all records, before anybody asks: the model's
-    distribution hardly changes when one record is replaced by any other. So a deletion needs no work: `unlearn` records
-    it and changes nothing. `epsilon_after` is the guarantee of the unchanged model against one learned with the deleted
-    records replaced; it grows with their number. `deletions_within` says how many deletions a given epsilon covers. If
-    that is too few, learn anew or use another estimator.
+    The other estimators protect removed records. This estimator protects all records, before anybody asks for a
+    removal: the model's distribution hardly changes when one record is replaced by any other record. So a deletion
+    needs no computation: `unlearn` counts it and changes nothing else. `epsilon_after` is the guarantee of the
+    unchanged model compared with one learned after replacing the deleted records. It grows with the number of
+    deletions. `deletions_within` returns how many deletions a given epsilon covers. If that number is too small, learn
+    anew or use another estimator.
 
     ``output-perturbation`` publishes a regularised minimiser with noise. The amount of noise does not depend on the
-    number of features, but the error shrinks more slowly with the number of records than that of
-    ``noisy-gradient-descent``, which uses all records in every step and suits few features. ``embedding``, for many
-    features, runs that descent on rows that are projected to few random columns.
+    number of features. However, the error shrinks more slowly with the number of records than that of
+    ``noisy-gradient-descent``. The latter uses all records in every step, and suits few features. ``embedding``, for
+    many features, runs noisy gradient descent on rows that are projected to few random columns.
 
     The estimator keeps no records. Every bound is public: rows longer than ``data_norm`` are scaled down to it, and
-    weights stay in a ball whose ``radius`` is given, or selected privately from several given ones.
+    weights stay in a ball. The ball's ``radius`` is given, or selected privately from several given values.
 
     Args:
-        radius: Largest norm of coefficients and intercept together, as the model sees features. If several are given,
-            half of the records are used to learn one model for each; the other half is used to select one of these, or
-            a model of zeros.
+        radius: Largest norm of coefficients and intercept together, for scaled features. If several values are given,
+            half of the records are used to learn one model for each. The other half is used to select one of these
+            models, or a model of zeros.
 
     Attributes:
         classes_: The two classes, sorted. They are read from the records without noise.

@@ -1,4 +1,4 @@
-"""Differentially private linear models: what the classifier and the regressor share."""
+"""The common part of differentially private linear models, for classification and regression."""
 
 import math
 from abc import abstractmethod
@@ -46,27 +46,27 @@ Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 
 @dataclass(repr=False, eq=False)
 class PrivateModel(LinearModel):
-    """A linear model that is learned with noise that hides each record, and that keeps no records.
+    """A linear model that is learned with noise, which hides each record, and that keeps no records.
 
-    A warning of `fit` that one column drowns the others is computed from the records without noise: epsilon does not
-    cover it, so do not publish it.
+    `fit` may warn that one column dominates the others. This warning is computed from the records without noise, and
+    epsilon does not cover it, so do not publish it.
 
     Args:
-        method: How the model is made private.
-        epsilon: Privacy loss of one record.
+        method: Method by which the model becomes private.
+        epsilon: Privacy loss for one record.
         delta: Failure probability of the guarantee for one record: a number strictly between 0 and 1; ``"auto"``, which
             is ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
-        relation: The neighbouring relation of epsilon: ``replace-one`` replaces a record by any other; ``add-remove``
+        relation: Neighbouring relation of epsilon: ``replace-one`` replaces a record by any other; ``add-remove``
             leaves its place empty, with half of the noise. Epsilons of the two relations are not interchangeable.
-        boosting: If a number is given, one model is learned from each of several chunks of the records, and one of
-            these models is selected privately on a separate chunk. A smaller number means more chunks, which are meant
-            to make a bad model rarer, but smaller chunks cost accuracy. None: one model is learned from all records.
+        boosting: If it is a number, one model is learned from each of several chunks of the records, and one of these
+            models is selected privately on a separate chunk. A smaller number means more chunks. They are meant to make
+            a bad model rarer, but smaller chunks reduce accuracy. None: one model is learned from all records.
         strong_convexity: ``lambda`` of output perturbation; None: the value with the best bound.
         steps: Number of descent steps; None: the number of records, at most 1000.
-        dimension: Number of columns of an embedding; None: chosen by the analysis.
-        normalize: Whether every row is divided by its own norm; then ``data_norm`` is None.
-        data_norm: Rows that are longer are scaled down to this norm, and then all rows are divided by it.
-        fit_intercept: Whether there is an intercept. The ball includes it.
+        dimension: Number of columns of an embedding; None: computed by the analysis.
+        normalize: Whether every row is divided by its own norm. If so, ``data_norm`` must be None.
+        data_norm: Norm to which longer rows are scaled down; then all rows are divided by it.
+        fit_intercept: Whether there is an intercept. The ball's radius bounds the intercept, too.
     """
 
     method: Method = "output-perturbation"
@@ -89,7 +89,7 @@ class PrivateModel(LinearModel):
         """Learn from checked features, and publish."""
         rows = self._rows(X.astype(np.float64, copy=False))
         key = self._noise_key()
-        # The matrix depends on no record and may be public.
+        # The matrix does not depend on any record, and may be public.
         projection = (
             Projection.draw(
                 dimension=plan.problem.features,
@@ -150,7 +150,7 @@ class PrivateModel(LinearModel):
         return plan
 
     def _run(self, problem: LinearProblem, runs: int, *, delta: float) -> Learner:
-        """Return the plan of one of several runs that share epsilon and delta."""
+        """Return the plan of one of several runs, which share epsilon and delta."""
         if self.method == "output-perturbation":
             return OutputPerturbation.plan(
                 problem, epsilon=self.epsilon, delta=delta, strong_convexity=self.strong_convexity, runs=runs
@@ -160,7 +160,7 @@ class PrivateModel(LinearModel):
         return NoisyDescent.plan(problem, epsilon=self.epsilon, delta=delta, steps=self.steps, runs=runs)
 
     def _embedded(self, problem: LinearProblem) -> LinearProblem:
-        """Return the problem in few columns, the same number for every radius in the search."""
+        """Return the problem with few columns, whose number is the same for every radius in the search."""
         if self.dimension is None:
             widest = LinearProblem(**{**vars(problem), "radius": max(self._radii())})
             dimension = embedding_dimension(widest, self.epsilon)
@@ -170,7 +170,7 @@ class PrivateModel(LinearModel):
         return problem if dimension >= problem.features else problem.embedded(dimension)
 
     def _radii(self) -> list[float]:
-        """Return the radii for weights of rows; with an intercept these weights are longer.
+        """Return the radii for the weights of rows; with an intercept, these weights are longer.
 
         Raises:
             ParameterError: ``radius`` is neither a number above 0 nor several such numbers.
@@ -184,7 +184,10 @@ class PrivateModel(LinearModel):
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
 
     def _require_short(self, features: Array) -> None:
-        """Raise `ParameterError` if no parameter bounds rows: an error that depends on rows would reveal something."""
+        """Raise `ParameterError` if no parameter bounds rows.
+
+        An error that depends on the rows would reveal something about them.
+        """
         if not self.normalize and self._scaling() is None:
             raise ParameterError(
                 "private learning needs a public bound on rows: give data_norm, to which longer rows are scaled down, "
@@ -193,11 +196,11 @@ class PrivateModel(LinearModel):
 
     @property
     def certificate_(self) -> PrivateCertificate:
-        """The certificate, with or without deletions; `certificate.write` makes a file for ``unlearn verify``.
+        """Certificate, with or without deletions; `certificate.write` writes it to a file for ``unlearn verify``.
 
         Raises:
-            AssumptionError: Epsilon is so large (several hundred), or delta so small, that what the noise sampler
-                leaves out would use up all of delta. Nothing is guaranteed then.
+            AssumptionError: Epsilon is so large (several hundred), or delta so small, that the events which the noise
+                sampler omits would use up all of delta. In this case, nothing is guaranteed.
         """
         self._require_fitted()
         stated: PrivateCertificate = self._certificate
@@ -210,11 +213,11 @@ class PrivateModel(LinearModel):
 
     @property
     def radius_(self) -> float:
-        """The radius that was used, or that was selected from several; 0 for a model of zeros."""
+        """Radius that was used, or that was selected from several; 0 for a model of zeros."""
         self._require_fitted()
         scale = math.sqrt(2) if self.fit_intercept else 1.0
         learners = self._plan.learners
-        # Learning from embedded rows uses a ball of twice the radius.
+        # Learning from embedded rows uses a ball with twice the radius.
         scale *= 2 if self._certificate.embedded else 1
         if self._certificate.selection != "grid search":
             return float(learners[0].problem.radius / scale)
@@ -227,10 +230,10 @@ class PrivateModel(LinearModel):
             deletions: Number of deleted records, at least 1.
 
         Returns:
-            The epsilon between this model and one that the same algorithm learns with these records replaced by any
-            others (under add-remove, with their places left empty). It holds at the certificate's delta plus what the
-            noise sampler leaves out, which is at most delta. It is infinite if that would be more than delta: then
-            nothing is guaranteed.
+            The epsilon between this model and a model that the same algorithm learns after these records were replaced
+            by any others (with add-remove: after their places were left empty). It is valid at the certificate's delta
+            plus the probability that the noise sampler omits, which is at most delta. It is infinite if that
+            probability would be more than delta. Nothing is guaranteed then.
         """
         self._require_fitted()
         plan, delta = self._plan, self._certificate.delta
@@ -242,7 +245,7 @@ class PrivateModel(LinearModel):
         self._require_fitted()
         require_positive(epsilon=epsilon)
         plan, delta = self._plan, self._certificate.delta
-        # Beyond this, `epsilon_after` is infinite.
+        # With more deletions, `epsilon_after` is infinite.
         room = math.log(max(1.0, delta / plan.failure))
         covered = plan.guarantee.deletions(min(epsilon, room), delta) if room else 0
         while covered and not self.epsilon_after(covered) <= epsilon:
@@ -251,13 +254,14 @@ class PrivateModel(LinearModel):
 
     @property
     def _plan(self) -> PrivateLearner:
-        """The plan that was run, as its certificate states it."""
+        """Plan of learning, as the certificate states it."""
         return learner_of(self._certificate.constants)
 
     def _stated_of_removed(self) -> Stated:
         deleted = int(self._store.removed.sum())
         stated = self.certificate_.stated()
-        # At delta plus what the noise sampler leaves out, which is at most delta where epsilon is finite.
+        # The delta is increased by the probability that the noise sampler omits, which is at most delta if epsilon is
+        # finite.
         return stated._replace(
             epsilon=self.epsilon_after(deleted), extra_delta=stated.delta, epsilon_all_published=None, mu=None
         )

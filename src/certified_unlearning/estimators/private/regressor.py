@@ -14,14 +14,14 @@ class PrivateLinearRegression(PrivateModel, LinearRegressor):
     """Linear regression that is differentially private: every record is hidden from the start.
 
     Its guarantee, its methods and its treatment of deletions are those of `PrivateLogisticRegression`. Targets are
-    clipped to a public ``target_range`` and mapped to [-1, 1]; ``radius`` and ``width`` are in these units.
+    clipped to a public ``target_range`` and mapped to [-1, 1]; ``radius`` and ``width`` refer to targets in [-1, 1].
 
     Args:
-        loss: ``squared``; ``absolute``, for medians, smoothed by a parabola near 0; or ``huber``, squared near 0 and
-            linear beyond.
-        width: Half of the width of that parabola (or of the squared part of ``huber``).
-        radius: Largest norm of coefficients and intercept together, as the model sees features and for targets in [-1,
-            1]. If several are given, one is selected privately, as in `PrivateLogisticRegression`.
+        loss: Loss: ``squared``; ``absolute``, for medians, smoothed by a parabola near 0; or ``huber``, squared near 0
+            and linear beyond.
+        width: Half of the width of the parabola of ``absolute``, or of the squared part of ``huber``.
+        radius: Largest norm of coefficients and intercept together, for scaled features and targets in [-1, 1]. If
+            several values are given, one is selected privately, as in `PrivateLogisticRegression`.
 
     See Also:
         `PrivateLogisticRegression`: The same for two classes.

@@ -1,1 +1,1 @@
-"""Models whose removals are certified against an exact refit."""
+"""Models whose removals are certified by comparison with an exact refit."""

@@ -1,4 +1,4 @@
-"""Logistic and softmax regression whose removals are certified against an exact refit."""
+"""Logistic and softmax regression whose removals are certified by comparison with an exact refit."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -19,51 +19,53 @@ Strategy = Literal["softmax", "one-vs-rest"]
 
 @dataclass(repr=False, eq=False)
 class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
-    """Logistic regression that unlearns; with two classes by Newton steps whose time does not grow with ``n``.
+    """Logistic regression that unlearns; with two classes, in a time that does not grow with ``n``.
 
-    It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads only
-    the removed records, and bounds how far the result is from an exact refit on the remaining records. When the bound
-    reaches its budget, the data are read again. With three classes or more, and with more than 5000 features, every
-    removal reads the data. A reading learns anew from the remaining records, so nothing of the removed ones stays in
-    the secret state; it takes as long as `fit`. With many records or wide rows, passes over the rows correct the
-    weights instead if that is enough. This is the case if ``strict_timing`` is off and ``n d (8 + d / 20)``, times the
-    number of classes if there are three or more, is at least 10 million. Passes do not clear removed records out of the
-    secret state. A reading does, after ``records_between_reads`` removed records, usually one in ten or more.
+    It keeps the minimiser secret, and publishes it with Gaussian noise. A removal takes one Newton step, which reads
+    only the removed records. It also bounds the distance of the result from an exact refit on the remaining records.
+    When the bound reaches its budget, the data are read again. With three classes or more, and with more than 5000
+    features, every removal reads the data. A reading learns anew from the remaining records, so the secret state then
+    contains nothing of the removed ones. It takes as long as `fit`. With many records or wide rows, passes over the
+    rows correct the weights instead, if that is sufficient. This happens if ``strict_timing`` is off and ``n d (8 + d /
+    20)``, times the number of classes if there are three or more, is at least 10 million. Passes do not remove all
+    traces of removed records from the secret state. A reading does. It happens after ``records_between_reads`` removed
+    records, which is usually one in ten or more.
 
     With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
-    weights are one release, with one certificate. The matrices of ``k`` classes take ``16 k d^2`` bytes; if that is
+    weights form one release, with one certificate. The matrices of ``k`` classes need ``16 k d^2`` bytes. If that is
     more than 1.6 GB, every removal refits all models.
 
-    Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, if ten
-    or more records may be removed between readings, removals of sparse rows are Newton steps that copy the entries of
-    the other rows. All other removals of sparse rows read the data, in passes over the entries.
+    Sparse rows stay sparse, unless a range of ``feature_ranges`` is not of the form ``-a`` to ``a``. With up to 1000
+    features, removals of sparse rows are Newton steps if ten or more records may be removed between readings. These
+    steps copy the entries of the other rows. All other removals of sparse rows read the data, by passes over the
+    entries.
 
-    The certificate compares with an *exact refit plus the same noise*: it does not protect the remaining records.
+    The certificate compares with an *exact refit plus the same noise*, so it does not protect the remaining records.
     `LangevinLogisticRegression` compares two noisy algorithms. The objective is that of scikit-learn with the same
-    ``C``, except that the intercept is regularised, as in the solver ``liblinear``. scikit-learn's ``C = 1`` is a good
-    first choice here, too. With a smaller ``C``, more records can be removed before the data are read again.
+    ``C``, except that the intercept is regularised, as in the solver ``liblinear``. As in scikit-learn, ``C = 1`` is a
+    good first choice. With a smaller ``C``, more records can be removed before the data are read again.
 
-    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes they allow a larger
-    budget if they outnumber the records by far. On wide rows, and with three classes or more, they only change the
-    model.
+    `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, they allow a
+    larger budget if there are far more of them than of records. With wide rows, or with three classes or more, they
+    change only the model.
 
-    A failed or interrupted call leaves the estimator as it was, except for the time of the next call. Removals modify
+    A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
 
     Args:
-        sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
-            intercept). With more noise, more records can be removed before the data are read again.
+        sigma: Standard deviation of the noise on the published weights (with an intercept, on scikit-learn's weights
+            times ``sqrt(2)``). With more noise, more records can be removed before the data are read again.
         records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect if
-            every request learns anew.
-        strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data, so that the
-            time of a reading reveals nothing about the records. Otherwise, the data may have to be read earlier, and
-            the certificate then states that.
-        downdate: Whether a removal subtracts its records from the Hessian. This costs ``O(S d^2)`` for ``S`` records,
-            and more records can then be removed before the data are read again. None: yes with up to 1000 features.
-        strategy: How three or more classes are learned: ``"softmax"`` regression, or ``"one-vs-rest"``, each class'
-            logistic regression against all others, as scikit-learn's ``OneVsRestClassifier(LogisticRegression(C))``.
-            With two classes both are the same.
+            since the last reading. None: it is planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no
+            effect if every request learns anew.
+        strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data. The time of a
+            reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, which the
+            certificate then states.
+        downdate: Whether a removal subtracts its records from the Hessian. This takes time ``O(S d^2)`` for ``S``
+            records, and allows more removals before the data are read again. None: it does with up to 1000 features.
+        strategy: How three or more classes are learned: by ``"softmax"`` regression, or by ``"one-vs-rest"``, which is
+            each class's logistic regression against all others, as in scikit-learn's
+            ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both are the same.
 
     See Also:
         `CertifiedRidge`: The same for regression.
@@ -104,7 +106,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
         return self.strategy == "one-vs-rest"
 
     def _log_weights(self, scores: Array) -> Array:
-        # As in scikit-learn's OneVsRestClassifier: each class' probability against the rest, over their sum.
+        # As in scikit-learn's OneVsRestClassifier, each class's probability against the rest is divided by their sum.
         return log_expit(scores) if self._is_one_vs_rest else scores
 
     def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Models whose removals are certified against an exact refit: what classifiers and ridge regression share."""
+"""The common part of models whose removals are certified by comparison with an exact refit."""
 
 import copy
 from abc import abstractmethod
@@ -45,12 +45,12 @@ class RefitModel(LinearModel):
 
     Args:
         epsilon: Target epsilon for the last published model, with requests fixed in advance. `certificate_` also states
-            the epsilon of all releases together, which holds for adaptive requests, too.
+            the epsilon of all releases together, which is valid for adaptive requests, too.
         delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
         records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: planned. It has no effect if every request learns anew.
+            since the last reading. None: the number is planned. It has no effect if every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -71,35 +71,35 @@ class RefitModel(LinearModel):
     def fit(self, X: Any, y: Any, *, public_X: Any = None, public_y: Any = None) -> Self:
         """Learn from records and, optionally, public rows.
 
-        There is no ``sample_weight``: an individual weight would change how much a record can move the model.
+        There is no ``sample_weight``, because an individual weight would change how much a record can move the model.
 
-        Public rows are part of the objective, as records are, but are never removed: no request can name one, and the
+        Public rows are part of the objective, like records, but are never removed: no request can name them, and the
         certificate compares with a refit that includes the same public rows. ``n`` always counts both, so ``C`` and
-        ``alpha`` mean what they mean in scikit-learn on all rows together. Public rows are scaled by the parameters as
-        records are; they change neither the scaling nor the list of classes. If they curve the objective in every
-        direction, whatever the records are, the budget grows (``public_curvature`` in the certificate), and more
-        records can be removed before the data are read again.
+        ``alpha`` mean what they mean in scikit-learn for all rows together. Public rows are scaled by the parameters,
+        like records. They change neither the scaling nor the list of classes. Public rows may curve the objective in
+        every direction, whatever the records are. If so, the budget is larger (``public_curvature`` in the
+        certificate), and more records can be removed before the data are read again.
 
         Args:
-            X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix. Rows must
-                have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures it.
-            y: Their classes, of any type; for regression, targets in the units of ``target_range``.
+            X: Features of records, shape ``(records, features)``: an array, a data frame, or a sparse matrix. Rows must
+                have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures this.
+            y: Classes of records, of any type; for regression, targets in the units of ``target_range``.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
-                The bounds require the same norm of them as of records. With public rows, float32 rows are kept as
-                float64. A private record among them has no guarantee.
-            public_y: Their classes, each of which must occur among the records; or targets.
+                Their norms must meet the same bound as the records'. With public rows, float32 rows are stored as
+                float64. A private record among the public rows has no guarantee.
+            public_y: Classes of public rows, each of which must occur among the records; or targets.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row's norm is above 1 (the message names the longest row), or there are too few classes or
-                records; or public rows have other columns or another class than records, or only one of the two is
-                sparse.
+            DataError: A row's norm is above 1 (the message names the longest row). Or there are too few classes or
+                records. Or public rows have other columns than the records, or a class that no record has, or only one
+                of the two is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
-            AssumptionError: The noise would be lost in rounding, or float64 is too coarse for the noise or the
+            AssumptionError: The noise would be lost in rounding, or float64 is not precise enough for the noise or the
                 regulariser.
-            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+            InfeasibleError: The target cannot be met, or a solver did not become accurate enough for its budget.
         """
         with self._all_or_nothing():
             require_both(public_X, public_y)
@@ -109,13 +109,14 @@ class RefitModel(LinearModel):
         return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        # The method of the base class beside this one.
+        # This calls the method of the other base class.
         features, labels = super()._validated(X, y)  # type: ignore[safe-super]
         self._public: PublicRows | None = None
         if self._given_public is None:
             return features, labels
         public_X, public_y = self._given_public
-        # Their curvature must be that of the rows learned from, bit for bit; in float32 the rows would differ.
+        # The curvature of public rows must be that of the rows learned from, bit for bit; in float32, the rows would
+        # differ.
         own = self._in_form(checked_features(public_X, X, features=self.n_features_in_)).astype(np.float64, copy=False)
         if not self.normalize and self._scaling() is None:
             require_short_rows(own, self._NEEDS_SHORT_ROWS, "public_X")
@@ -125,8 +126,8 @@ class RefitModel(LinearModel):
     def _guaranteed_by_public_rows(
         self, n: int, strong_convexity: float, classes: int, class_weights: tuple[float, ...] | None = None
     ) -> dict[str, Any]:
-        """Return the arguments of `RefitPlan.make` that depend on public rows; none without public rows."""
-        public: PublicRows | None = getattr(self, "_public", None)  # Present while `fit` runs.
+        """Return the arguments of `RefitPlan.make` that depend on public rows; empty without public rows."""
+        public: PublicRows | None = getattr(self, "_public", None)  # The attribute exists only while `fit` runs.
         if public is None:
             return {}
         curvature = public_curvature(
@@ -145,7 +146,7 @@ class RefitModel(LinearModel):
         return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
 
     def _in_form(self, X: Any) -> Any:
-        """Return checked features: sparse ones without duplicates, or an array where zeros become other numbers."""
+        """Return checked features: sparse ones without duplicates, or an array if scaling changes zeros."""
         scaling = self._scaling()
         stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
         return sparse.canonical(X) if stays_sparse else dense(X)
@@ -156,13 +157,13 @@ class RefitModel(LinearModel):
         self._model: Any = self._learned(plan, rows, labels)
         self._plan, self._counts = plan, Counts()
         self._class_sizes = self._class_sizes_of(labels[: plan.private_records])
-        self._store.keep(np.arange(plan.private_records), rows, labels)  # Public rows, which come last, have no place.
+        self._store.keep(np.arange(plan.private_records), rows, labels)  # Public rows come last, and have no place.
         self._noise_source: NoiseSource = "system entropy"
         self.__dict__.update(self._released(self._model.weights, 0))
 
     @staticmethod
     def _learned(plan: RefitPlan, rows: Any, labels: NDArray[Any]) -> Any:
-        """Return the model of these rows, learned from scratch."""
+        """Return the model that is learned from these rows from scratch."""
         if plan.one_vs_rest:
             return OneVsRest(plan).fit(rows, labels)
         if plan.removes_by_newton:
@@ -170,8 +171,8 @@ class RefitModel(LinearModel):
         return refits.learned(plan, rows, labels)
 
     def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
-        # Where rows are wide or many, float32 numbers stay float32. Rows are transformed in float64, piece by piece:
-        # the bounds allow an error of 1.1e-6 in a row's norm, of which the last rounding takes 6e-8.
+        # If rows are wide or many, float32 numbers stay float32. Rows are transformed in float64, piece by piece. The
+        # bounds allow an error of 1.1e-6 in a row's norm, and the last rounding uses 6e-8 of it.
         rows = np.empty((len(X), self._columns), np.float32 if X.dtype == np.float32 and plan.by_passes else np.float64)
         size = block_rows(self._columns)
         for start in range(0, len(X), size):
@@ -203,8 +204,8 @@ class RefitModel(LinearModel):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         unlearned, noise = copy.deepcopy(self), str(self._noise_key())
         unlearned.unlearn(gone)
-        # A fit may be as far from the minimiser as the budget allows, and so may the audited model. The comparator may
-        # not.
+        # The distance of a fit from the minimiser may be as large as the budget, and so may that of the audited model.
+        # The comparator must be exact.
         exact = self._minimiser(unlearned._store.rows, unlearned._store.labels)
 
         def drawn(weights: Array, name: str) -> Array:
@@ -233,18 +234,21 @@ class RefitModel(LinearModel):
         return model
 
     def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
-        """Return the model without some records, whose rows are already zero, and whether data were read."""
+        """Return the model without some records, and whether data were read.
+
+        The rows of these records are already zero.
+        """
         plan, rows, labels, since = self._plan, self._store.rows, self._store.labels, self._counts.since_read
         if not plan.removes_by_newton and not plan.one_vs_rest:
             gone, after = (gone_rows, gone_labels), since + len(gone_labels)
             return refits.without(plan, self._model, gone, rows, labels, since_read=after)
         if issparse(gone_rows) and plan.removes_by_newton:
-            gone_rows = gone_rows.toarray()  # Few columns: with more there is no Hessian.
+            gone_rows = gone_rows.toarray()  # There are few columns here: with more, there is no Hessian.
         mechanism = OneVsRest(plan) if plan.one_vs_rest else NewtonRemoval(plan)
         return mechanism.remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
-        """Return weights to publish, with fresh noise, and the source of the noise."""
+        """Return the weights to publish, with fresh noise, and the source of the noise."""
         key, source = None, self._noise_source
         if self.random_state is not None:
             # A number as ``random_state`` gives the same key every time.
@@ -252,7 +256,7 @@ class RefitModel(LinearModel):
         return {"_weights": weights + self._plan.sigma * normal_numbers(len(weights), key), "_noise_source": source}
 
     def _make_writeable(self) -> None:
-        """Copy the arrays that a removal writes to, where they are read-only."""
+        """Copy the arrays that a removal changes, if they are read-only."""
         self._store.make_writeable()
         if self._plan.removes_by_newton:
             for each in secrets.parts(self._model, self._plan):
@@ -262,7 +266,7 @@ class RefitModel(LinearModel):
     def certificate_(self) -> ResidualCertificate:
         """Certificate of the current model; `certificate.write` writes it to a file for ``unlearn verify``.
 
-        It holds no digest of the data, because a digest of all records would have to be recomputed by reading them all.
+        It contains no digest of the data, because recomputing a digest would require reading all records.
         """
         self._require_fitted()
         return certificates.of(self._plan, self._counts, noise_source=self._noise_source)
@@ -324,7 +328,7 @@ class RefitModel(LinearModel):
             self._restore_secret(header, arrays)
 
     def _restore_secret(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set records and the secret state from a file."""
+        """Set the records and the secret state from a file."""
         labels, removed = arrays["training_labels"], arrays["removed"]
         rows = _rows_of(arrays, (self._plan.n, self._plan.features))
         self._store.keep(np.where(removed, -1, np.arange(len(removed))), rows, labels)
@@ -333,14 +337,14 @@ class RefitModel(LinearModel):
 
 
 def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:
-    """Return the arrays that a file keeps of rows: one array, or the three of a sparse matrix."""
+    """Return the arrays that a file stores for rows: one array, or the three arrays of a sparse matrix."""
     if not issparse(rows):
         return {"training_rows": rows}
     return {"training_entries": rows.data, "training_columns": rows.indices, "training_ends": rows.indptr}
 
 
 def _rows_of(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]) -> Any:
-    """Return the rows that a file keeps.
+    """Return the rows that a file stores.
 
     Raises:
         ValueError: The arrays do not form a sparse matrix.

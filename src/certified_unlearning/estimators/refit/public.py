@@ -1,4 +1,4 @@
-"""Public rows as given to `fit`: checked, and refused if they do not fit the records."""
+"""Public rows, as given to `fit`: they are checked, and refused if they do not fit the records."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +17,8 @@ class PublicRows:
     """Rows that nobody will ask to remove.
 
     Attributes:
-        features: Shape ``(p, features)``, float64; sparse where the records are.
-        labels: Their classes in the learners' form, or targets from -1 to 1.
+        features: Features, shape ``(p, features)``, float64; sparse if the records are.
+        labels: Classes in the learners' form, or targets from -1 to 1.
     """
 
     features: Any
@@ -30,7 +30,7 @@ class PublicRows:
         return len(self.labels)
 
     def after(self, features: Any, labels: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        """Return features and labels of records, followed by those of the public rows."""
+        """Return the features and labels of records, followed by those of the public rows."""
         joined = vstack if issparse(features) else np.concatenate
         return joined([features, self.features]), np.concatenate([labels, self.labels])
 
@@ -43,15 +43,15 @@ def require_both(public_X: Any, public_y: Any) -> None:
 
 
 def checked_features(public_X: Any, X: Any, *, features: int) -> Any:
-    """Return public features as scikit-learn checks ``X``.
+    """Return the features of public rows after the checks that scikit-learn makes for ``X``.
 
     Args:
-        public_X: The public rows.
-        X: The features of the records, as given to `fit`.
+        public_X: Features of the public rows.
+        X: Features of the records, as given to `fit`.
         features: Number of columns of ``X``.
 
     Raises:
-        DataError: Their columns differ from those of ``X``, or only one of the two is sparse.
+        DataError: The columns of the two differ, or only one of the two is sparse.
     """
     if issparse(public_X) != issparse(X):
         kinds = ("sparse", "dense") if issparse(public_X) else ("dense", "sparse")
@@ -74,7 +74,7 @@ def checked_features(public_X: Any, X: Any, *, features: int) -> Any:
 
 
 def checked_length(public_y: Any, rows: int) -> NDArray[Any]:
-    """Return labels or targets of public rows as an array; raise `DataError` if there is not one for each row."""
+    """Return the labels or targets of public rows as an array; raise `DataError` if there is not one for each row."""
     values: NDArray[Any] = column_or_1d(public_y, warn=True)
     if len(values) != rows:
         raise DataError(f"public_y has {counted(len(values), 'value')}, but public_X has {counted(rows, 'row')}")
@@ -85,8 +85,8 @@ def class_numbers(public_y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.i
     """Return the number of each public row's class.
 
     Args:
-        public_y: The classes of public rows.
-        classes: The classes of the records, sorted.
+        public_y: Classes of the public rows.
+        classes: Classes of the records, sorted.
 
     Raises:
         DataError: No record has the class of a public row.
@@ -105,7 +105,7 @@ def class_numbers(public_y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.i
 def require_private(named: NDArray[Any], *, records: int, public_rows: int) -> None:
     """Raise `ParameterError` if a request names a public row, by the number that it would have after the records."""
     if named.dtype.kind not in "iu":
-        return  # `RecordStore.removable` refuses it.
+        return  # `RecordStore.removable` refuses such a number.
     public = named[(named >= records) & (named < records + public_rows)]
     if len(public):
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Ridge regression whose removals are certified against an exact refit."""
+"""Ridge regression whose removals are certified by comparison with an exact refit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,29 +15,31 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 @dataclass(repr=False, eq=False)
 class CertifiedRidge(RefitModel, RidgeRegressor):
-    """Ridge regression that unlearns records in a time independent of ``n``: milliseconds up to a thousand features.
+    """Ridge regression that unlearns in a time independent of ``n``: milliseconds with up to a thousand features.
 
-    It keeps the minimiser secret and publishes it with Gaussian noise. A quadratic's Newton step is exact. A removal
-    subtracts the removed records from the Hessian and solves for the new minimiser. The remaining gradient comes only
-    from the solver's remainder and from rounding, and both are bounded. When a tenth of the records has been removed,
-    or when that bound reaches its budget, the data are read again in one pass. With more than 5000 features every
-    removal reads them. A reading learns anew from the remaining records, so nothing of the removed ones stays in the
-    secret state.
+    It keeps the minimiser secret, and publishes it with Gaussian noise. For a quadratic objective, a Newton step is
+    exact. A removal subtracts the removed records from the Hessian, and solves for the new minimiser. The remaining
+    gradient has only two causes, the solver's residual and rounding, and both are bounded. The data are read again in
+    one pass when a tenth of the records has been removed, or when that bound reaches its budget. With more than 5000
+    features, every removal reads the data. A reading learns anew from the remaining records, so the secret state then
+    contains nothing of the removed ones.
 
-    Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features every removal reads them.
+    Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features, every removal reads
+    them.
 
-    The certificate is that of `CertifiedLogisticRegression`: it compares with an *exact refit plus the same noise*.
+    As with `CertifiedLogisticRegression`, the certificate compares with an *exact refit plus the same noise*.
 
-    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, except that the
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
-    and mapped to [-1, 1], so the loss at 0 is at most 1/2. With strong convexity ``m = alpha / n`` (half of it with an
-    intercept), weights then have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0``, linear regression, is
-    refused, because without strong convexity no amount of noise hides how far one record may have moved the weights.
+    and mapped to [-1, 1], so the loss at 0 is at most 1/2. The strong convexity is ``m = alpha / n``, or half of that
+    with an intercept. Weights then have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0`` (linear
+    regression) is refused: without strong convexity, one record may have moved the weights so far that no amount of
+    noise hides it.
 
-    `fit` takes ``public_X`` and ``public_y``, rows that nobody will ask to remove. The smallest eigenvalue of their
-    Gram matrix, divided by ``n``, adds to ``m``, so float64 then allows a smaller ``sigma`` or ``alpha``.
+    `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. The smallest eigenvalue of their
+    Gram matrix, divided by ``n``, is added to ``m``, so float64 then allows a smaller ``sigma`` or ``alpha``.
 
-    A failed or interrupted call leaves the estimator as it was, except for the time of the next call. Removals modify
+    A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
 
     Args:

@@ -1,4 +1,4 @@
-"""The secret state that a file holds: that of one model, or of one model for each class against the rest."""
+"""The secret state in a file: that of one model, or of one model for each class against the rest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from certified_unlearning.mechanisms.refits import requests as refits
 
 
 def parts(model: Any, plan: RefitPlan) -> Sequence[Any]:
-    """Return the models of all classes, each against the rest, or the only one."""
+    """Return the models of all classes, each against the rest, or the only model."""
     return model.of_class if plan.one_vs_rest else [model]
 
 
 def stored(model: Any, plan: RefitPlan) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-    """Return the header and arrays that a file stores for a model."""
+    """Return the header and the arrays that a file stores for a model."""
     if not plan.one_vs_rest:
         return _stored(model, plan)
     headers, arrays = zip(*(_stored(each, plan) for each in model.of_class), strict=True)
@@ -28,10 +28,10 @@ def stored(model: Any, plan: RefitPlan) -> tuple[dict[str, Any], dict[str, NDArr
 
 
 def restored(plan: RefitPlan, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Return the model of a file.
+    """Return the model that a file stores.
 
     Raises:
-        KeyError: The file does not hold the secret state.
+        KeyError: The file does not contain the secret state.
     """
     if not plan.one_vs_rest:
         return _restored(plan, header, arrays)

@@ -1,13 +1,19 @@
 """Forget Unlearning: what is reproduced of it."""
 
 from certified_unlearning.papers.forget_unlearning.experiments import DELETION, RISK
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.paper import Paper, ReadText
 
 _HERE = "certified_unlearning.papers.forget_unlearning"
 PAPER = Paper(
     name="forget_unlearning",
     title="Forget Unlearning",
     citation="Chourasia, Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023)",
+    texts=(
+        ReadText(
+            "Forget Unlearning",
+            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+        ),
+    ),
     package=_HERE,
     experiments=(DELETION, RISK),
     measures=tuple(f"{_HERE}.measures.{name}" for name in ("adaptive", "attacks", "deletion_guarantees", "nonconvex")),

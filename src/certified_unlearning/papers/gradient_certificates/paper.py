@@ -6,7 +6,7 @@ from certified_unlearning.papers.gradient_certificates.head import HEAD
 from certified_unlearning.papers.gradient_certificates.regions import REGIONS
 from certified_unlearning.papers.gradient_certificates.service import SERVICE
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.paper import Paper, ReadText
 
 _HERE = "certified_unlearning.papers.gradient_certificates"
 PAPER = Paper(
@@ -14,6 +14,12 @@ PAPER = Paper(
     title="Gradient certificates",
     citation="Wicker, Sosnin, Janik, Müller, Weller, Tsay, Certificates of Differential Privacy and Unlearning for "
     "Gradient-Based Training (2024)",
+    texts=(
+        ReadText(
+            "Certificates for Gradient-Based Training",
+            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+        ),
+    ),
     package=_HERE,
     experiments=(REGIONS, BATCHES, FINE_TUNING, HEAD, SHARES, SERVICE),
     measures=tuple(

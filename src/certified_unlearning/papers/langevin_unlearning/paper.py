@@ -10,13 +10,24 @@ from certified_unlearning.papers.langevin_unlearning.fig4 import FIG4
 from certified_unlearning.papers.langevin_unlearning.fig5a import FIG5A
 from certified_unlearning.papers.langevin_unlearning.smoothness import SMOOTHNESS
 from certified_unlearning.papers.langevin_unlearning.tables import TABLE1, TABLE2, TABLE3
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.paper import Paper, ReadText
 
 _HERE = "certified_unlearning.papers.langevin_unlearning"
 PAPER = Paper(
     name="langevin_unlearning",
     title="Langevin unlearning",
     citation="Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024)",
+    texts=(
+        ReadText(
+            "Langevin Unlearning",
+            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+        ),
+        ReadText(
+            "Descent-to-Delete",
+            "its Theorems 9 and 28 are taken as Langevin Unlearning restates them, in its Theorems N.1 and N.2",
+            itself=False,
+        ),
+    ),
     package=_HERE,
     experiments=(
         FIG3A,

@@ -2,7 +2,7 @@
 
 from certified_unlearning.papers.privacy_dynamics.bounds import DYNAMICS1, DYNAMICS2
 from certified_unlearning.papers.privacy_dynamics.experiments import MEASURED
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.paper import Paper, ReadText
 
 _HERE = "certified_unlearning.papers.privacy_dynamics"
 PAPER = Paper(
@@ -10,6 +10,12 @@ PAPER = Paper(
     title="Differential Privacy Dynamics",
     citation="Chourasia, Ye, Shokri, Differential Privacy Dynamics of Langevin Diffusion and Noisy Gradient Descent "
     "(NeurIPS 2021)",
+    texts=(
+        ReadText(
+            "Differential Privacy Dynamics",
+            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+        ),
+    ),
     package=_HERE,
     experiments=(DYNAMICS1, DYNAMICS2, MEASURED),
     measures=tuple(f"{_HERE}.measures.{name}" for name in ("bounds", "lemmas", "printed", "runs", "utility")),

@@ -1,7 +1,7 @@
 """Exact unlearning by total-variation stability: what is reproduced of it."""
 
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS, EXACT_RATES
-from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.paper import Paper, ReadText
 
 _HERE = "certified_unlearning.papers.tv_stability"
 PAPER = Paper(
@@ -9,6 +9,12 @@ PAPER = Paper(
     title="Total-variation stability",
     citation="Ullah, Statistical Learning via Stochastic Optimization under Data Privacy Considerations (PhD "
     "dissertation, Johns Hopkins University, 2024), chapters 4 and 5",
+    texts=(
+        ReadText(
+            "Statistical Learning ... under Data Privacy Considerations",
+            "the dissertation as submitted to Johns Hopkins University, January 2024",
+        ),
+    ),
     package=_HERE,
     experiments=(DELETIONS, EDITS, EXACT_RATES),
     measures=tuple(

@@ -1,4 +1,4 @@
-"""The last lines of a run on the terminal: the number of claims by verdict, the findings, and the report's path."""
+"""The last lines that a run prints: the number of claims by verdict, the findings, and the path of the report."""
 
 import shutil
 import textwrap
@@ -10,17 +10,17 @@ from certified_unlearning.reproduction.claims import findings
 from certified_unlearning.reproduction.claims.verdicts import counted_by_owner, read
 
 SHOWN = 3
-"""Number of findings that are printed; the report has all of them."""
+"""Number of findings to print; the report contains all of them."""
 _WIDEST = 120
 
 
 def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
-    """Return the last lines of a run of a preset or collection: the report's first findings among them.
+    """Return the last lines of a run of a preset or collection, including the report's first findings.
 
     Args:
-        results: The directory of all results.
-        name: The preset's or the collection's name.
-        members: The presets of a collection; the last lines name what is missing in MLflow for each, and where the rest
+        results: Directory of all results.
+        name: Name of the preset or of the collection.
+        members: Presets of a collection. For each, the last lines name what is missing in MLflow, and where the rest
             is.
 
     Raises:
@@ -47,7 +47,7 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
 
 
 def untracked(results: Path, presets: Sequence[str]) -> list[str]:
-    """Return, for each preset of which something is not in MLflow, a sentence with what, why, and what to do.
+    """Return a sentence for each preset with results that are missing in MLflow: what, why, and what to do.
 
     Raises:
         DataError: A status file of tracking is damaged.
@@ -66,10 +66,10 @@ def untracked(results: Path, presets: Sequence[str]) -> list[str]:
 
 
 def pages(results: Path, presets: Sequence[str]) -> list[str]:
-    """Return the lines that say how to see the presets' runs in MLflow: what to start, and what to open.
+    """Return lines that say how to see the presets' runs in MLflow: what to start, and what to open.
 
     Raises:
-        DataError: The status file of the store is damaged.
+        DataError: The status file of MLflow's store is damaged.
     """
     paths = [results / preset / "tracking" / "store.json" for preset in presets]
     noted = [read_json(path, keys=["tracking_uri"]) for path in paths if path.exists()]

@@ -1,4 +1,4 @@
-"""Evidence for a paper's claims: the results of one preset, read when a claim asks for them."""
+"""Evidence for a paper's claims: the results of one preset, which are read when a claim asks for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class MissingEvidence(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The results of one preset on a paper.
+    """The results of one preset for a paper.
 
-    Its properties raise `MissingEvidence` if a file is missing and `errors.DataError` if a file is damaged.
+    The properties raise `MissingEvidence` if a file is missing, and `errors.DataError` if it is damaged.
 
     Attributes:
-        preset: The preset's name.
-        layout: Paths of its results.
-        paper: The paper.
+        preset: Name of the preset.
+        layout: Paths of the preset's results.
+        paper: The paper whose claims are judged.
     """
 
     preset: str
@@ -42,29 +42,29 @@ class Evidence:
 
     @classmethod
     def read(cls, results: Path, preset: str, paper: Paper) -> "Evidence":
-        """Return the evidence in ``results / preset``; missing files are reported only when they are used."""
+        """Return the evidence in ``results / preset``; a missing file is reported only when it is used."""
         return cls(preset, Layout(Path(results), preset), paper)
 
     @property
     def remedy(self) -> str:
-        """How to get what is missing."""
+        """What to do to get missing results."""
         return f"run `snakemake --config preset={self.preset}`"
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """The summary of the prepared data set."""
+        """Summary of the prepared data set."""
         path = self._present(self.layout.summary)
         summary: dict[str, Any] = read_json(path, keys=("name", "features", "n", "n_test", "d", "largest_eigenvalue"))
         return summary
 
     @property
     def dataset(self) -> str:
-        """The data set's name."""
+        """Name of the data set."""
         return str(self.data["name"])
 
     @cached_property
     def plans(self) -> tuple[ExperimentPlan, ...]:
-        """The plans of all experiments that have one."""
+        """Plans of all experiments that have one."""
         planned = [each for each in self.paper.experiments if each.mechanisms]
         paths = [self.layout.plan(self.paper.name, each.name) for each in planned]
         read = [ExperimentPlan.read(path) for path in paths if path.exists()]
@@ -80,11 +80,11 @@ class Evidence:
         return self.plans[0].settings
 
     def has_table(self, name: str) -> bool:
-        """Return whether the rows of an experiment that is a table are there."""
+        """Return whether the rows of a table experiment (one without mechanisms) exist."""
         return self.layout.rows(self.paper.name, name).exists()
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return the rows of an experiment that is a table."""
+        """Return the rows of a table experiment."""
         if name not in self._tables:
             experiment = self._experiment(name)
             self._tables[name] = read_table(
@@ -98,7 +98,7 @@ class Evidence:
 
     @cached_property
     def records(self) -> pd.DataFrame:
-        """All rows of runs: every trial of every request of every planned run is among them."""
+        """All rows of runs, complete: each planned run has a row for every trial of every request."""
         plans = {plan.runs[0].experiment: plan for plan in self.plans}
         paths = [
             self._present(self.layout.run_rows(self.paper.name, name, mechanism))
@@ -121,7 +121,7 @@ class Evidence:
         return rows
 
     def summary(self, experiment: str) -> pd.DataFrame:
-        """Return `summaries.summarise` of one experiment's rows."""
+        """Return the result of `summaries.summarise` for one experiment's rows."""
         if experiment not in self._summaries:
             raise MissingEvidence(f"{self.layout.directory} holds no experiment {experiment}; {self.remedy}")
         return self._summaries[experiment]
@@ -142,10 +142,10 @@ class Evidence:
 
 
 def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
-    """Return the rows of an experiment that does not depend on a data set, from the first evidence that has them.
+    """Return the rows of an experiment without a data set, from the first evidence that has them.
 
     Raises:
-        MissingEvidence: There is none.
+        MissingEvidence: No evidence has them.
     """
     for each in some(evidence):
         if each.has_table(name):
@@ -154,10 +154,10 @@ def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
 
 
 def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
-    """Return the first evidence that has a data set.
+    """Return the first evidence whose preset uses this data set.
 
     Raises:
-        MissingEvidence: There is none.
+        MissingEvidence: No evidence uses it.
     """
     for each in evidence:
         if each.layout.summary.exists() and each.dataset == dataset:
@@ -168,10 +168,12 @@ def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
 
 
 def of_features(evidence: Evidence, features: str | None) -> Evidence:
-    """Return the evidence; if a title is given, its features must have this title (as its data summary names them).
+    """Return the evidence, after checking that its features have this title in the summary of its data.
+
+    If ``features`` is None, any features are accepted.
 
     Raises:
-        MissingEvidence: It has other features.
+        MissingEvidence: The features have another title.
     """
     present = evidence.data["features"]
     if features and features not in present:
@@ -183,10 +185,10 @@ def of_features(evidence: Evidence, features: str | None) -> Evidence:
 
 
 def some(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
-    """Return the evidence, which must not be empty.
+    """Return the evidence, after checking that it is not empty.
 
     Raises:
-        MissingEvidence: It is.
+        MissingEvidence: The evidence is empty.
     """
     if not evidence:
         raise MissingEvidence("no results; run `snakemake --cores all`")

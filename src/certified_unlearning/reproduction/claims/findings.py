@@ -1,7 +1,8 @@
 """The most important results of a run in sentences, computed once for both the report and the terminal.
 
-A paper makes the sentences about runs (`Paper.findings`) from the numbers of the rows. A contradicted claim is a
-sentence of its own. No sentence is written by hand, and one whose numbers are missing is left out.
+Each paper has a function that writes sentences about runs from the numbers in the rows (`Paper.findings`). A
+contradicted claim gives one more sentence. No sentence is written by hand. A sentence is left out if its numbers are
+missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +23,15 @@ _BEFORE_THE_FIRST_CONTRADICTION = 2
 
 
 class KeyFinding(BaseModel):
-    """One finding.
+    """One finding of a run.
 
     Attributes:
-        text: The sentence.
-        newcomers: Whether it is for the top of the report, for readers who know no paper.
-        expected: What a contradicted claim states; empty for other findings.
-        measured: What was measured for a contradicted claim.
-        claim: The id of a contradicted claim.
-        severity: How badly a contradicted claim fails.
+        text: Sentence that states the finding.
+        newcomers: Whether the sentence is for the top of the report, for readers who do not know the paper.
+        expected: Statement of a contradicted claim; empty for other findings.
+        measured: Measured value of a contradicted claim.
+        claim: Id of a contradicted claim.
+        severity: Severity of a contradicted claim.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,12 +51,12 @@ class _Findings(RootModel[list[KeyFinding]]):
 def findings(
     verdicts: Sequence[Verdict], papers: Sequence[Paper], evidence: Mapping[str, Sequence[Evidence]]
 ) -> list[KeyFinding]:
-    """Return findings in order: for newcomers, costs and quality, the worst contradictions, the rest.
+    """Return the findings in order: for newcomers, costs and quality, the worst contradictions, then all others.
 
     Args:
-        verdicts: The verdicts on all claims.
+        verdicts: Verdicts on all claims.
         papers: All papers.
-        evidence: The present results, by the papers' names.
+        evidence: Available results, by the papers' names.
 
     Raises:
         DataError: Results are damaged.
@@ -90,7 +91,7 @@ def write(path: str | Path, found: Sequence[KeyFinding]) -> None:
 
 
 def read(path: Path) -> list[KeyFinding]:
-    """Read what `write` wrote.
+    """Read the findings in a file of `write`.
 
     Raises:
         DataError: The file is missing, or is not a list of findings.
@@ -109,6 +110,9 @@ def _sentences(reference: str | None, evidence: Evidence) -> list[str]:
 
 
 def _place(verdict: Verdict, titles: Mapping[str, str]) -> str:
-    """Return the paper and the source within it; name the paper only once if the source begins with it."""
+    """Return the paper and the place in it that the claim names.
+
+    The paper is named only once if the place begins with its name.
+    """
     title = titles.get(verdict.paper, "")
     return verdict.source if not title or verdict.source.startswith(title) else f"{title}, {verdict.source}"

@@ -1,4 +1,4 @@
-"""Mean accuracies and their differences with confidence intervals, so that noise is not mistaken for a finding."""
+"""Mean accuracies and their differences, with confidence intervals, so that noise is not mistaken for a finding."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,11 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 FALSE_ALARMS = 1e-3
 """Largest probability that at least one of a claim's intervals misses the true value."""
 FEWEST_TRIALS = 30
-"""With fewer trials, means are not normal enough for Student's intervals at this level, so they say nothing."""
+"""Smallest number of trials for an interval. With fewer trials, means are not normal enough for Student's intervals at
+this level.
+"""
 ONE_POINT = 0.01
-"""Resolution of a figure: one percentage point."""
+"""Resolution of a figure, one percentage point."""
 
 
 def mean_accuracy(row: dict[str, Any], *, name: str, comparisons: int) -> Quantity:
@@ -19,32 +21,34 @@ def mean_accuracy(row: dict[str, Any], *, name: str, comparisons: int) -> Quanti
 
     Args:
         row: A row of `reproduction.summaries.summarise`.
-        name: What to call it.
-        comparisons: How many intervals the claim has; together they miss with probability `FALSE_ALARMS`.
+        name: Name of the quantity.
+        comparisons: Number of intervals of the claim; the probability that any of them misses the true value is at most
+            `FALSE_ALARMS`.
     """
     return Quantity(row["accuracy_mean"], name, _half_width([row], comparisons))
 
 
 def accuracy_gap(row: dict[str, Any], other: dict[str, Any], *, name: str, comparisons: int) -> Quantity:
-    """Return how much more accurate one sweep point is than another, with a Welch interval.
+    """Return the mean accuracy of one sweep point minus that of another, with a Welch interval.
 
-    Trials count as independent. Two points that share a learned model are positively correlated, and then the interval
-    is wider than necessary.
+    Trials are assumed to be independent. If two points share a learned model, they are positively correlated, and the
+    interval is wider than necessary.
 
     Args:
         row: A row of `reproduction.summaries.summarise`.
-        other: The row to subtract.
-        name: What to call the difference.
-        comparisons: How many intervals the claim has; together they miss with probability `FALSE_ALARMS`.
+        other: The row whose accuracy is subtracted.
+        name: Name of the difference.
+        comparisons: Number of intervals of the claim; the probability that any of them misses the true value is at most
+            `FALSE_ALARMS`.
     """
     half_width = _half_width([row, other], comparisons)
     return Quantity(row["accuracy_mean"] - other["accuracy_mean"], name, half_width)
 
 
 def gap_in_deviations(row: dict[str, Any], other: dict[str, Any], *, name: str, comparisons: int) -> Quantity:
-    """Return `accuracy_gap` in units of the trials' standard deviation, or of `ONE_POINT` if that is larger.
+    """Return `accuracy_gap` divided by the trials' standard deviation, or by `ONE_POINT` if that is larger.
 
-    From -1 to 1 the two are as close as a figure with bands of one standard deviation can show.
+    If the result is between -1 and 1, a figure with bands of one standard deviation cannot show a difference.
     """
     deviation = math.sqrt((row["accuracy_std"] ** 2 + other["accuracy_std"] ** 2) / 2)
     gap = accuracy_gap(row, other, name=name, comparisons=comparisons)
@@ -53,7 +57,7 @@ def gap_in_deviations(row: dict[str, Any], other: dict[str, Any], *, name: str, 
 
 
 def _half_width(rows: Sequence[dict[str, Any]], comparisons: int) -> float:
-    """Return half the width of the interval of a mean, or of the difference of two (Welch and Satterthwaite)."""
+    """Return half the width of the interval of a mean, or of a difference of two means (Welch and Satterthwaite)."""
     from scipy.special import stdtrit
 
     if min(row["trials"] for row in rows) < FEWEST_TRIALS:

@@ -1,6 +1,6 @@
-"""The table of claims as it is written down: the owner of each claim, what it states, and how it is checked."""
+"""Entries of the table of claims: the owner of a claim, its statement, and how it is checked."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,16 +15,18 @@ from certified_unlearning.reproduction.claims.relations import Quantity, Relatio
 from certified_unlearning.reproduction.paper import Paper
 
 Whose = Literal["paper", "authors' code", "ours"]
-"""The owner of a claim: the paper, results or code that its authors published, or this project, which checks itself."""
+"""The owner of a claim: the paper, its authors' published results or code, or this project, which checks itself."""
 
 
 class Reading(BaseModel):
-    """What a second reader found about a contradicted claim when comparing it with the paper.
+    """The findings of a second reader who compared a contradicted claim with the paper.
 
     Attributes:
-        assumes: What the paper assumes for the claim, and how the check satisfies it.
-        setting: The constants, data and grid of the check, and who chose them.
-        right_if: What would make the paper right: the smallest change of the claim, or of an assumption.
+        assumes: Assumptions of the paper for the claim, and how the check satisfies them.
+        setting: Constants, data and grid of the check, and who chose them.
+        right_if: Condition under which the paper would be right: the smallest change of the claim, or of an assumption.
+        cause: What is wrong, in one short clause without a full stop, if the same thing contradicts several claims.
+            Their `right_if` is then the same, too. Empty for a contradiction that shares its cause with no other.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,23 +34,25 @@ class Reading(BaseModel):
     assumes: Annotated[str, Field(min_length=1)]
     setting: Annotated[str, Field(min_length=1)]
     right_if: Annotated[str, Field(min_length=1)]
+    cause: Annotated[str, Field(max_length=100, pattern=r"^([A-Z].*[^.\s])?$")] = ""
 
 
 class Claim(BaseModel):
     """One claim of a paper.
 
     Attributes:
-        id: Its name, unique among all claims.
-        source: Where the paper makes it: figure, table, theorem or section. For authors' code, the repository and file.
-        statement: What is claimed, in a sentence.
-        measure: The name of the function that measures it.
-        arguments: The keyword arguments of that function.
-        expected: The required relation of the measured numbers to the claimed ones.
-        note: The explanation of a contradiction, if it is known; shown only with a contradiction.
-        data: The data set of the claim, if no argument names one.
-        whose: Who claims it.
-        misprint: Whether it is a slip within a proof or a formula whose conclusion still holds.
-        reading: What a second reader found about a contradicted claim.
+        id: Name of the claim, unique among all claims.
+        source: Place of the claim in the paper: figure, table, theorem or section. For authors' code, the repository
+            and the file.
+        statement: The claim, in one sentence.
+        measure: Name of the function that measures the claim.
+        arguments: Keyword arguments of that function.
+        expected: Relation that the measured numbers should have to the claimed ones.
+        note: Explanation of a contradiction, if one is known; it is shown only with a contradiction.
+        data: Data set of the claim, if no argument names one.
+        whose: Owner of the claim.
+        misprint: Whether the claim is a slip in a proof or formula whose conclusion still holds.
+        reading: Findings of a second reader about a contradicted claim.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,32 +71,33 @@ class Claim(BaseModel):
 
     @property
     def data_sets(self) -> frozenset[str]:
-        """The data sets of the claim, from its arguments ``dataset`` and ``datasets`` and its `data`."""
+        """Data sets of the claim, from its arguments ``dataset`` and ``datasets`` and its attribute `data`."""
         named = [self.arguments.get("dataset"), *self.arguments.get("datasets", ()), self.data]
         return frozenset(str(name) for name in named if name)
 
 
 @dataclass(frozen=True)
 class CheckableClaim:
-    """A claim and the function that measures it, which takes the evidence."""
+    """A claim, with the function that measures it from the evidence."""
 
     claim: Claim
     measured: Callable[..., list[Quantity]]
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The loader of libyaml, which is ten times as fast, if PyYAML was built with it."""
+"""The loader of libyaml, if PyYAML was built with it; it is ten times as fast."""
 
 
 def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[CheckableClaim]:
     """Read and check a table of claims.
 
     Args:
-        path: A YAML file with a list of claims.
-        known: The functions that they may name.
+        path: YAML file with a list of claims.
+        known: Functions that the claims may name.
 
     Raises:
-        DataError: The file is missing, is not a YAML list, or a claim is wrong: the message names its id.
+        DataError: The file is missing, is not a YAML list, or contains a wrong claim, or two claims with the same cause
+            differ in what would make them right. The message names their ids.
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
@@ -109,11 +114,12 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         if checked.claim.id in claims:
             raise DataError(f"{where} occurs twice; ids must be unique")
         claims[checked.claim.id] = checked
+    _check_causes(path, [checked.claim for checked in claims.values()])
     return list(claims.values())
 
 
 def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
-    """Read the claims of papers, by the papers' names; no two have the same id.
+    """Read the claims of papers, by the papers' names; no two claims have the same id.
 
     Raises:
         DataError: Two claims have the same id, or a table is damaged.
@@ -129,8 +135,27 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
 
 
 def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> list[CheckableClaim]:
-    """Return the claims that are about no data set but these: theorems, and what runs on any data set can decide."""
+    """Return the claims that need no data sets except these, which includes claims that need none at all."""
     return [each for each in claims if each.claim.data_sets <= set(data_sets)]
+
+
+def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
+    """Group claims that have the same cause, in the order of their first claims; one without a cause stands alone."""
+    groups: dict[str, list[Claim]] = {}
+    for claim in claims:
+        cause = claim.reading.cause if claim.reading is not None else ""
+        groups.setdefault(cause or claim.id, []).append(claim)
+    return list(groups.values())
+
+
+def _check_causes(path: Path | Traversable, claims: Sequence[Claim]) -> None:
+    """Check that claims with the same cause agree on what would make it right."""
+    for first, *others in by_cause(claims):
+        for other in others:
+            if first.reading and other.reading and first.reading.right_if != other.reading.right_if:
+                raise DataError(
+                    f"{path}: claims {first.id} and {other.id} have the same cause, but not the same right_if"
+                )
 
 
 def _checked(entry: object, where: str, known: Mapping[str, Measure]) -> CheckableClaim:

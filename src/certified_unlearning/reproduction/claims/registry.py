@@ -1,8 +1,8 @@
-"""Measures by name: the functions that the table of claims may call, with their arguments checked.
+"""Measures by name: the functions that the table of claims may call; their arguments are checked.
 
-A measure returns a number, several numbers by name, or a list of quantities. `measure` marks one; `sweep` marks
-one that is evaluated for every combination of values. A measure of results takes the evidence as its first argument,
-``evidence``; one of formulas takes none.
+A measure returns a number, several numbers by name, or a list of quantities. `measure` marks a function as a measure.
+`sweep` marks a measure that is evaluated for every combination of values. A measure of results has the evidence as its
+first argument, ``evidence``. A measure of formulas has no such argument.
 """
 
 import inspect
@@ -20,18 +20,18 @@ from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Measured: TypeAlias = float | Mapping[str, float] | Quantity | list[Quantity]
-"""What a measure may return: a number, several by their names, or quantities."""
+"""What a measure may return: a number, several numbers by their names, or quantities."""
 Function: TypeAlias = Callable[..., list[Quantity]]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A function from keyword arguments, and evidence if it needs any, to quantities.
+    """A function that computes quantities from keyword arguments and, if it needs it, evidence.
 
     Attributes:
-        function: Takes the evidence first, if it needs any, then keyword-only arguments.
-        arguments: What these may be.
-        needs_evidence: Whether it takes the evidence.
+        function: Function with keyword-only arguments, after the evidence if it needs that.
+        arguments: Pydantic model of the arguments.
+        needs_evidence: Whether the function needs the evidence.
     """
 
     function: Function
@@ -39,7 +39,7 @@ class Measure:
     needs_evidence: bool
 
     def bind(self, arguments: dict[str, Any]) -> Callable[[Sequence[Evidence]], list[Quantity]]:
-        """Return the function with its arguments filled in; it takes the evidence.
+        """Return a function of the evidence, with all other arguments set.
 
         Raises:
             pydantic.ValidationError: An argument is unknown, missing, or of another type.
@@ -50,21 +50,22 @@ class Measure:
 
 
 def measure(function: Callable[..., Measured]) -> Function:
-    """Mark a function that claims may call by name, with keyword arguments of its annotated types."""
+    """Mark a function as a measure that claims may call by name; annotations give its arguments' types."""
     return _marked(function, lambda *evidence, **given: _quantities(function(*evidence, **given)))
 
 
 def sweep(
     name: str, *, then: Callable[[list[Quantity]], list[Quantity]] | None = None
 ) -> Callable[[Callable[..., Measured]], Function]:
-    """Mark a function that claims may call by name, with a list of values for each argument that is swept.
+    """Mark a function as a measure that claims may call by name, with a list of values for each swept argument.
 
-    The function takes one value of each. It is evaluated for all combinations, and the argument that it lists last
-    runs fastest.
+    The function gets one value of each list. It is evaluated for all combinations; the last argument in its signature
+    varies fastest.
 
     Args:
-        name: Name of an entry, as a format string such as ``n = {n}``. The arguments that occur in it are swept.
-        then: A function applied to all entries together, such as `changes`.
+        name: Name of an entry, as a format string such as ``n = {n}``. The arguments that occur in this string are
+            swept.
+        then: Function that is applied to all entries together, such as `changes`.
     """
     fields = {(field or "").partition("[")[0] for _, field, _, _ in Formatter().parse(name)}
 
@@ -84,7 +85,7 @@ def sweep(
 
 
 def measures(modules: Sequence[str]) -> dict[str, Measure]:
-    """Return the functions of modules that `measure` and `sweep` mark, by their names."""
+    """Return the functions in these modules that are marked by `measure` and `sweep`, by their names."""
     return {
         name: each.measure
         for module in modules
@@ -94,24 +95,24 @@ def measures(modules: Sequence[str]) -> dict[str, Measure]:
 
 
 def changes(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the differences of neighbouring quantities, each named after both."""
+    """Return the differences of neighbouring quantities; each is named after both."""
     return [
         Quantity(after.value - before.value, f"{before.name} to {after.name}") for before, after in pairwise(quantities)
     ]
 
 
 def over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return quantities in units of the first."""
+    """Return the quantities divided by the first one."""
     return [Quantity(each.value / quantities[0].value, each.name) for each in quantities]
 
 
 def changes_in_units_of_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the differences of neighbouring quantities in units of the first, each named after both."""
+    """Return the differences of neighbouring quantities, divided by the first quantity; each is named after both."""
     return changes(over_first(quantities))
 
 
 def last_over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the last quantity divided by the first, named after both."""
+    """Return the last quantity divided by the first; it is named after both."""
     first, *_, last = quantities
     return [Quantity(last.value / first.value, f"{last.name} over {first.name}")]
 
@@ -131,7 +132,7 @@ def _marked(function: Callable[..., Measured], called: Function, swept: Sequence
 
 
 def _quantities(measured: Measured, name: str = "") -> list[Quantity]:
-    """Return a measure's result as quantities; those without a name get this one."""
+    """Return a measure's result as quantities; ``name`` is used for quantities without a name."""
     match measured:
         case Quantity():
             return [measured if measured.name else measured._replace(name=name)]

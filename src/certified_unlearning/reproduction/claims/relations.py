@@ -1,4 +1,4 @@
-"""Relations of measured values to claimed ones: each is a range of allowed values, entry by entry."""
+"""Relations between measured and claimed values: each is a range of allowed values, for each entry."""
 
 import math
 from abc import abstractmethod
@@ -12,18 +12,19 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.reproduction.claims.severity import Deviation, missed_bound, missed_range, missed_value
 from certified_unlearning.text import counted
 
-# Values may sit on the edge of a truncation interval: lambda = 1e-6 * 50 000 is one rounding below 0.05 in binary.
+# This allows for values at the edge of a truncation interval: lambda = 1e-6 * 50 000 is one rounding below 0.05 in
+# binary.
 ROUNDING = 1e-12
 
 
 class Quantity(NamedTuple):
-    """One measured number.
+    """One measured number, with its name.
 
     Attributes:
         value: The number.
         name: Name that distinguishes it from the other entries, such as ``sigma = 0.1``; may be empty for a single
             entry.
-        uncertainty: Half the width of its confidence interval; 0 for computed values that are not sampled.
+        uncertainty: Half the width of the number's confidence interval; 0 for computed values, which are not sampled.
     """
 
     value: float
@@ -32,9 +33,9 @@ class Quantity(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Result for one entry: ``agrees`` is None if its confidence interval reaches both sides.
+    """Result for one entry; ``agrees`` is None if its confidence interval is partly outside the allowed range.
 
-    If it does not agree, ``miss`` says by how much.
+    If the entry does not agree, ``miss`` is the size of the deviation.
     """
 
     agrees: bool | None
@@ -44,14 +45,14 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Range:
-    """The values from ``low`` to ``high``; ``strict`` leaves out both ends."""
+    """The values from ``low`` to ``high``; ``strict`` excludes both ends."""
 
     low: float = -math.inf
     high: float = math.inf
     strict: bool = False
 
     def judge(self, quantity: Quantity) -> bool | None:
-        """Return whether a quantity's whole interval lies inside (True), outside (False), or neither (None)."""
+        """Return True if a quantity's whole interval is inside, False if all of it is outside, and None otherwise."""
         ends = (quantity.value - quantity.uncertainty, quantity.value + quantity.uncertainty)
         inside = [self._holds(end) for end in ends]
         if all(inside):
@@ -60,7 +61,7 @@ class Range:
         return False if apart else None
 
     def nearest(self, quantity: Quantity) -> float:
-        """Return the value of a quantity's interval that is nearest to the range."""
+        """Return the value in a quantity's interval that is nearest to the range."""
         ends = (quantity.value - quantity.uncertainty, quantity.value + quantity.uncertainty)
         if ends[1] < self.low:
             return ends[1]
@@ -77,7 +78,7 @@ class _Relation(BaseModel):
 
 
 class _EntryByEntry(_Relation):
-    """A relation to printed values, one for each measured entry."""
+    """A relation to printed values, of which there is one for each measured entry."""
 
     values: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
@@ -85,7 +86,7 @@ class _EntryByEntry(_Relation):
         """Judge every entry.
 
         Raises:
-            ParameterError: There are not as many printed as measured values.
+            ParameterError: The numbers of printed and of measured values differ.
         """
         if len(measured) != len(self.values):
             raise ParameterError(f"{len(self.values)} values are expected, but {len(measured)} were measured")
@@ -100,12 +101,12 @@ class _EntryByEntry(_Relation):
         return findings
 
     def missed(self, printed: float, measured: float) -> Deviation:
-        """Return by how much a measured value misses a printed one."""
+        """Return the deviation of a measured value from a printed one."""
         return missed_value(printed, measured)
 
     @abstractmethod
     def allowed(self, printed: float) -> Range:
-        """Return the values that agree with a printed one."""
+        """Return the measured values that agree with a printed one."""
 
     def expected_text(self) -> str:
         """Return the expected values as text."""
@@ -131,7 +132,7 @@ class Equals(_EntryByEntry):
         return self
 
     def allowed(self, printed: float) -> Range:
-        """Return the values that agree with a printed one."""
+        """Return the measured values that agree with a printed one."""
         tolerance = max(self.absolute, self.relative * abs(printed))
         return Range(printed - tolerance, printed + tolerance)
 
@@ -143,7 +144,7 @@ class Equals(_EntryByEntry):
 
 
 class Truncated(_EntryByEntry):
-    """The printed value is the exact one, cut off (not rounded) after the given number of digits after the point."""
+    """The printed value is the exact one, cut off (not rounded) after the given number of decimals."""
 
     relation: Literal["truncated"]
     digits: Annotated[int, Field(ge=0)]
@@ -151,7 +152,7 @@ class Truncated(_EntryByEntry):
     why: str = ""
 
     def allowed(self, printed: float) -> Range:
-        """Return the values that agree with a printed one."""
+        """Return the measured values that agree with a printed one."""
         slack = self.relative * abs(printed)
         unit = 10.0**-self.digits
         return Range(printed - slack - ROUNDING, printed + unit + slack - ROUNDING)
@@ -163,7 +164,7 @@ class Truncated(_EntryByEntry):
 
 
 class PrintedOverExact(_EntryByEntry):
-    """Printed values that should equal or slightly exceed exact ones: their quotient is in a range."""
+    """Printed values that should be equal to exact ones or slightly larger: their quotient is in a range."""
 
     relation: Literal["printed over exact"]
     low: Annotated[FiniteFloat, Field(gt=0)]
@@ -171,7 +172,7 @@ class PrintedOverExact(_EntryByEntry):
     why: str
 
     def allowed(self, printed: float) -> Range:
-        """Return the values that agree with a printed one."""
+        """Return the measured values that agree with a printed one."""
         return Range(printed / self.high, printed / self.low)
 
     def tolerance_text(self) -> str:
@@ -180,17 +181,17 @@ class PrintedOverExact(_EntryByEntry):
 
 
 class AtMost(_EntryByEntry):
-    """Measured values that should not exceed printed ones."""
+    """Measured values that should be at most the printed ones."""
 
     relation: Literal["at most"]
     why: str = ""
 
     def allowed(self, printed: float) -> Range:
-        """Return the values that agree with a printed one."""
+        """Return the measured values that agree with a printed one."""
         return Range(high=printed)
 
     def missed(self, printed: float, measured: float) -> Deviation:
-        """Return by how much a measured value is above a printed bound."""
+        """Return the amount by which a measured value exceeds a printed bound."""
         return missed_bound(printed, measured)
 
     def tolerance_text(self) -> str:
@@ -203,7 +204,7 @@ class AtMost(_EntryByEntry):
 
 
 class Between(_Relation):
-    """Any number of measured values, all of them in one range."""
+    """Any number of measured values, all in the same range."""
 
     relation: Literal["between"]
     low: FiniteFloat | None = None
@@ -239,7 +240,7 @@ class Between(_Relation):
         return f"{'strictly ' if self.strict else ''}between {self.low:g} and {self.high:g}"
 
     def measured_text(self, measured: Sequence[Quantity]) -> str:
-        """Return the measured values, or their range if there are many."""
+        """Return the measured values as text; if there are many, only their range."""
         if len(measured) <= 6:
             return ", ".join(map(_with_uncertainty, measured))
         values = [each.value for each in measured]
@@ -259,7 +260,7 @@ Relation: TypeAlias = Annotated[
 
 
 def formatted(value: float) -> str:
-    """Return a number with seven significant digits, a whole one with all of its digits."""
+    """Return a number with seven significant digits; whole numbers have all their digits."""
     return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.7g}"
 
 

@@ -1,12 +1,14 @@
-"""How badly a contradicted claim fails, from the measured gap alone. A rounding in print is not a broken theorem.
+"""The severity of a contradicted claim, from the measured gap alone.
 
-The gap is relative to the stated value, and measured from the nearest end of the confidence interval. Numbers
-that should be equal fail by ``rounding`` (within one unit of the last printed digit), or are ``small`` or ``large``;
-if they have another sign, they are ``different in kind``. An inequality or a direction that fails by `SMALL` or more is
-also ``different in kind``, because it is false however its numbers are rounded.
+A rounding error in print is not a broken theorem.
 
-Only the class ``misprint`` does not depend on the gap: the table of claims marks a slip within a proof or a formula
-that leaves the conclusion unchanged. It is the mildest class.
+The gap is divided by the stated value, and measured from the nearest end of the confidence interval. If numbers should
+be equal, the severity is ``rounding`` (a gap of at most one unit of the last printed digit), ``small`` or ``large``. It
+is ``different in kind`` if the signs differ. An inequality or a direction that fails by `SMALL` or more is also
+``different in kind``, because it is false however its numbers are rounded.
+
+Only the class ``misprint`` does not depend on the gap. The table of claims marks such claims: a slip in a proof or a
+formula that does not change the conclusion. It is the mildest class.
 """
 
 import math
@@ -14,18 +16,18 @@ from decimal import Decimal
 from typing import Literal, NamedTuple, get_args
 
 Severity = Literal["misprint", "rounding", "small", "large", "different in kind"]
-"""The kinds of contradictions, the mildest first."""
+"""The severities of contradictions, from the mildest to the worst."""
 SMALL = 0.1
-"""Smaller gaps, relative to what is stated, are small."""
-_SLACK = 1e-9  # Of one unit of the last digit: 0.0499 + 0.0001 is not 0.05 in binary.
+"""Gaps below this are small; a gap is divided by the stated value."""
+_SLACK = 1e-9  # Share of one unit of the last digit: in binary, 0.0499 + 0.0001 is not 0.05.
 
 
 class Deviation(NamedTuple):
-    """By how much a number misses the stated one.
+    """The deviation of a number from the stated one.
 
     Attributes:
-        severity: The kind of gap.
-        gap: Its size relative to the stated number; None if that is zero, because there is no scale.
+        severity: Severity of the deviation.
+        gap: Deviation divided by the stated number; None if that number is 0.
     """
 
     severity: Severity
@@ -33,7 +35,7 @@ class Deviation(NamedTuple):
 
 
 def missed_value(printed: float, measured: float) -> Deviation:
-    """Return by how much a number misses a printed one that it should equal."""
+    """Return the deviation of a number from a printed number that it should equal."""
     if printed == 0:
         return Deviation("large", None)
     distance = abs(measured - printed)
@@ -47,7 +49,7 @@ def missed_value(printed: float, measured: float) -> Deviation:
 
 
 def missed_bound(bound: float, measured: float) -> Deviation:
-    """Return by how much a number is on the wrong side of a bound."""
+    """Return the deviation of a number on the wrong side of a bound."""
     if bound == 0:
         return Deviation("different in kind", None)
     gap = abs(measured - bound) / abs(bound)
@@ -55,7 +57,7 @@ def missed_bound(bound: float, measured: float) -> Deviation:
 
 
 def missed_range(low: float, high: float, measured: float) -> Deviation:
-    """Return by how much a number is outside a range; one of the ends may be infinite, which makes it a bound."""
+    """Return the deviation of a number outside a range; if one end is infinite, the range is a bound."""
     if math.isinf(low) or math.isinf(high):
         return missed_bound(high if math.isinf(low) else low, measured)
     scale = max(abs(low), abs(high))
@@ -68,10 +70,12 @@ def missed_range(low: float, high: float, measured: float) -> Deviation:
 
 
 def last_digit(printed: float, measured: float) -> float | None:
-    """Return one unit of the last printed digit, of a whole number 1 if the measured one is whole, or else None.
+    """Return one unit of the last printed digit.
 
-    A whole number is a count, or it is meant exactly: of a quotient of 1 no digit is missing. Trailing zeros of a
-    printed number are not known.
+    For a whole number, the unit is 1 if the measured number is whole, and None otherwise.
+
+    A whole number is either a count or exact: no digit is missing in a quotient of 1. Trailing zeros of a printed
+    number are unknown.
     """
     if printed == int(printed):
         return 1.0 if measured == int(measured) else None
@@ -81,10 +85,10 @@ def last_digit(printed: float, measured: float) -> float | None:
 
 
 def worst(misses: list[Deviation]) -> Deviation:
-    """Return the worst of several misses: by severity, then by gap; the gap without a scale is the largest."""
+    """Return the worst of several deviations, by severity and then by gap; a gap of None counts as the largest."""
     return max(misses, key=badness)
 
 
 def badness(miss: Deviation) -> tuple[int, float]:
-    """Return the sort key of misses, the worst last."""
+    """Return the key that sorts deviations from the mildest to the worst."""
     return get_args(Severity).index(miss.severity), math.inf if miss.gap is None else miss.gap

@@ -21,34 +21,40 @@ from certified_unlearning.reproduction.claims.severity import Deviation, Severit
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
-"""Names of claims by owner, in the order in which they are counted."""
-READINGS = {"assumes": "the paper assumes", "setting": "the setting", "right_if": "what would make it right"}
+"""What the claims of each owner are called, in the order in which they are counted."""
+READINGS = {
+    "cause": "the cause, which other claims share",
+    "assumes": "the paper assumes",
+    "setting": "the setting",
+    "right_if": "what would make it right",
+}
 """Headings of the parts of a second reading."""
 NARROWEST_TABLE = 60
-"""Columns of the narrowest terminal that shows a table."""
+"""Smallest width of a terminal, in columns, for which a table is printed."""
 _PROVEN = re.compile(r"\b(Theorem|Lemma|Corollary|Proposition|Algorithm)")
-"""Words in a claim's source that mark statements which a paper proves."""
+"""Words that, in a claim's source, mark statements that a paper proves."""
 _REFERRING = re.compile(r"(They|It|This|That|These|Those)\b")
 _COLOURS: dict[VerdictName, str] = {"reproduced": "green", "contradicted": "red", "not run": "yellow"}
 
 
 class Verdict(BaseModel):
-    """Verdict on a claim: all texts, ready to be shown.
+    """The verdict on a claim, with all texts ready to be shown.
 
     Attributes:
-        id: The claim's name.
-        source: Where the paper makes it.
-        statement: What is claimed.
-        expected: The claimed numbers or their range.
-        measured: The measured values; empty if nothing was measured.
-        tolerance: The allowed difference, and its reason.
+        id: Name of the claim.
+        source: Place of the claim in the paper.
+        statement: The claim, in one sentence.
+        expected: Claimed numbers, or their range.
+        measured: Measured values; empty if nothing was measured.
+        tolerance: Allowed difference, and the reason for it.
         verdict: ``reproduced``, ``contradicted`` or ``not run``.
-        reason: The contradicting entries with both numbers, what is missing, and an explanation if one is known.
-        paper: The paper's name; empty if it is not known.
-        severity: How badly a contradicted claim fails (`claims.severity`); None for other claims.
-        gap: The largest gap of a contradicted claim's worst entries, relative to what is stated; None if that is zero.
-        whose: The owner of the claim: the paper, its authors' code, or this project.
-        reading: What a second reader found about a contradicted claim, if it has been read a second time.
+        reason: Contradicting entries with both numbers, or what is missing, and an explanation if one is known.
+        paper: Name of the paper; empty if it is unknown.
+        severity: Severity of a contradicted claim (`claims.severity`); None for other claims.
+        gap: Largest gap among the worst entries of a contradicted claim, divided by the stated value; None if that is
+            0.
+        whose: Owner of the claim: the paper, its authors' code, or this project.
+        reading: Findings of a second reader about a contradicted claim, if there was a second reading.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +75,7 @@ class Verdict(BaseModel):
 
 
 class Change(NamedTuple):
-    """A claim whose verdict differs from the baseline; None if one of the two does not have it."""
+    """A claim whose verdict differs from the baseline. A verdict is None if the claim is missing on that side."""
 
     id: str
     before: VerdictName | None
@@ -83,15 +89,15 @@ def evaluate(claims: Sequence[CheckableClaim], evidence: Sequence[Evidence], *, 
     """Judge every claim.
 
     Args:
-        claims: The table of claims.
-        evidence: The present results, at most one preset for each data set. Claims about formulas need none.
-        paper: The name of the paper that makes the claims.
+        claims: Table of claims.
+        evidence: Available results, at most one preset for each data set. Claims about formulas need no evidence.
+        paper: Name of the paper that makes the claims.
 
     Raises:
         DataError: Results are damaged.
-        ParameterError: A claim cannot be computed as it is written down; the message names its id.
-        AssumptionError: Likewise.
-        InfeasibleError: Likewise.
+        ParameterError: A claim cannot be computed in the form in which it is written; the message names its id.
+        AssumptionError: An assumption of a claim does not hold; the message names its id.
+        InfeasibleError: A claim asks for something that is impossible; the message names its id.
     """
     return [_judge(claim, evidence, paper) for claim in claims]
 
@@ -102,7 +108,7 @@ def write(path: str | Path, verdicts: Sequence[Verdict]) -> None:
 
 
 def read(path: str | Path) -> list[Verdict]:
-    """Read what `write` wrote.
+    """Read the verdicts in a file of `write`.
 
     Raises:
         DataError: The file is missing or is not a list of verdicts.
@@ -117,14 +123,14 @@ def read(path: str | Path) -> list[Verdict]:
 
 
 def compare_with_baseline(verdicts: Sequence[Verdict], baseline: Path) -> list[Change]:
-    """Return the claims whose verdicts differ from the accepted ones, new and vanished claims included.
+    """Return the claims whose verdicts differ from the accepted ones, including new and missing claims.
 
     Args:
-        verdicts: The verdicts of now.
-        baseline: A file that `accept` wrote.
+        verdicts: Current verdicts.
+        baseline: File that `accept` wrote.
 
     Raises:
-        DataError: The baseline is missing or is something else.
+        DataError: The baseline is missing, or is not a baseline.
     """
     accepted = _read_baseline(baseline)
     current = {verdict.id: verdict.verdict for verdict in verdicts}
@@ -144,9 +150,9 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return verdicts in reading order.
 
     Contradicted claims come first, then claims that were not run, then reproduced ones. Within each group, the papers'
-    own claims come before those of authors' code, and ours come last. Contradicted ones of the same owner are sorted by
-    severity, then theorems before tables and text, then by gap; misprints come after everything else of papers and
-    authors' code. Others stay in the papers' order.
+    own claims come before those of authors' code, and ours come last. Contradicted claims of the same owner are sorted
+    by severity, then with theorems before tables and text, then by gap. Misprints come after all other claims of papers
+    and authors' code. Other claims stay in the papers' order.
     """
     order: tuple[VerdictName, ...] = ("contradicted", "not run", "reproduced")
 
@@ -161,18 +167,20 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _standing(verdict: Verdict) -> int:
-    """Return a claim's rank within its verdict: the paper's first, then authors' code, misprints of both, ours."""
+    """Return a claim's rank among those with the same verdict: papers, authors' code, misprints of both, ours."""
     if verdict.whose == "ours":
         return 3
     return 2 if verdict.severity == "misprint" else get_args(Whose).index(verdict.whose)
 
 
 def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
-    """Return the papers' own contradictions that matter most, to be read alone: the first of each paper, then others.
+    """Return the papers' own contradictions that matter most: the first of each paper, then others.
 
-    Their order is that of `ranked`, but among those of one severity a statement that refers to the one before it
-    ("It does so for ...") comes later. Claims that are not a paper's own are not findings about it, and misprints are
-    not findings at all.
+    Each will be read alone.
+
+    Their order is that of `ranked`, with one change. Among those of equal severity, statements that refer to the
+    statement before ("It does so for ...") come last. Claims that are not a paper's own are not findings about the
+    paper, and misprints are not findings at all.
     """
     contradicted = [
         verdict
@@ -192,26 +200,26 @@ def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdi
 
 
 def severities(verdicts: Sequence[Verdict]) -> dict[Severity, int]:
-    """Return the number of contradicted claims of each severity, the worst first."""
+    """Return the number of contradicted claims of each severity, from the worst to the mildest."""
     found = Counter(verdict.severity for verdict in verdicts)
     return {name: found[name] for name in reversed(get_args(Severity))}
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of claims for each verdict, and of contradicted ones for each severity, the worst first."""
+    """Number of claims for each verdict, and of contradicted claims for each severity, the worst first."""
 
     counts: Mapping[VerdictName, int]
     severities: Mapping[Severity, int]
 
     @property
     def total(self) -> int:
-        """How many claims there are."""
+        """Number of all claims."""
         return sum(self.counts.values())
 
     @property
     def kinds(self) -> str:
-        """The contradicted claims by severity, as text: ``2 different in kind, 3 misprints``."""
+        """The contradicted claims by severity, as text such as ``2 different in kind, 3 misprints``."""
         found = {name: number for name, number in self.severities.items() if number}
         return ", ".join(
             f"{number} {'misprints' if name == 'misprint' and number > 1 else name}" for name, number in found.items()
@@ -223,7 +231,7 @@ class Tally:
 
 
 def tallies(verdicts: Sequence[Verdict]) -> dict[Whose, Tally]:
-    """Count claims by owner, the papers' own first; owners without claims are left out."""
+    """Count the claims of each owner, the papers' own first; owners without claims are left out."""
     by_owner = {whose: [each for each in verdicts if each.whose == whose] for whose in OWNERS}
     return {whose: Tally(numbers(own), severities(own)) for whose, own in by_owner.items() if own}
 
@@ -234,11 +242,16 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def counted_by_owner(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return the numbers of claims by verdict: a text for each owner, the papers' own first.
+    """Return the numbers of claims by verdict: one text for each owner, the papers' own first.
 
-    The first is such as ``the papers' own: 2 reproduced, 1 contradicted (1 large), 0 not run``.
+    For example, the first text is ``the papers' own: 2 reproduced, 1 contradicted (1 large), 0 not run``.
     """
     return [f"{OWNERS[whose]}: {tally}" for whose, tally in tallies(verdicts).items()] or ["no claims"]
+
+
+def read_again(reading: Reading) -> dict[str, str]:
+    """Return the parts of a second reading that have a text, by their headings."""
+    return {words: text for part, words in READINGS.items() if (text := getattr(reading, part))}
 
 
 def numbers(verdicts: Sequence[Verdict]) -> dict[VerdictName, int]:
@@ -259,7 +272,10 @@ class _Shown:
 
 
 def as_table(verdicts: Sequence[Verdict]) -> RenderableType:
-    """Return a table for the terminal, or plain lines below `NARROWEST_TABLE` columns; readable without colours too."""
+    """Return a table for the terminal, or plain lines if it has fewer than `NARROWEST_TABLE` columns.
+
+    Both can be read without colours.
+    """
     return _Shown(verdicts)
 
 
@@ -289,7 +305,7 @@ def _numbers(verdict: Verdict) -> list[str]:
     lines += [f"measured {verdict.measured}"] if verdict.measured else []
     lines += [verdict.reason] if verdict.reason else []
     if verdict.reading is not None:
-        lines += [f"{words}: {getattr(verdict.reading, part)}" for part, words in READINGS.items()]
+        lines += [f"{words}: {text}" for words, text in read_again(verdict.reading).items()]
     return lines
 
 

@@ -1,1 +1,1 @@
-"""Figures: what all of them share, and the one function that draws the figure of an experiment."""
+"""Figures: what all of them share, and the function that draws an experiment's figure."""

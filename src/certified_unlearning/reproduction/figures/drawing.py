@@ -1,4 +1,4 @@
-"""An experiment's figure and the numbers it shows, from its rows."""
+"""Drawing an experiment's figure from its rows, and the numbers that it shows."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def shown(experiment: Experiment, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def render_left_out(experiment: Experiment, style: FigureStyle, output_stem: str | Path) -> list[Path]:
-    """Write a figure that says that the experiment was left out; arguments and errors as for `render`."""
+    """Write a figure which says that the experiment was left out; the arguments and errors are those of `render`."""
     figure = new_figure(style)
     figure.text(0.5, 0.5, f"{experiment.name} is left out:\nits plan.json says why", ha="center", va="center")
     return save(figure, style, output_stem)
@@ -38,17 +38,17 @@ def render(experiment: Experiment, rows: pd.DataFrame, style: FigureStyle, outpu
     """Draw an experiment's figure and write it as ``<output_stem>.png``, ``.pdf`` and ``.svg``.
 
     Args:
-        experiment: Which.
-        rows: Rows that follow its columns.
-        style: Context, palette, size and resolution. The width is that of one column of a page; figures with
-            several panels span two columns. The height is that without the legend.
-        output_stem: The path without its suffix.
+        experiment: The experiment.
+        rows: Rows with the experiment's columns.
+        style: Context, palette, size and resolution. The width is that of one column of a page; a figure with several
+            panels spans two columns. The height does not include the legend.
+        output_stem: Path of the files without suffix.
 
     Returns:
-        The three paths.
+        The paths of the three files.
 
     Raises:
-        ParameterError: It is not drawn, or the palette is unknown.
+        ParameterError: The experiment has no figure, or the palette is unknown.
         DataError: There are no rows, or they cannot be summarised or drawn.
         StorageError: A file cannot be written.
     """

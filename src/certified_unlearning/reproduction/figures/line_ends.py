@@ -1,4 +1,4 @@
-"""Texts at the ends of lines, which name the lines where readers look."""
+"""Texts at the ends of lines, which name the lines there."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from matplotlib.text import Annotation
 from scipy.optimize import isotonic_regression
 
 _END = "end of a line"
-"""Marks the texts of `label`."""
+"""Marker of the texts that `label` writes."""
 
 
 def label(axes: Axes, point: tuple[float, float], text: str, color: Any, *, leader: bool = False) -> None:
-    """Write a text to the right of a line's last point; `move_apart` moves texts of one panel apart.
+    """Write a text to the right of a line's last point; `move_apart` separates the texts of one panel.
 
     Args:
-        axes: The panel.
-        point: The line's end.
-        text: What to write.
-        color: The line's colour.
-        leader: Whether a thin line leads from the point to the text, which then stands beside the panel.
+        axes: Panel of the line.
+        point: Last point of the line.
+        text: Text to write.
+        color: Colour of the line.
+        leader: Whether a thin line connects the point and the text, which is then outside the panel.
     """
     thin = (
         {"arrowstyle": "-", "linewidth": 0.5, "color": color, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3}
@@ -34,9 +34,9 @@ def label(axes: Axes, point: tuple[float, float], text: str, color: Any, *, lead
 
 
 def move_apart(axes: Axes) -> None:
-    """Move a panel's texts at the ends of lines so that none covers another, as little as possible (least squares).
+    """Move the texts at the ends of a panel's lines so that they do not overlap, as little as possible (least squares).
 
-    Call it when the page is laid out.
+    Call this function after the layout of the page is final.
     """
     texts = [text for text in axes.texts if isinstance(text, Annotation) and text.get_gid() == _END]
     if not texts:

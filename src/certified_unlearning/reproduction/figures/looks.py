@@ -1,4 +1,7 @@
-"""How lines look: hue and marker tell the method, dashes its member (K, I, S, epsilon), broad pale lines retraining."""
+"""The look of lines: hue and marker show the method, and dashes show its member (K, I, S, epsilon).
+
+Lines of retraining are broad and pale.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +38,7 @@ DOTTED = (0, (1.5, 1.5))
 
 
 class _Marked(NamedTuple):
-    """A place in the palette, the factor that darkens its colour, a marker, and its size in units of the context's."""
+    """A position in the palette, a factor that darkens its colour, a marker, and the marker's relative size."""
 
     place: int
     shade: float
@@ -54,20 +57,20 @@ _OWN = {
 }
 """The looks of accountants, by name, the same in every figure."""
 _FREE = tuple(_Marked(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
-"""The looks of accountants that have none above."""
+"""The looks of accountants that are not in `_OWN`."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How one line is drawn.
+    """The look of one line.
 
     Attributes:
-        color: Red, green and blue.
-        marker: The shape at a data point, empty for none.
+        color: Red, green and blue components of the colour.
+        marker: Marker of data points; empty for none.
         dashes: Matplotlib's line style.
-        size: Width of the line in units of the context's.
-        marker_size: Width of the marker in units of the context's.
-        layer: Lines of a higher layer are drawn over those of a lower one.
+        size: Line width, in units of the context's line width.
+        marker_size: Marker width, in units of the context's marker width.
+        layer: Layer; lines of a higher layer are drawn over those of a lower one.
     """
 
     color: Any
@@ -91,7 +94,7 @@ class Look:
         }
 
     def area(self) -> dict[str, Any]:
-        """Return the properties of a Matplotlib band; its thin edge shows where bands overlap."""
+        """Return the properties of a Matplotlib band, whose thin edge shows where bands overlap."""
         return {
             "facecolor": to_rgba(self.color, 0.12),
             "edgecolor": to_rgba(self.color, 0.4),
@@ -99,11 +102,11 @@ class Look:
         }
 
     def line_entry(self) -> Line2D:
-        """Return the line for a legend."""
+        """Return the legend's entry for the line."""
         return Line2D([], [], **self.line())
 
     def band_entry(self) -> Patch:
-        """Return the band for a legend."""
+        """Return the legend's entry for the band."""
         return Patch(**self.area())
 
 
@@ -111,7 +114,7 @@ def colours(style: FigureStyle, count: int) -> list[Any]:
     """Return the first colours of the style's palette.
 
     Raises:
-        ParameterError: The palette is not one seaborn knows.
+        ParameterError: The palette is unknown to seaborn.
     """
     try:
         return list(sns.color_palette(style.palette, count))
@@ -122,15 +125,17 @@ def colours(style: FigureStyle, count: int) -> list[Any]:
 
 
 def pale(hue: tuple[float, ...]) -> tuple[float, ...]:
-    """Return a colour half way to white."""
+    """Return a colour that is half way to white."""
     return tuple(0.5 + 0.5 * channel for channel in hue)
 
 
 def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any = "-") -> Look:
-    """Return the look of an accountant's lines, the same in every figure; smaller markers are drawn over larger ones.
+    """Return the look of an accountant's lines, which is the same in every figure.
+
+    Smaller markers are drawn over larger ones.
 
     Raises:
-        ParameterError: The palette is not one seaborn knows.
+        ParameterError: The palette is unknown to seaborn.
     """
     own = _marked(accountant)
     return Look(
@@ -141,10 +146,11 @@ def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any =
 def row_look(row: "Mapping[str, Any] | pd.Series[Any]", style: FigureStyle, *, dashes: Any = "-") -> Look:
     """Return the look of a row's line.
 
-    Unlearning should be close to retraining with the same noise, which is a broad, pale line that stays visible below.
+    Unlearning should be close to retraining with the same noise. So the line of retraining is broad and pale, and
+    remains visible below.
 
     Raises:
-        ParameterError: The palette is not one seaborn knows.
+        ParameterError: The palette is unknown to seaborn.
     """
     accountant = ACCOUNTANTS.get(row["accountant"])
     if row["variant"] in _REFIT_DASHES:
@@ -172,11 +178,11 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
 
     Args:
         summary: The summary that `reproduction.summaries.summarise` returns.
-        style: The style, which has the palette.
-        dashed: Whether dashes tell a method's members apart. False if each member has its own panel.
+        style: Style of the figure, which includes the palette.
+        dashed: Whether dashes distinguish a method's members. Use False if each member has its own panel.
 
     Raises:
-        ParameterError: The palette is not one seaborn knows.
+        ParameterError: The palette is unknown to seaborn.
     """
     members = _members(summary)
     return {
@@ -186,16 +192,16 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
 
 
 def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tuple[dict[str, Artist], ...]:
-    """Return the legend of a summary: a line for each method, one for each member where dashes tell several apart.
+    """Return the legend of a summary: a line for each method, and one for each member if dashes distinguish them.
 
-    Retraining with the noise of each accountant is one entry: it lies below the line of its accountant. Where there
-    are several trials, an entry says what bands are.
+    Retraining with each accountant's noise is one common entry, because it is drawn below the line of that accountant.
+    If there are several trials, one entry explains the bands.
     """
     methods: dict[str, Artist] = {}
     for row in _first_rows(summary).values():
         known = ACCOUNTANTS.get(row["accountant"])
         if known is not None and row["mechanism"] != known.mechanism:
-            # One entry for the noise of all accountants, without the accountant.
+            # This is one entry for the noise of all accountants, so it does not name an accountant.
             methods[row["method"].rpartition(" (")[0]] = Look(_PALE_GREY, size=2.5).line_entry()
         else:
             name = wording.method(row["method"], row["accountant"])
@@ -218,7 +224,7 @@ def entries(named: Mapping[str, Look]) -> dict[str, Artist]:
 
 
 def spread_entry(trials: int) -> dict[str, Artist]:
-    """Return what a legend says of bands."""
+    """Return the legend's entry that explains bands."""
     return {f"± 1 standard deviation of {trials:,} trials": Look(GREY).band_entry()}
 
 
@@ -227,7 +233,7 @@ def _dashes(text: str, members: list[str]) -> Any:
 
 
 def _alike(text: str, members: list[str]) -> list[str]:
-    """Return the members that share the letter (K, I, S or e) of this one."""
+    """Return the members that have the same letter (K, I, S or e) as this one."""
     return [other for other in members if other[0] == text[0]]
 
 
@@ -237,6 +243,6 @@ def _first_rows(summary: pd.DataFrame) -> dict[str, Any]:
 
 
 def _members(summary: pd.DataFrame) -> list[str]:
-    """Return the members of all methods by letter, smallest first."""
+    """Return the members of all methods, grouped by letter, smallest first."""
     found = {str(row["member"]) for row in _first_rows(summary).values()} - {""}
     return sorted(found, key=lambda text: (text[0], float(text.rpartition(" ")[2])))

@@ -13,17 +13,17 @@ from certified_unlearning.reproduction.simulation.power_laws import Part, cells,
 
 MARKERS = "os^DvPX"
 MOST_TICKS = 5
-"""The most values that are written on an axis; if there are more, every second one is written, and so on."""
+"""Largest number of labelled values on an axis. If there are more, every second value is labelled, and so on."""
 
 
 def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -> None:
-    """Draw the means of a part over its trials, a line for each method and epsilon, with their bootstrap intervals.
+    """Draw the means of a part over its trials with bootstrap intervals: one line for each method and epsilon.
 
     Args:
         axes: Axes of the panel.
-        rows: Rows of the part: the columns ``method``, that of its x axis and that of its y axis; where it has them,
+        rows: Rows of the part, with the columns ``method``, that of the x axis and that of the y axis, and possibly
             ``epsilon``, ``bound`` and ``at_zero``.
-        part: What is on the axes.
+        part: Description of the panel's axes.
         style: Style of the figure.
     """
     if part.over_bound:
@@ -44,19 +44,19 @@ def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -
 
 
 def label_panel(axes: Axes, part: Part) -> None:
-    """Write a part's title and axes, and its legend below them."""
+    """Write the title and the axis labels of a part, and its legend below the axes."""
     axes.set(xlabel=part.across, ylabel=part.up, title=part.title)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize="xx-small", ncols=1)
 
 
 def slope_text(name: str, rows: pd.DataFrame, part: Part, *, theory: float) -> str:
-    """Return a line's name with its slope, the slope's interval, and the slope that theory states."""
+    """Return a line's name with its slope, the slope's interval, and the theoretical slope."""
     fit = fitted(rows, x=part.x, y=part.y, statistic=part.statistic)
     return f"{name}: {_signed(fit.slope)} ({_signed(fit.low)} to {_signed(fit.high)}) [{_signed(theory)}]"
 
 
 def _lines(rows: pd.DataFrame, part: Part, style: FigureStyle) -> Iterator[tuple[str, str, pd.DataFrame, Look]]:
-    """Yield each line's method, its name, its rows and its look: a line for each method and epsilon."""
+    """Yield the method, the name, the rows and the look of each line: one line for each method and epsilon."""
     several = part.x != "epsilon" and "epsilon" in rows and len(set(rows["epsilon"])) > 1
     keys = ["method", "epsilon"] if several else ["method"]
     groups = list(rows.groupby(keys, sort=False))

@@ -1,4 +1,4 @@
-"""Common style of all figures: theme, lines with their bands, axes, title, legend, files."""
+"""The common style of all figures: theme, lines with their bands, axes, title, legend and files."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,19 +27,19 @@ from certified_unlearning.reproduction.figures.wording import Numbers, number, t
 from certified_unlearning.text import counted
 
 _LEAST_ACCURACY_SPAN = 0.02
-"""Least height of an accuracy axis, so that noise of a few test records does not look like an effect."""
+"""Smallest height of an accuracy axis, so that the noise of a few test records does not look like an effect."""
 
 
 @contextmanager
 def theme(style: FigureStyle) -> Iterator[None]:
-    """Apply the shared theme inside the block, whatever a user's own matplotlib settings are.
+    """Apply the shared theme inside the block, independently of the user's Matplotlib settings.
 
-    Drawing *and* saving belong inside: Matplotlib makes some artists (ticks) only when it saves.
+    Both drawing *and* saving must happen in the block: Matplotlib creates some artists (ticks) only when it saves.
     """
     settings = {
         **sns.plotting_context(style.context),
         **sns.axes_style("ticks"),
-        "font.family": "DejaVu Sans",  # comes with Matplotlib: the same letters on every machine
+        "font.family": "DejaVu Sans",  # This font comes with Matplotlib, so it is the same on every machine.
         "axes.titlesize": "small",
         "figure.titlesize": "medium",
         "figure.labelsize": "medium",
@@ -48,27 +48,29 @@ def theme(style: FigureStyle) -> Iterator[None]:
         "legend.frameon": False,
         "legend.fontsize": "small",
         "pdf.fonttype": 42,
-        "svg.hashsalt": "certified-unlearning",  # Otherwise the names of the SVG's parts are random.
+        "svg.hashsalt": "certified-unlearning",  # Without this, the names of the SVG's parts are random.
     }
     with matplotlib.style.context(["default", settings]):
         yield
 
 
 def new_figure(style: FigureStyle, *, columns: int = 1) -> Figure:
-    """Return an empty figure, unknown to pyplot, that spans so many columns of the style's width."""
+    """Return an empty figure that spans several columns of the style's width and is not registered in pyplot."""
     figure = Figure(figsize=(columns * style.width_inches, style.height_inches), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 _TITLE_LINE = 0.25
-"""Height of one more line of a panel's title, and of what it would take from the panels; the unit is inches."""
+"""Height of one more line in a panel's title, in inches; the figure grows by it, so that the panels keep their
+height.
+"""
 
 
 def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[Axes], list[Axes]]:
-    """Return a panel for the steps of each name and, below it, one for its accuracies; each row shares its axis.
+    """Return, for each name, a panel for the steps and below it one for the accuracies; each row shares its axis.
 
-    The figure becomes wider if there are more than five panels side by side, and higher if names have several lines.
+    The figure becomes wider with more than five panels side by side, and higher if a name has several lines.
     """
     width, height = figure.get_size_inches()
     more_lines = max(name.count("\n") for name in names)
@@ -82,7 +84,7 @@ def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[A
 
 
 def grid(figure: Figure, count: int) -> list[Axes]:
-    """Return the given number of panels with shared axes, at most four a row; more rows make the figure higher."""
+    """Return panels with shared axes, at most four in a row; the figure becomes higher with more rows."""
     rows = -(-count // 4)
     figure.set_figheight((1 + rows) / 2 * figure.get_figheight())
     panels = figure.subplots(rows, -(-count // rows), sharex=True, sharey=True, squeeze=False).ravel()
@@ -92,7 +94,7 @@ def grid(figure: Figure, count: int) -> list[Axes]:
 
 
 def label_outer(panels: Sequence[Axes]) -> None:
-    """Leave the labels of shared axes at the outside only."""
+    """Remove the labels of shared axes, except at the outer edges."""
     for axes in panels:
         axes.label_outer()
 
@@ -100,7 +102,7 @@ def label_outer(panels: Sequence[Axes]) -> None:
 def draw_lines(
     axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look], *, x: str, y: str, bands: bool = True
 ) -> None:
-    """Draw one line for each label; for ``accuracy_mean`` with the band of one standard deviation."""
+    """Draw one line for each label; ``accuracy_mean`` also gets a band of one standard deviation."""
     for label, rows in summary.groupby("label", sort=False):
         one = look[str(label)]
         draw_line(axes, rows, one, x=x, y=y, label=str(label))
@@ -110,13 +112,13 @@ def draw_lines(
 
 
 def draw_line(axes: Axes, rows: pd.DataFrame, look: Look, *, x: str, y: str, label: str) -> None:
-    """Draw one line with at most seven markers, however many its points."""
+    """Draw one line, with at most seven markers, however many points it has."""
     line = {"label": label, "markevery": -(-len(rows) // 7), **look.line()}
     sns.lineplot(rows, x=x, y=y, estimator=None, ax=axes, legend=False, **line)
 
 
 def draw_levels(axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look]) -> None:
-    """Draw each row's mean accuracy as a level across the panel with the band of one standard deviation."""
+    """Draw each row's mean accuracy as a horizontal line across the panel, with a band of one standard deviation."""
     for (_, row), lower, upper in zip(summary.iterrows(), *band(summary), strict=True):
         one = look[row["label"]]
         axes.axhline(row["accuracy_mean"], label=row["label"], **one.line())
@@ -124,13 +126,13 @@ def draw_levels(axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look]) -> 
 
 
 def band(summary: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean accuracy minus and plus one standard deviation, inside [0, 1]."""
+    """Return the mean accuracy minus and plus one standard deviation, limited to [0, 1]."""
     mean, std = summary["accuracy_mean"].to_numpy(), summary["accuracy_std"].to_numpy()
     return np.clip(mean - std, 0.0, 1.0), np.clip(mean + std, 0.0, 1.0)
 
 
 def accuracy_axis(axes: Axes) -> None:
-    """Label a panel's accuracy axis; call it when everything is drawn."""
+    """Label a panel's accuracy axis; call this function after everything is drawn."""
     bottom, top = axes.get_ylim()
     missing = max(0.0, _LEAST_ACCURACY_SPAN - (top - bottom)) / 2
     axes.set_ylim(max(bottom - missing, -0.02), min(top + missing, 1.02))
@@ -141,9 +143,9 @@ MAJORITY = "majority"
 
 
 def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
-    """Draw the accuracy of guessing if accuracies come that low; call it when everything is drawn.
+    """Draw the accuracy of guessing, if accuracies are that low; call this function after everything is drawn.
 
-    If all accuracies are lower, the axis ends above it, to show that guessing does better.
+    If all accuracies are lower, the axis ends above that line, to show that guessing is better.
     """
     guessed, (bottom, top) = float(summary["majority"].iloc[0]), axes.get_ylim()
     if guessed >= bottom:
@@ -156,10 +158,10 @@ def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
 
 
 def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
-    """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
+    """Make an axis of step counts linear from 0 to 1, and logarithmic above, so that 0 is visible next to thousands.
 
-    It begins at 0 if there are as few steps as that, and holds the steps of all panels that share it. Call it when
-    everything is drawn.
+    The axis begins at 0 if any count is that small, and includes the steps of all panels that share it. Call this
+    function after everything is drawn.
     """
     axis, shared = (axes.yaxis, axes.get_shared_y_axes()) if which == "y" else (axes.xaxis, axes.get_shared_x_axes())
     limits = [getattr(each.dataLim, f"interval{which}") for each in shared.get_siblings(axes)]
@@ -174,40 +176,40 @@ def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None
 
 
 def epsilon_axis(axes: Axes, name: str) -> None:
-    """Make the y axis a logarithmic one of epsilon."""
+    """Make the y axis a logarithmic axis of epsilon."""
     axes.set_ylabel(name)
     axes.set_yscale("log")
     _few_numbers(axes.yaxis)
 
 
 def _few_numbers(axis: Axis) -> None:
-    """Write numbers at 1, 2 and 5 of a decade where a logarithmic axis has fewer than two, else at powers of ten."""
+    """Label a logarithmic axis at powers of ten, or at 1, 2 and 5 of each decade if it has fewer than two of these."""
     bottom, top = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
     axis.set_minor_locator(NullLocator())
 
 
 def decades(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Make an axis logarithmic with ticks at powers of ten: at all of them where there is room."""
+    """Make an axis logarithmic, with ticks at powers of ten: at all of them if there is room."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.yaxis if which == "y" else axes.xaxis
-    # Labels lie side by side below an x axis, and one above the other beside a y axis.
+    # Labels of an x axis are side by side, and those of a y axis are one above the other.
     axis.set_major_locator(LogLocator(subs=(1,), numticks=12 if which == "y" else 7))
     axis.set_minor_locator(NullLocator())
 
 
 def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
-    """Make the x axis logarithmic with a tick at every swept value, labelled where there is room.
+    """Make the x axis logarithmic, with a tick at every swept value, labelled if there is room.
 
-    The ends and powers of ten come first. Call it when everything is drawn: on an axis that is already logarithmic
-    seaborn rounds positions.
+    The ends and powers of ten are labelled first. Call this function after everything is drawn, because seaborn rounds
+    positions on an axis that is already logarithmic.
     """
     swept = np.sort(values.unique())
     axes.set_xscale("log")
     length = np.log(swept[-1] / swept[0])
 
     def fit(one: float, other: float) -> bool:
-        """Whether both labels fit; a character takes about a fortieth of a panel's width."""
+        """Return whether both labels fit; the width of a character is about a fortieth of a panel's."""
         characters = (len(number(one)) + len(number(other))) / 2 + 1
         return bool(abs(np.log(one / other)) >= length * max(1 / 8, characters / 40))
 
@@ -222,18 +224,18 @@ def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
 
 
 def about(summary: pd.DataFrame, what: str) -> str:
-    """Return a title: what was done; the data set and n."""
+    """Return a title: what was done, the data set, and n."""
     row = summary.iloc[0]
     return f"{what}\n{title_of(row['dataset'])}, n = {row['n']:,}"
 
 
 def require_lines(found: Iterable[str], known: Collection[str], what: str) -> None:
-    """Require that a figure has a line for everything in the rows.
+    """Raise an error if a figure has no line for something in the rows.
 
     Args:
-        found: What the rows hold.
-        known: What the figure has lines for.
-        what: How the message begins, such as ``the rows of deletions hold``.
+        found: Names in the rows.
+        known: Names for which the figure has lines.
+        what: Beginning of the message, such as ``the rows of deletions hold``.
 
     Raises:
         DataError: Something in the rows has no line.
@@ -249,13 +251,13 @@ def handles(axes: Axes) -> dict[str, Line2D]:
 
 
 def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
-    """Add the title and, below all panels in height of its own, the legend; write all numbers alike.
+    """Add the title, and the legend below all panels, for which the figure grows; format all numbers in the same way.
 
     Args:
-        figure: The figure, with everything drawn.
-        title: Its title.
-        key: Groups of entries; each begins a new column, and the largest alone may have several. The legend has as
-            few rows as fit the width. None if texts at the lines' ends name them.
+        figure: Figure with everything drawn.
+        title: Title of the figure.
+        key: Groups of legend entries. Each group begins a new column, and only the largest may have several columns.
+            The legend has as few rows as its width allows. None if texts at the ends of lines name them.
     """
     figure.suptitle(title)
     for axes in figure.axes:
@@ -267,7 +269,7 @@ def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
             if not isinstance(axis.get_major_formatter(), FixedFormatter):
                 axis.set_major_formatter(Numbers())
     _add_legend(figure, key)
-    figure.draw_without_rendering()  # where lines end on the page is known from here on
+    figure.draw_without_rendering()  # From here on, the positions of the lines' ends on the page are known.
     for axes in figure.axes:
         line_ends.move_apart(axes)
 
@@ -289,12 +291,12 @@ def _add_legend(figure: Figure, key: Sequence[Mapping[str, Artist]]) -> None:
 
 
 def _filled(group: list[tuple[str, Artist]], rows: int) -> list[tuple[str, Artist]]:
-    """Return a group with invisible entries added, so that it fills whole columns."""
+    """Return a group that fills whole columns, after adding invisible entries."""
     return group + [("", Line2D([], [], linestyle="none"))] * (-len(group) % rows)
 
 
 def save(figure: Figure, style: FigureStyle, output_stem: str | Path) -> list[Path]:
-    """Write ``<stem>.png``, ``<stem>.pdf`` and ``<stem>.svg`` atomically; the same figure gives the same bytes.
+    """Write ``<stem>.png``, ``<stem>.pdf`` and ``<stem>.svg`` atomically; equal figures give equal bytes.
 
     Raises:
         StorageError: A file cannot be written.
@@ -313,5 +315,5 @@ def save(figure: Figure, style: FigureStyle, output_stem: str | Path) -> list[Pa
 
 
 def records(count: int) -> str:
-    """Return ``1 record``, ``2 records``, ... for a title."""
+    """Return ``1 record``, ``2 records``, ... for use in a title."""
     return counted(count, "record")

@@ -1,4 +1,4 @@
-"""Texts on figures: Greek letters, whose bound a line is, and a common format of numbers."""
+"""Texts in figures: Greek letters, the source of a line's bound, and a common format of numbers."""
 
 import re
 from collections.abc import Sequence
@@ -22,22 +22,23 @@ _GREEK = {
 _LETTER = re.compile(rf"\b({'|'.join(_GREEK)})\b")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LEAST, _MOST = 1e-4, 1e7
-"""Numbers between these are written in full, others with a power of ten."""
+"""Numbers between these two are written in full, other numbers with a power of ten."""
 _ROOM = 40
-"""Characters that fit below a panel."""
+"""Number of characters that fit below a panel."""
 
 
 def greek(text: str) -> str:
-    """Return a text of rows, such as ``epsilon = 0.5``, with Greek letters: ``ε = 0.5``."""
+    """Return a text from rows, such as ``epsilon = 0.5``, with Greek letters: ``ε = 0.5``."""
     return _LETTER.sub(lambda found: _GREEK[found[0]], text)
 
 
 def method(name: str, accountant: str) -> str:
-    """Return the name of a method in legends: ``Langevin (lsi)`` is ``Langevin, paper’s bound (lsi)``.
+    """Return a method's name in legends: ``Langevin (lsi)`` becomes ``Langevin, paper’s bound (lsi)``.
 
     Args:
-        name: The method's name in rows (`mechanisms.run.Run.method`).
-        accountant: The accountant's name; one that nobody declares, or that says nothing of its bound, changes nothing.
+        name: Name of the method in rows (`mechanisms.run.Run.method`).
+        accountant: Name of the accountant. If it is not declared, or declares no name for its bound, the method's name
+            is not changed.
     """
     known = ACCOUNTANTS.get(accountant)
     own = f" ({known.form})" if known is not None else ""
@@ -47,52 +48,52 @@ def method(name: str, accountant: str) -> str:
 
 
 def member(text: str) -> str:
-    """Return how figures write the value that distinguishes a method's lines: ``ε = 0.5`` for ``epsilon = 0.5``."""
+    """Return the value that distinguishes a method's lines as figures write it: ``ε = 0.5`` for ``epsilon = 0.5``."""
     letter, equals, value = text.partition(" = ")
     return f"{greek(letter)} = {number(float(value))}" if equals else text
 
 
 def title_of(data: str) -> str:
-    """Return a data set's title, or its name where it is none of the package's."""
+    """Return a data set's title, or its name if it is not one of the package's data sets."""
     known = built_in(data)
     return known.title if known else data
 
 
 def bound(accountant: str) -> str:
-    """Return what legends call an accountant: whose bound, and its name in rows: ``paper’s bound (lsi)``."""
+    """Return an accountant's text in legends: whose bound it is, and its name in rows: ``paper’s bound (lsi)``."""
     known = ACCOUNTANTS[accountant]
     return f"{known.bound} ({known.form})" if known.bound else known.form
 
 
 def number(value: float, digits: int = 6) -> str:
-    """Return a number as figures write it: ``1,437``, ``0.03``, ``−0.2``, ``8.35 × 10⁻⁵``."""
+    """Return a number in the format of figures: ``1,437``, ``0.03``, ``−0.2``, ``8.35 × 10⁻⁵``."""
     if value and not _LEAST <= abs(value) < _MOST:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         times = "" if float(mantissa) == 1 else f"{float(mantissa):g} × "
         return f"{times}10{str(int(exponent)).translate(_RAISED)}".replace("-", "−")
-    # Not `:g`, which has no thousands separators from 10^digits on.
+    # The format `:g` would have no thousands separators from 10^digits on.
     whole = f"{abs(value):.{digits}g}"
     places = len(f"{float(whole):f}".rstrip("0").partition(".")[2])
     return fixed(float(whole) * np.sign(value), places)
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Return a number with so many decimals, thousands separated, with a true minus sign and no negative zero."""
+    """Return a number with the given decimals, thousands separators, a true minus sign and no negative zero."""
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
 
 
 class Numbers(Formatter):
-    """Writes the ticks of every axis: as `number` does, and on a linear axis all with the same decimals."""
+    """Formats the ticks of every axis like `number`; on a linear axis, all have the same number of decimals."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return one tick's label."""
+        """Return the label of one tick."""
         return number(x)
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """Return the labels of all ticks."""
         ticks = np.asarray(values, dtype=float)
         if self.axis.get_scale() == "linear" and len(ticks) > 1:  # type: ignore[union-attr]
-            # Rounding left over from adding up steps does not count as a digit.
+            # Rounding errors from adding up steps do not count as digits.
             ticks = np.round(ticks / np.ptp(ticks), 12) * np.ptp(ticks)
             small = [tick for tick in ticks if tick and not _LEAST <= abs(tick) < _MOST]
             if not small:

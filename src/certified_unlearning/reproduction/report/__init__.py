@@ -1,8 +1,8 @@
-"""The report: one HTML page about the results of one or several presets, whole in itself (nothing is fetched).
+"""The report: one HTML page about the results of one or several presets, which needs no other files.
 
-`write_report` gathers what the page shows, one module each: `headline`, `exhibits` (figures and tables), `verdicts`
-(the table of claims), `certificates`, `provenance`. Words stand in experiments and in the templates; numbers
-come from rows, plans and certificates only.
+`write_report` collects what the page shows, from one module for each part: `headline`, `exhibits` (figures and tables),
+`verdicts` (the table of claims), `certificates` and `provenance`. Texts come from experiments and from the templates.
+Numbers come only from rows, plans and certificates.
 """
 
 from certified_unlearning.reproduction.report.page import write_report

@@ -1,4 +1,4 @@
-"""Certificates, each verified, one row each, with the files as one archive an experiment."""
+"""Certificates, verified and shown in one row each, with their files in one archive for each experiment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from certified_unlearning.text import rounded_up
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """Statements of one certificate; epsilon, the total delta and sigma are rounded up."""
+    """The statements of one certificate; epsilon, the total delta and sigma are rounded up."""
 
     mechanism: str
     accountant: str
@@ -45,7 +45,7 @@ class Certificates:
 
 @dataclass(frozen=True)
 class Unchecked:
-    """An assumption that the software does not check, why, and whose guarantees rest on it."""
+    """An assumption that the software does not check, the reason, and the runs whose guarantees depend on it."""
 
     statement: str
     by: str
@@ -55,18 +55,18 @@ class Unchecked:
 def certificates(
     results: Path, shown: Mapping[str, Shown], runs: Mapping[str, pd.DataFrame]
 ) -> tuple[list[Certificates], list[Unchecked]]:
-    """Return all certificates of the presets, and what they assume without a check.
+    """Return all certificates of the presets, and their unchecked assumptions.
 
     Every certificate is recomputed from its constants (`certificate.verify`).
 
     Args:
         results: The directory of all results.
-        shown: The experiments of each preset with their papers.
-        runs: The rows of runs of each preset.
+        shown: Experiments of each preset, with their papers.
+        runs: Rows of each preset's runs.
 
     Raises:
-        DataError: An experiment's certificates are missing or are not those of the runs in the records, or one is
-            damaged or does not verify; the message names the file or directory.
+        DataError: An experiment's certificates are missing, or do not belong to the runs in the records, or one is
+            damaged or cannot be verified; the message names the file or directory.
     """
     rows = []
     assumed: dict[tuple[str, str], set[str]] = {}
@@ -79,8 +79,7 @@ def certificates(
             files = sorted(directory.glob("*.json"))
             verified = [_verified(file) for file in files]
             own = runs[preset][runs[preset]["experiment"] == experiment.name]
-            # Runs without an accountant, and retraining with an accountant's noise, are what other runs are compared
-            # with.
+            # Runs without an accountant, and retraining with an accountant's noise, are only there for comparison.
             mechanisms = {known.mechanism for known in ACCOUNTANTS.values()}
             keys = set(own.loc[own["mechanism"].isin(mechanisms), "run_key"])
             if sorted(each.run_key for each in verified) != sorted(keys):

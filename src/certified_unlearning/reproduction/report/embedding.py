@@ -1,4 +1,4 @@
-"""Files of the results as parts of a page: read or refused, embedded, offered as downloads."""
+"""Result files as parts of a page: checked, embedded, and offered as downloads."""
 
 import base64
 import gzip
@@ -16,7 +16,7 @@ from certified_unlearning.errors import DataError
 
 @dataclass(frozen=True)
 class Download:
-    """A file inside the page: ``name`` is what a browser saves it as, ``size`` is for people (``12 kB``)."""
+    """A file embedded in the page: a browser saves it as ``name``; ``size`` is a text such as ``12 kB``."""
 
     name: str
     uri: str
@@ -25,7 +25,7 @@ class Download:
 
 @dataclass(frozen=True)
 class EmbeddedImage:
-    """An image inside the page, with the size in pixels of the screen at which it is shown where there is room."""
+    """An image embedded in the page, with its size in pixels, at which it is shown if there is room."""
 
     uri: str
     width: int
@@ -33,10 +33,10 @@ class EmbeddedImage:
 
 
 def required(path: Path, rule: str) -> Path:
-    """Return the path.
+    """Return the path, after checking that it exists.
 
     Raises:
-        DataError: There is nothing; the message names the workflow's rule that makes it.
+        DataError: The path does not exist; the message names the workflow's rule that creates it.
     """
     if not path.exists():
         raise DataError(f"the report needs {path}, which does not exist; {_made_by(rule)}")
@@ -48,10 +48,11 @@ def _made_by(rule: str) -> str:
 
 
 def read_csv(path: Path, rule: str) -> pd.DataFrame:
-    """Read a table as the texts that the file holds.
+    """Read a table without converting its texts.
 
     Raises:
-        DataError: There is no file, or it is no table with rows; the message names the workflow's rule that makes it.
+        DataError: The file is missing, or is not a table with rows; the message names the workflow's rule that creates
+            it.
     """
     try:
         frame = pd.read_csv(required(path, rule), dtype=str, keep_default_na=False)
@@ -63,13 +64,13 @@ def read_csv(path: Path, rule: str) -> pd.DataFrame:
 
 
 _MOST_HEIGHT = 544
-"""Half of a usual screen, so that a figure and its text are visible together."""
+"""Half the height of a usual screen, so that a figure and its text are visible together."""
 
 
 def image(path: Path) -> EmbeddedImage:
-    """Embed an image as lossless WebP: the same pixels in half the space of Matplotlib's PNG.
+    """Embed an image as lossless WebP, which needs half the space of Matplotlib's PNG for the same pixels.
 
-    The encoder is set to low effort, which takes half of the time for a seventh more bytes.
+    The encoder's effort is set to low, which takes half the time and gives one seventh more bytes.
 
     Raises:
         DataError: The file is not an image.
@@ -86,11 +87,11 @@ def image(path: Path) -> EmbeddedImage:
 
 
 def download(path: Path, name: str, rule: str) -> Download:
-    """Offer a file under a name.
+    """Embed a file as a download with the given name.
 
     Raises:
-        DataError: There is no file, or it does not begin and end as such files do (it is empty, cut off or something
-            else); the message names the workflow's rule that makes it.
+        DataError: The file is missing; or it does not begin and end as files of its kind do, because it is empty,
+            truncated or something else. The message names the workflow's rule that creates it.
     """
     content = required(path, rule).read_bytes()
     media_type, begin, end = _FORMATS[path.suffix]
@@ -100,9 +101,9 @@ def download(path: Path, name: str, rule: str) -> Download:
 
 
 def archive(paths: Sequence[Path], name: str) -> Download:
-    """Offer several files as one compressed tar archive; the same files give the same archive."""
+    """Embed several files as one compressed tar archive; the same files give the same archive."""
     content = io.BytesIO()
-    # Dates are left out, because they depend on when a job ran.
+    # Dates are left out, because they depend on the time of the job.
     with (
         gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w") as files,
@@ -116,12 +117,12 @@ def archive(paths: Sequence[Path], name: str) -> Download:
 
 
 _FORMATS = {
-    ".csv": ("text/csv", b"", b""),  # Reading the table is the better check.
+    ".csv": ("text/csv", b"", b""),  # No bytes to check: reading the table is a better check.
     ".pdf": ("application/pdf", b"%PDF-", b"%%EOF"),
     ".svg": ("image/svg+xml", b"<?xml", b"</svg>"),
     ".html": ("text/html", b"<table", b"</table>"),
 }
-"""Suffix -> media type, and what files of the kind that this project writes begin and end with."""
+"""Media type by suffix, and the bytes with which this project's files of that kind begin and end."""
 
 
 def _download(content: bytes, name: str, media_type: str) -> Download:

@@ -1,4 +1,4 @@
-"""The figures and tables of each preset, with their data and where they come from."""
+"""The figures and tables of each preset, with their data and the origin of the data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,25 +24,25 @@ from certified_unlearning.reproduction.rows import read_table
 from certified_unlearning.reproduction.tabulation import ShownTable, tabulate
 
 Shown = Sequence[tuple[Paper, Experiment]]
-"""The experiments of a preset with their papers, in the order in which the page shows them."""
+"""The experiments of a preset, with their papers, in the order in which the page shows them."""
 
 
 @dataclass(frozen=True)
 class ShownFigure:
-    """One figure.
+    """A figure in the page.
 
     Attributes:
-        anchor: The id of its place on the page.
-        preset: The preset it belongs to.
-        experiment: The experiment's name.
-        paper: The paper's title.
-        source: Where the papers have it.
-        caption: Its words.
-        drawn_by: The function that draws it.
-        picture: The figure.
-        downloads: Its data, and the figure as SVG and PDF.
-        origin: The files that its numbers were read from.
-        code_versions: The code that wrote the rows it shows, where it shows runs.
+        anchor: Id of the figure's place on the page.
+        preset: Preset to which the figure belongs.
+        experiment: Name of the experiment.
+        paper: Title of the paper.
+        source: Place of the figure in the paper.
+        caption: Title and text of the figure.
+        drawn_by: Function that draws the figure.
+        picture: The image.
+        downloads: Files to download: the data, and the figure as SVG and PDF.
+        origin: Files from which the numbers were read.
+        code_versions: Versions of the code that wrote the rows, if the figure shows runs.
     """
 
     anchor: str
@@ -60,7 +60,7 @@ class ShownFigure:
 
 @dataclass(frozen=True)
 class ExhibitedTable:
-    """One table: its title, how to read it, what it holds, and its data."""
+    """A table in the page: its title, how to read it, its content, and its data."""
 
     title: str
     text: str
@@ -70,13 +70,13 @@ class ExhibitedTable:
 
 @dataclass
 class Exhibits:
-    """Figures and tables that one preset shows.
+    """The figures and tables of one preset.
 
     Attributes:
-        preset: The preset's name.
-        figures: The figures, in the order of papers and their experiments.
-        repeats: Figures that another preset has already shown with the same data.
-        tables: The tables, in the same order.
+        preset: Name of the preset.
+        figures: Figures, in the order of papers and their experiments.
+        repeats: Figures that were already shown for another preset with the same data.
+        tables: Tables, in the same order.
     """
 
     preset: str
@@ -86,7 +86,7 @@ class Exhibits:
 
     @property
     def by_paper(self) -> dict[str, list[ShownFigure]]:
-        """The figures by the titles of their papers."""
+        """Figures by the titles of their papers."""
         titles = dict.fromkeys(figure.paper for figure in self.figures)
         return {title: [figure for figure in self.figures if figure.paper == title] for title in titles}
 
@@ -97,16 +97,16 @@ def exhibits(
     summaries: Mapping[str, Mapping[str, Any]],
     runs: Mapping[str, pd.DataFrame],
 ) -> list[Exhibits]:
-    """Return every preset's figures and tables; the same data is shown under the first preset that has it.
+    """Return the figures and tables of every preset; equal data are shown only under the first preset.
 
     Args:
         results: The directory of all results.
-        shown: The experiments of each preset.
-        summaries: The summary of the data set of each preset (``data.json``).
-        runs: The rows of runs of each preset.
+        shown: Experiments of each preset.
+        summaries: Summary of each preset's data set (``data.json``).
+        runs: Rows of each preset's runs.
 
     Raises:
-        DataError: A figure's data is missing, or a file is not what its name says.
+        DataError: The data of a figure are missing, or the content of a file does not fit its name.
     """
     figures: dict[tuple[str, bytes], ShownFigure] = {}
     every = []
@@ -131,7 +131,7 @@ def exhibits(
 
 
 def _data(path: Path, name: str) -> bytes:
-    """Return the content of the file, after checking that each of its rows belongs to the figure."""
+    """Return the content of the file, after checking that every row belongs to the figure."""
     frame = read_csv(path, "draw")
     if "experiment" not in frame or set(frame["experiment"]) != {name}:
         raise DataError(f"{path} does not hold the data of {name} alone; the workflow's rule draw makes it")
@@ -145,7 +145,7 @@ def _source(paper: Paper, experiment: Experiment, dataset: str) -> str:
 
 def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTable:
     path, rows = layout.numbers(paper.name, experiment.name), layout.rows(paper.name, experiment.name)
-    read_csv(path, "tabulate")  # Reading it raises an error unless it is a table.
+    read_csv(path, "tabulate")  # Reading raises an error if this is not a table.
     file = download(path, f"{layout.preset}-{path.name}", "tabulate")
     table = tabulate(experiment, read_table(required(rows, "make"), experiment.rows))
     return ExhibitedTable(experiment.title, experiment.caption.text, table, file)

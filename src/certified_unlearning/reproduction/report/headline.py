@@ -1,4 +1,4 @@
-"""Tables at the head of the page: numbers by target epsilon, one group a preset; papers make them."""
+"""Tables at the top of the page: numbers by target epsilon, with a group for each preset; papers make these tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cell:
-    """One number.
+    """One number in a table.
 
     Attributes:
         value: The number.
         spread: One standard deviation over trials, if there are several.
-        epsilon: The row's epsilon, rounded up, where it is not the target that heads the column.
+        epsilon: Epsilon of the row, rounded up, if it differs from the target at the top of the column.
         above: Whether that epsilon is above the target.
-        share: The number as a share of its group's largest, for a bar; None for no bar.
-        beneath: Another number of the same run, with its name or unit.
+        share: The number divided by the largest one in its group, for a bar; None for no bar.
+        beneath: Another number of the same run, with its name or unit, to be shown below.
     """
 
     value: str
@@ -27,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One method, with its cells by the epsilon aimed at."""
+    """One method, with its cells by target epsilon."""
 
     method: str
     guarantee: str
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Group:
-    """The lines of one preset, and what they have in common."""
+    """The lines of one preset, and what these lines have in common."""
 
     preset: str
     facts: str
@@ -45,14 +45,14 @@ class Group:
 
 @dataclass(frozen=True)
 class HeadlineTable:
-    """A table whose columns are targets of epsilon and whose groups are presets.
+    """A table with one column for each target epsilon, and one group of rows for each preset.
 
     Attributes:
-        name: The id of its place on the page.
-        caption: What it shows.
-        note: How to read it.
-        epsilons: The columns.
-        groups: The rows.
+        name: Id of the table's place on the page.
+        caption: What the table shows.
+        note: How to read the table.
+        epsilons: Target epsilons of the columns.
+        groups: Groups of rows.
     """
 
     name: str

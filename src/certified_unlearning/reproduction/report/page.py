@@ -1,4 +1,4 @@
-"""The page: everything gathered, then rendered and written."""
+"""The page: all of its parts are collected, rendered and written."""
 
 import base64
 import hashlib
@@ -26,21 +26,23 @@ from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 
 
 def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: Path) -> None:
-    """Write one HTML page about the presets' results; it needs no other file and no network.
+    """Write one HTML page about the presets' results, which needs no other file and no network.
 
-    The same results give the same page.
+    Equal results give equal pages.
 
     Args:
         results: The directory of all results.
-        name: What is reported: a preset, or a collection of presets. The table of claims is
-            ``results/<name>/claims.json``, with ``findings.json`` beside it; without one, the page says so.
-        shown: The experiments of each preset with their papers, in the order in which they are shown; the first
-            figure heads the page.
-        output: Where the page goes.
+        name: Name of the preset, or of the collection of presets. The table of claims is
+            ``results/<name>/claims.json``, and ``findings.json`` is in the same directory. If there is no such table,
+            the page says so.
+        shown: Experiments of each preset with their papers, in the order in which they are shown; the first figure is
+            at the top of the page.
+        output: Path of the page.
 
     Raises:
         ParameterError: There are no presets.
-        DataError: A file that the page needs is missing or damaged; the message names it, and the workflow's rule.
+        DataError: A file that the page needs is missing or damaged; the message names the file and the workflow's rule
+            that creates it.
         StorageError: The page cannot be written.
     """
     if not shown:
@@ -94,9 +96,9 @@ _LINE = 90
 
 
 def _opening(text: str, title: str) -> tuple[str, str]:
-    """Return the first sentences of a caption, as many as fit in four lines with its title, and the rest.
+    """Return the first sentences of a caption, as many as fit in four lines together with its title, and the rest.
 
-    The first sentence is never cut.
+    The first sentence is always included as a whole.
     """
     room = _LINE * (_CAPTION_LINES - math.ceil(len(title) / _LINE))
     first, *others = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)
@@ -109,7 +111,7 @@ _ENVIRONMENT.filters["opening"] = _opening
 
 
 def _asset(name: str) -> Markup:
-    """Return a part of the page that this package ships, as it is."""
+    """Return a part of the page that comes with this package, unchanged."""
     return Markup((package_files(__package__ or "") / "templates" / name).read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Where the results come from: software, data, settings, runs and the time they took."""
+"""The origin of the results: software, data, settings, runs, and the time that they took."""
 
 import importlib.metadata
 import platform
@@ -38,11 +38,11 @@ class Provenance:
     """Provenance of the page's numbers.
 
     Attributes:
-        software: Package -> version, of the environment that wrote the page.
-        data: Preset -> the summary of its data set.
-        settings: Setting -> its value in each preset, "" where a preset has none.
+        software: Versions of packages, in the environment that wrote the page.
+        data: Summary of the data set, for each preset.
+        settings: Value of each setting in each preset; "" if a preset does not have the setting.
         parameters: All parameters of each preset, as a file.
-        jobs: The simulation jobs.
+        jobs: Simulation jobs.
         total_time: Total time of all jobs.
     """
 
@@ -64,9 +64,9 @@ def provenance(
 
     Args:
         results: The directory of all results.
-        shown: The experiments of each preset with their papers.
-        summaries: The summary of the data set of each preset (``data.json``).
-        records: The records of each preset.
+        shown: Experiments of each preset, with their papers.
+        summaries: Summary of each preset's data set (``data.json``).
+        records: Records of each preset.
 
     Raises:
         DataError: A plan or a table of parameters is missing or damaged.
@@ -132,7 +132,7 @@ def _distinct(column: "pd.Series[str]") -> str:
 
 
 def _seconds(records: pd.DataFrame) -> float:
-    """Return the simulation time: every row of a run repeats the run's share of its job."""
+    """Return the simulation time; every row of a run contains the run's share of the time of its job."""
     return float(records.groupby("run_key")["seconds"].first().sum())
 
 

@@ -1,4 +1,4 @@
-"""The table of claims for the page: by paper, the worst first, our own claims separately."""
+"""The table of claims for the page: by paper, the worst claims first; our own claims are separate."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from certified_unlearning.reproduction.claims.model import Whose
 from certified_unlearning.reproduction.claims.severity import Severity
 from certified_unlearning.reproduction.claims.verdicts import (
     OWNERS,
-    READINGS,
     Tally,
     Verdict,
     counts,
     ranked,
     read,
+    read_again,
     severities,
     tallies,
 )
@@ -23,21 +23,21 @@ from certified_unlearning.reproduction.paper import Paper
 
 @dataclass(frozen=True)
 class ShownClaim:
-    """A verdict, and the parts of the paper that its source names."""
+    """A verdict, with the parts of the paper that its source names."""
 
     verdict: Verdict
     places: tuple[str, ...]
 
     @property
     def owner(self) -> str:
-        """Whose claim it is, in words; empty for one of the paper."""
+        """Owner of the claim, in words; empty for a paper's own claim."""
         return "" if self.verdict.whose == "paper" else OWNERS[self.verdict.whose]
 
     @property
     def reading(self) -> dict[str, str]:
-        """What a second reader found about a contradiction, by headings; empty without a second reading."""
+        """Findings of a second reader about a contradiction, by headings; empty without a second reading."""
         found = self.verdict.reading
-        return {} if found is None else {words.capitalize(): getattr(found, part) for part, words in READINGS.items()}
+        return {} if found is None else {words.capitalize(): text for words, text in read_again(found).items()}
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class PapersClaims:
     """The claims about one paper.
 
     Attributes:
-        title: What people call it.
-        citation: Who wrote it, where it appeared; may be empty.
-        claims: Those of the paper and of its authors' code, in the order of `claims.ranked`.
-        ours: Questions of this project about it, likewise.
-        own: Number of the paper's own claims by verdict and severity; None if it has none.
-        apart: The same of the others, in words; empty if there are none.
+        title: Short title of the paper.
+        citation: Authors of the paper, and where it appeared; may be empty.
+        claims: Claims of the paper and of its authors' code, in the order of `claims.ranked`.
+        ours: Claims of this project about the paper, in the same order.
+        own: Numbers of the paper's own claims by verdict and severity; None if it has none.
+        apart: Numbers of all other claims, in words; empty if there are none.
     """
 
     title: str
@@ -63,16 +63,16 @@ class PapersClaims:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All claims by paper, that of the worst claim first.
+    """All claims by paper; the paper of the worst claim comes first.
 
     Attributes:
-        papers: The papers.
-        total: How many claims there are, of all owners.
-        own: Number of the papers' own claims by verdict and severity; None if there are none.
-        apart: The same of the others, in words; empty if there are none.
-        owners: The owners of claims, and what these claims are called.
-        severities: Severities that occur, the worst first.
-        places: Parts of papers that their sources name, in order of appearance.
+        papers: Papers with their claims.
+        total: Number of all claims, of any owner.
+        own: Numbers of the papers' own claims by verdict and severity; None if there are none.
+        apart: Numbers of all other claims, in words; empty if there are none.
+        owners: Owners of claims, and what their claims are called.
+        severities: Severities that occur, from the worst to the mildest.
+        places: Parts of papers that sources name, in order of appearance.
     """
 
     papers: tuple[PapersClaims, ...]
@@ -85,14 +85,14 @@ class Verdicts:
 
 
 def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
-    """Read ``claims.json``; None if there is none.
+    """Read the verdicts in ``claims.json``; None if there is no such file.
 
     Args:
-        path: The file.
-        papers: Papers of the report, whose titles and citations head their claims.
+        path: Path of the file.
+        papers: Papers of the report, whose titles and citations are shown above their claims.
 
     Raises:
-        DataError: The file is not a list of claims; the message names the first field that is wrong.
+        DataError: The file is not a list of claims; the message names the first invalid field.
     """
     if not path.exists():
         return None
@@ -115,7 +115,7 @@ def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
 def _of_paper(paper: Paper | None, name: str, about: Sequence[Verdict]) -> PapersClaims:
     shown = [ShownClaim(verdict, places(verdict.source)) for verdict in about]
     return PapersClaims(
-        # A paper without runs here may have claims that formulas decide.
+        # A paper without runs may have claims that formulas decide.
         title=paper.title if paper is not None else name.replace("_", " ").capitalize() or "Claims",
         citation=paper.citation if paper is not None else "",
         claims=tuple(each for each in shown if each.verdict.whose != "ours"),
@@ -138,10 +138,10 @@ _PLACES = re.compile(
 
 
 def places(source: str) -> tuple[str, ...]:
-    """Return the parts of a paper that a source names, each once and alone, or else the source up to a comma.
+    """Return the parts of a paper that a source names, one by one; if there are none, the source up to a comma.
 
-    ``Theorems 3.2, N.1, Corollary 3.4`` are ``Theorem 3.2``, ``Theorem N.1`` and ``Corollary 3.4``;
-    ``Algorithms 4 to 6`` are ``Algorithm 4``, ``Algorithm 5`` and ``Algorithm 6``.
+    For example, ``Theorems 3.2, N.1, Corollary 3.4`` gives ``Theorem 3.2``, ``Theorem N.1`` and ``Corollary 3.4``.
+    ``Algorithms 4 to 6`` gives ``Algorithm 4``, ``Algorithm 5`` and ``Algorithm 6``.
     """
     listed = re.sub(r"(\d+) to (\d+)", lambda ends: ", ".join(map(str, range(int(ends[1]), int(ends[2]) + 1))), source)
     found = [

@@ -1,1 +1,1 @@
-"""The content of a job of learning, unlearning or retraining: a plan and its data on a device."""
+"""The common part of jobs for learning, unlearning or retraining: a plan and its data on a device."""

@@ -1,4 +1,4 @@
-"""Models of two classes whose constants are chosen on held-out records, and summaries of trials."""
+"""Models of two classes whose constants are chosen by their results on held-out records, and summaries of trials."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,19 +13,21 @@ from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.gradients import LinearRecords
 
 HELD_OUT = 6
-"""One training record in this many is held out to choose constants on."""
+"""One of this many training records is held out for the choice of constants."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """A data set of two classes; the last sixth of its training records, in random order, chooses constants.
+    """A data set of two classes; the last sixth of its training records is held out for the choice of constants.
+
+    Training records are in random order.
 
     Attributes:
         name: Name of the data set.
-        rows: Rows of the training records, shape ``(n, d)``.
-        labels: Their labels, -1 or +1.
-        test_rows: Shape ``(n_test, d)``.
-        test_labels: -1 or +1.
+        rows: Training records, shape ``(n, d)``.
+        labels: Labels of the training records, -1 or +1.
+        test_rows: Test records, shape ``(n_test, d)``.
+        test_labels: Labels of the test records, -1 or +1.
     """
 
     name: str
@@ -53,30 +55,30 @@ class HeldOut:
 
     @property
     def n(self) -> int:
-        """Training records."""
+        """Number of training records."""
         return len(self.rows)
 
     @property
     def first(self) -> int:
-        """Records from which models are learned when constants are chosen."""
+        """Number of records for learning when constants are chosen."""
         return self.n - self.n // HELD_OUT
 
     @cached_property
     def records(self) -> LinearRecords:
-        """The training records under the logistic loss."""
+        """The training records, with the logistic loss."""
         return LinearRecords(self.rows, self.labels, loss="logistic")
 
     def validated(self, models: Tensor) -> float:
-        """Return the share of right signs on the records held out, the mean over models."""
+        """Return the share of held-out records with the right sign, as a mean over the models."""
         return float(accuracies(models, self.rows[self.first :], self.labels[self.first :]).mean())
 
     def tested(self, models: Tensor) -> Tensor:
-        """Return each model's share of right signs on test records, shape ``(models,)``."""
+        """Return the share of test records with the right sign for each model, shape ``(models,)``."""
         return accuracies(models, self.test_rows, self.test_labels)
 
 
 def accuracies(models: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
-    """Return each model's share of right signs, shape ``(models,)``."""
+    """Return the share of records with the right sign for each model, shape ``(models,)``."""
     return ((models @ rows.T > 0) == (labels > 0)).double().mean(dim=1)
 
 

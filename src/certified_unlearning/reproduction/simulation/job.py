@@ -1,4 +1,4 @@
-"""A plan and its data on a device, and the groups of phases that a job runs there."""
+"""A plan and its data on a device, and the groups of phases that a job runs."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -23,7 +23,7 @@ from certified_unlearning.version import source_sha256
 
 
 def require_runs(plan: ExperimentPlan, mechanism: str, data: PreparedData) -> None:
-    """Raise `DataError` unless ``data`` is what a plan was made for and the plan has runs of the mechanism."""
+    """Raise `DataError` if ``data`` is not the data of the plan, or if the plan has no runs of the mechanism."""
     if data.sha256 != plan.constants.data_sha256:
         raise DataError(
             f"the data set {data.name} has digest {data.sha256[:12]}, but the plan was made for "
@@ -34,7 +34,7 @@ def require_runs(plan: ExperimentPlan, mechanism: str, data: PreparedData) -> No
 
 
 def require_shards(plan: ExperimentPlan, shards: RowShards, device: torch.device) -> None:
-    """Raise `ParameterError` where processes share a job whose plan is for a single one, or have no GPU each."""
+    """Raise `ParameterError` if processes share a job whose plan is for one process, or have no GPU each."""
     if shards.ranks > 1 and not plan.settings.row_shards:
         raise ParameterError(
             f"{shards.ranks} processes share this job, but its plan was made without row_shards, for a single one: "
@@ -48,18 +48,18 @@ def require_shards(plan: ExperimentPlan, shards: RowShards, device: torch.device
 
 
 class Simulation:
-    """One job: several groups of phases on the same data, with one progress line and resumable.
+    """One job, which can be resumed: several groups of phases on the same data, with one progress line.
 
     Args:
-        plan: What to simulate.
-        mechanism: The mechanism whose runs these are.
-        data: The plan's data set.
-        name: The job's name, for its progress line and its checkpoints.
-        output: The job's main output; checkpoints lie beside it until `finish`.
-        shards: Which of the processes that share the job this is, if the plan's settings have `row_shards`.
+        plan: Plan to simulate.
+        mechanism: Mechanism of the runs.
+        data: Data set of the plan.
+        name: Name of the job, for its progress line and its checkpoints.
+        output: Main output of the job; until `finish`, its directory also contains the checkpoints.
+        shards: The place of this process among those that share the job, if the plan's settings have `row_shards`.
 
     Raises:
-        DataError: ``data`` is not what the plan was made for, or the plan has no such runs.
+        DataError: ``data`` is not the data of the plan, or the plan has no runs of the mechanism.
         ParameterError: The plan's device is not available, or several processes share a job that cannot be shared.
     """
 
@@ -92,20 +92,20 @@ class Simulation:
         return self._accuracy(weights, *self._test)
 
     def judge(self, weights: Tensor) -> Tensor:
-        """Return `quality.MEASURES` of each trial, on the test records."""
+        """Return `quality.MEASURES` of each trial on the test records."""
         return quality.judged(weights, *self._test, classes=self.plan.constants.classes)
 
     def expect(self, groups: Sequence[Sequence[DescentPhase]]) -> None:
-        """Announce all groups, so that the progress line knows the whole."""
+        """Announce all groups, so that the progress line knows the total work."""
         if not self._shards.writes:
             return
         total = sum(sum(phase.steps) for phases in groups for phase in phases)
         self._progress = Progress(self._name, total)
 
     def run(self, start: Tensor, phases: Sequence[DescentPhase], of: Run) -> DescentResult:
-        """Run the next group of phases, with the step size, the ball and the mini-batches of one of its runs."""
+        """Run the next group of phases, with the step size, the ball and the mini-batches of the run ``of``."""
         number = len(self._checkpoints)
-        # A checkpoint of another code version would give records that belong to neither version.
+        # With a checkpoint of another code version, records would belong to neither version.
         software = [source_sha256(), torch.__version__, str(self.device)]
         key = content_key([self.plan.model_dump(mode="json"), self._name, number, software])
         path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
@@ -113,7 +113,7 @@ class Simulation:
         if self._shards.ranks > 1:
             checkpoint = SharedCheckpoint(checkpoint, self._shards)
         self._checkpoints.append(checkpoint)
-        # One thread computes the gradient of a block of rows: then the number of threads changes no bit either.
+        # One thread computes the gradient of a block of rows, so the number of threads does not change any bit.
         with one_thread() if self.plan.settings.row_shards else nullcontext():
             try:
                 return run(
@@ -128,10 +128,10 @@ class Simulation:
                     checkpoint=checkpoint,
                 )
             except DivergedError:
-                checkpoint.delete()  # It is unknown whose weights the file holds.
+                checkpoint.delete()  # The weights in the file may be wrong, as processes' weights differ.
                 raise
 
     def finish(self) -> None:
-        """Remove the checkpoints: the results are durable."""
+        """Delete the checkpoints, after the results were stored durably."""
         for checkpoint in self._checkpoints:
             checkpoint.delete()

@@ -1,4 +1,4 @@
-"""The objectives of a job: the loss over all records or mini-batches, rows in memory or on disk, shared or not."""
+"""The objectives of a job: the loss of all records or mini-batches, with rows in memory or on disk, shared or not."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -26,15 +26,16 @@ from certified_unlearning.mechanisms.run import ExperimentPlan
 
 
 class Objectives:
-    """What the runs of a job descend, on its device; each is built when it is first asked for.
+    """The objectives of a job's runs on its device; each is built when it is first used.
 
     Args:
-        plan: What is simulated.
-        mechanism: The mechanism whose runs these are.
-        data: The plan's data set.
-        device: Where the job computes.
-        directory: Where rows are written that are dealt from disk; the file has no name and goes with the job.
-        shards: Which of the processes that share the job this is.
+        plan: Plan to simulate.
+        mechanism: Mechanism of the runs.
+        data: Data set of the plan.
+        device: Device of the job.
+        directory: Directory for rows that are sorted into batches from disk; the file has no name and vanishes when the
+            job ends.
+        shards: The place of this process among those that share the job.
     """
 
     def __init__(
@@ -59,21 +60,21 @@ class Objectives:
         self._others = self.place(removals.features), self.place_labels(removals.labels)
 
     def __getitem__(self, cycle: Cycle | None) -> Objective:
-        """Return the objective of mini-batches of a cycle, or of all records.
+        """Return the objective of a cycle of mini-batches, or of all records.
 
         Raises:
-            DataError: Processes share mini-batches of rows on disk.
+            DataError: Processes would share mini-batches of rows on disk, which is impossible.
         """
         if cycle not in self._built:
             self._built[cycle] = self._all_records() if cycle is None else self._mini_batches(cycle)
         return self._built[cycle]
 
     def place(self, array: object) -> Tensor:
-        """Return numbers on the device, in the runs' type."""
+        """Return an array as a tensor on the device, in the type of the runs."""
         return torch.as_tensor(array, **self._on)
 
     def place_labels(self, labels: object) -> Tensor:
-        """Return labels on the device: signs of two classes, numbers of more."""
+        """Return labels on the device: signs for two classes, numbers for more."""
         if self._binary:
             return self.place(labels)
         return torch.as_tensor(labels, dtype=torch.int64, device=self._on["device"])
@@ -139,7 +140,10 @@ class Objectives:
         return dealt_order(self._data.n, address(settings.seed, settings.dataset, "deal"))
 
     def _dealt_rows(self) -> Tensor | StreamedRows:
-        """Return rows in the order of their batches, of two classes times minus their signs: a copy for each cycle."""
+        """Return rows in the order of their batches, with a copy for each cycle.
+
+        For two classes, rows are multiplied by their negated labels.
+        """
         if isinstance(self._data.train_features, np.ndarray):
             return self.place(self._data.train_features[self._order] * self._factors[self._order, None])
         return StreamedRows(self._dealt_on_disk, **self._on)

@@ -1,7 +1,7 @@
-"""Slopes of lines on logarithmic axes, with intervals: the basis of verdicts on rates.
+"""Slopes of lines on logarithmic axes, with intervals, on which verdicts about rates are based.
 
-Intervals are the bootstrap's: trials of every setting are drawn again, with replacement, and the line is fitted to
-their means. A rate says how an *upper* bound falls, so a steeper line does not contradict it.
+The intervals are bootstrap intervals: trials of every setting are drawn again, with replacement, and the line is fitted
+to their means. A rate states how an *upper* bound decreases, so a steeper line does not contradict it.
 """
 
 import math
@@ -15,23 +15,23 @@ import pandas as pd
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 LEAST_RANGE = 16
-"""A slope over a smaller range of x says little about a rate."""
+"""Smallest quotient of x values for a slope; over a smaller range, a slope says little about a rate."""
 Statistic = Literal["mean", "root mean square"]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A panel of measured errors.
+    """A panel that shows measured errors.
 
     Attributes:
-        title: Its title.
-        x: The column that is swept.
+        title: Title of the panel.
+        x: Swept column.
         across: Title of the x axis.
         up: Title of the y axis.
-        slopes: Slope that theory states, by method; methods without one are left out.
-        y: The column that is shown.
+        slopes: Theoretical slope for each method; methods without one are left out.
+        y: Column that is shown.
         statistic: Statistic of the trials.
-        over_bound: Whether it is divided by the row's bound.
+        over_bound: Whether the column is divided by the row's bound.
     """
 
     title: str
@@ -46,14 +46,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Fit:
-    """A power law.
+    """A fitted power law.
 
     Attributes:
         slope: Slope on logarithmic axes.
-        low: End of the slope's interval.
-        high: The other one.
-        level: What the fitted line is where x is 1.
-        reach: Largest x divided by the least.
+        low: Lower end of the slope's interval.
+        high: Upper end of the slope's interval.
+        level: Value of the fitted line at x = 1.
+        reach: Largest x divided by the smallest.
     """
 
     slope: float
@@ -64,17 +64,17 @@ class Fit:
 
     @property
     def half_width(self) -> float:
-        """Half width of an interval around the slope that holds the bootstrap's interval."""
+        """Half the width of an interval around the slope that contains the bootstrap interval."""
         return max(self.high - self.slope, self.slope - self.low)
 
 
 def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic = "mean") -> Fit:
-    """Return the power law through the settings' means, in units of trials.
+    """Return the power law fitted to the settings' means, in units of trials.
 
     Args:
-        rows: Rows of one line, at least two values of x, each with several trials.
-        x: The swept column.
-        y: The measured one, above 0.
+        rows: Rows of one line, with at least two values of x and several trials for each.
+        x: Swept column.
+        y: Measured column, whose values are above 0.
         statistic: Statistic of a setting's trials.
     """
     across, values = cells(rows, x=x, y=y)
@@ -92,7 +92,7 @@ def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic
 
 
 def cells(rows: pd.DataFrame, *, x: str, y: str = "error") -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the values of x in order, and each one's trials."""
+    """Return the values of x in order, and the trials of each."""
     values = np.sort(rows[x].unique())
     trials = [rows.loc[rows[x] == value, y].to_numpy(dtype=float) for value in values]
     return values.astype(float), trials
@@ -111,6 +111,6 @@ def _statistic(values: np.ndarray, statistic: Statistic) -> np.ndarray:
 
 
 def _slopes(across: np.ndarray, means: list[np.ndarray]) -> np.ndarray:
-    """Return the slopes of least squares, one for each entry of the means."""
+    """Return the least-squares slopes, one for each entry of the means."""
     off = np.log(across) - np.log(across).mean()
     return np.asarray(off @ np.log(np.stack(means)) / (off @ off))

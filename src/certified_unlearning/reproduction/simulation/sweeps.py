@@ -1,4 +1,4 @@
-"""What is common to sweeps over data sets of two classes; `held_out` loads these data sets."""
+"""The common part of sweeps over data sets of two classes; `held_out` loads these data sets."""
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ class TwoClassSweep(Sweep):
     data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return what is wrong with the combination of values."""
         for name in self.data:
             known = built_in(name)
             if known is None or known.classes != 2:

@@ -1,8 +1,8 @@
-"""MLflow: finished result files become runs that can be searched and compared.
+"""MLflow: finished result files become runs, which can be searched and compared.
 
-Nothing else needs this package, and it never affects a result. If a server does not answer, there is one warning, and
-`sync` later sends what was missed. There is one MLflow experiment per preset, in it one parent run per experiment of a
-paper, below it one run per sweep point, found again by its content key.
+Nothing else depends on this package, and it never affects a result. If a server does not answer, there is one warning,
+and `sync` later sends what is missing. Each preset is one MLflow experiment. It has a parent run for each experiment of
+a paper, and below this a run for each sweep point. A run is found again by its content key.
 """
 
 from certified_unlearning.reproduction.tracking.runs import TrackResult, pages, sync, track_experiment

@@ -1,4 +1,4 @@
-"""Log entries: result files turned into names, numbers and artifacts, without any MLflow."""
+"""Log entries: result files are converted to names, numbers and artifacts, without MLflow."""
 
 import functools
 import hashlib
@@ -24,12 +24,12 @@ from certified_unlearning.reproduction.tracking import words
 from certified_unlearning.reproduction.tracking.view import KIND_TAG, ORDER_TAG
 
 _STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=300)
-"""Only the palette of this style is used: a method has the colour that it has in figures."""
+"""Only the palette of this style is used, so that a method has the same colour as in figures."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a run; ``step`` is a request or an iteration if there are several."""
+    """One number of a run; ``step`` is a request or an iteration, if there are several values."""
 
     name: str
     value: float
@@ -41,9 +41,9 @@ class Dataset:
     """The data set of a run.
 
     Attributes:
-        name: Its name.
-        sha256: Digest of its content.
-        path: The prepared file.
+        name: Name of the data set.
+        sha256: SHA-256 of its content.
+        path: Path of the prepared file.
         n: Number of training records.
         d: Number of features.
     """
@@ -57,13 +57,13 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Origin:
-    """What produced a run's numbers.
+    """The origin of a run's numbers.
 
     Attributes:
-        source: The module that declares the experiment.
-        code_version: The version that rows have.
-        seconds: The simulation time, which is the run's duration.
-        ended: When the results were written, in seconds since 1970: not part of a run's content.
+        source: Module that declares the experiment.
+        code_version: Version of the code in the rows.
+        seconds: Simulation time, which is the duration of the run.
+        ended: Time when the results were written, in seconds since 1970; it is not part of a run's content.
     """
 
     source: str
@@ -77,17 +77,17 @@ class Entry:
     """Everything that is logged as one MLflow run.
 
     Attributes:
-        key: Content key by which the run is found again: equal inputs, equal keys.
-        name: Human-readable name.
-        description: What it is, in sentences (Markdown).
-        origin: What produced it, and when.
+        key: Content key by which the run is found again; equal inputs have equal keys.
+        name: Readable name.
+        description: Description in sentences (Markdown).
+        origin: Origin of the numbers, and when they were written.
         params: Constants.
         tags: Searchable labels.
         metrics: Numbers.
         files: Artifacts: file name to content.
-        dataset: The data set it used; None if none.
+        dataset: Data set of the run; None if it used none.
         accuracies: Accuracy of each trial after the last request, for the histogram; empty for a parent run.
-        color: Colour of its points in charts, as ``#rrggbb``; None for any.
+        color: Colour of the run's points in charts, as ``#rrggbb``; None for any colour.
     """
 
     key: str
@@ -104,7 +104,7 @@ class Entry:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of everything that is logged; while it stays the same, there is nothing to update."""
+        """Digest of everything that is logged; if it is unchanged, no update is needed."""
         return content_key(
             {
                 "name": self.name,
@@ -121,7 +121,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the runs of an experiment share; ``mechanisms`` in the experiment's order, ``ended`` by their names."""
+    """What the runs of an experiment share.
+
+    ``mechanisms`` are in the experiment's order, and ``ended`` is by their names.
+    """
 
     plan: ExperimentPlan
     paper: str
@@ -136,12 +139,13 @@ def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[En
     """Read an experiment's result files.
 
     Args:
-        layout: The preset's results.
-        paper: The paper's name.
-        experiment: One that mechanisms ran, or one whose rows are tracked.
+        layout: Paths of the preset's results.
+        paper: Name of the paper.
+        experiment: Experiment that mechanisms ran, or whose rows are tracked.
 
     Returns:
-        The parent's entry and one entry for each sweep point of the plan that has rows, or for each row of a table.
+        The entry of the parent, and one entry for each sweep point of the plan that has rows, or for each row of a
+        table.
 
     Raises:
         DataError: The plan, or a table of rows or curves, is missing or damaged.
@@ -150,7 +154,7 @@ def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[En
 
 
 def has_rows(layout: Layout, paper: str, experiment: Experiment) -> bool:
-    """Return whether there is anything to track of an experiment."""
+    """Return whether an experiment has anything to track."""
     if experiment.mechanisms:
         own = [layout.run_rows(paper, experiment.name, each) for each in experiment.mechanisms]
         return layout.plan(paper, experiment.name).exists() and any(path.exists() for path in own)
@@ -189,7 +193,7 @@ def _of_runs(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
 def _parent_of_runs(
     layout: Layout, shared: _Shared, experiment: Experiment, rows: pd.DataFrame, points: list[Entry]
 ) -> Entry:
-    """Return the parent, with the headline numbers of the sweep point that represents the experiment."""
+    """Return the parent's entry, with the headline numbers of the sweep point that represents the experiment."""
     plan, name = shared.plan, experiment.name
     speaks = summaries.standard_point(summaries.summarise(rows, name))
     by_name = {point.name: point for point in points}
@@ -217,7 +221,7 @@ def _parent_of_runs(
 
 
 def _of_rows(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
-    """Return an entry for each row: points and constants are params, measures and costs are metrics."""
+    """Return an entry for each row; points and constants become params, measures and costs become metrics."""
     path = layout.rows(paper, experiment.name)
     rows = read_table(path, experiment.rows)
     ended = path.stat().st_mtime
@@ -241,7 +245,7 @@ def _of_rows(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
 
 
 def _flags(rows: pd.DataFrame, experiment: Experiment) -> Iterable[Metric]:
-    """Yield how many rows have each flag: what a table of other measures than numbers comes to."""
+    """Yield the number of rows with each flag, which summarises a table whose measures are not numbers."""
     for name in names(experiment.rows, "measure"):
         if pa.types.is_boolean(experiment.rows.field(name).type):
             yield Metric(f"rows_{name}", int(rows[name].sum()))
@@ -273,7 +277,7 @@ def _module(experiment: Experiment) -> str:
 
 
 def _distinct(column: "pd.Series[str] | None") -> str:
-    """Return the values of a column, comma separated; nothing if there is no column."""
+    """Return the values of a column, separated by commas; empty if there is no such column."""
     return "" if column is None else ", ".join(sorted(column.unique()))
 
 
@@ -305,7 +309,7 @@ def _sweep_point(shared: _Shared, run: Run, rows: pd.DataFrame, curve: pd.DataFr
         tags={
             **_tags(plan.preset, shared.paper, run.experiment),
             KIND_TAG: "run",
-            # Text: sorted as text. Experiments name first what they are about, then what they compare it with.
+            # This is sorted as text. Experiments first name their subject, and then what they compare it with.
             ORDER_TAG: f"{shared.mechanisms.index(run.mechanism):02d} {shared.paper} {run.experiment} {run.point}",
             "mechanism": run.mechanism,
             "variant": run.variant,
@@ -328,7 +332,7 @@ def _sweep_point(shared: _Shared, run: Run, rows: pd.DataFrame, curve: pd.DataFr
 
 
 def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
-    """Yield the numbers of a whole run: the largest epsilon, all steps, the accuracy after the last request."""
+    """Yield the numbers of a whole run: the largest epsilon, all steps, and the accuracy after the last request."""
     last = requests.iloc[-1]
     values = {
         "epsilon": requests["epsilon"].max(),
@@ -351,7 +355,7 @@ def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
 
 
 def _by_request(requests: pd.DataFrame) -> Iterable[Metric]:
-    """Yield what a stream's requests cost and gave, each at its number."""
+    """Yield the cost and the result of each request in a stream, with the request's number as the step."""
     columns = {
         "request/epsilon": "epsilon",
         "request/K": "unlearning_steps",
@@ -366,7 +370,10 @@ def _by_request(requests: pd.DataFrame) -> Iterable[Metric]:
 
 
 def _along(curve: pd.DataFrame) -> Iterable[Metric]:
-    """Yield the learning curve, one value a step (a phase of no steps ends where the one before it ended)."""
+    """Yield the learning curve, with one value for each step.
+
+    A phase without steps ends where the previous phase ended.
+    """
     points = curve.drop_duplicates("step", keep="last").sort_values("step")
     for name, column in (("curve/accuracy", "accuracy_mean"), ("curve/accuracy_std", "accuracy_std")):
         for step, value in zip(points["step"], points[column], strict=True):
@@ -374,7 +381,7 @@ def _along(curve: pd.DataFrame) -> Iterable[Metric]:
 
 
 def _settings(plan: ExperimentPlan) -> dict[str, Any]:
-    """Return what all runs of a plan share; where a setting says how (``1/n``), the number that came of it."""
+    """Return the settings that all runs of a plan share; for a rule such as ``1/n``, the resulting number."""
     settings = plan.settings.model_dump(mode="json", exclude={"device", "accountants"})
     return {**settings, **plan.constants.model_dump(mode="json"), "features": plan.features}
 

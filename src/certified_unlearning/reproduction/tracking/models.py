@@ -1,7 +1,7 @@
-"""Versions of one model in MLflow's registry: each with its files, found again by its tags, never doubled.
+"""Versions of one model in MLflow's registry; each has its files, is found again by its tags, and is never duplicated.
 
-A version of a registered model is a run that holds the files, and an entry of the registry that names the run. Neither
-holds a pickle. If a process is killed, the next one finishes its work.
+A version of a registered model consists of a run, which has the files, and of an entry in the registry, which names the
+run. Neither contains a pickle. If a process is killed, the next process finishes its work.
 """
 
 import re
@@ -30,11 +30,15 @@ WEIGHTS_TAG = "weights_sha256"
 OUTDATED_TAG = "outdated"
 OUTDATED = "records were removed since"
 EXPERIMENTS = "certified-unlearning-models"
-"""MLflow keeps the runs of a registered model in an experiment below this: ``certified-unlearning-models/churn``."""
+"""Prefix of the MLflow experiment that contains the runs of a registered model, such as
+``certified-unlearning-models/churn``.
+"""
 PATIENCE_SECONDS = 10.0
-"""Seconds to keep asking a server that does not answer at first; the model directory is locked meanwhile."""
+"""Seconds for which a server that does not answer at first is asked again; the model directory is locked during that
+time.
+"""
 LOCAL_FILES = "mlartifacts"
-"""Beside a SQLite file, the directory that ``mlflow ui`` hands out by default."""
+"""Directory next to a SQLite file from which ``mlflow ui`` serves files by default."""
 
 _NAME = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 _SERVED = "mlflow-artifacts:/"
@@ -42,15 +46,15 @@ _SERVED = "mlflow-artifacts:/"
 
 @dataclass(frozen=True)
 class Entry:
-    """What the registry holds of a version.
+    """The content of the registry for one version.
 
     Attributes:
-        version: The version's number in its ledger.
-        weights_sha256: The SHA-256 of its weights file.
-        files: Its files, by their names.
-        tags: Other facts about it.
-        metrics: The same as numbers, where they are finite.
-        description: The same for people.
+        version: Number of the version in its ledger.
+        weights_sha256: SHA-256 of the weights file.
+        files: Files of the version, by name.
+        tags: Other facts about the version.
+        metrics: Those facts that are finite numbers, as numbers.
+        description: The facts as a text for readers.
     """
 
     version: int
@@ -63,10 +67,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Put:
-    """Result of `RegisteredModel.put`.
+    """The result of `RegisteredModel.put`.
 
     Attributes:
-        number: The version's number in MLflow.
+        number: Number of the version in MLflow.
         changed: Whether anything was written.
     """
 
@@ -75,24 +79,24 @@ class Put:
 
 
 class RegisteredModel:
-    """A registered model of MLflow that holds versions of one ledger's model.
+    """A registered model of MLflow, for the versions of one ledger's model.
 
     Attributes:
-        name: Its name in MLflow.
-        address: Where MLflow is, without a password.
+        name: Name of the registered model in MLflow.
+        address: Address of MLflow, without a password.
     """
 
     def __init__(self, name: str, owner: str, uri: str, scratch: Path) -> None:
-        """Connect to MLflow; nothing is written.
+        """Connect to MLflow, without writing anything.
 
         Args:
-            name: The registered model's name.
-            owner: What identifies the ledger whose versions it holds.
-            uri: The store's address.
-            scratch: An empty directory for files on their way, which the caller deletes: nothing may stay elsewhere.
+            name: Name of the registered model.
+            owner: Text that identifies the ledger of the versions.
+            uri: Address of the store.
+            scratch: Empty directory for temporary files, which the caller deletes; no copies may stay elsewhere.
 
         Raises:
-            ParameterError: MLflow takes no such name, or the address names neither a server nor a SQLite file.
+            ParameterError: MLflow does not accept the name, or the address is neither a server nor a SQLite file.
             TrackingError: MLflow does not answer.
         """
         if not _NAME.fullmatch(name):
@@ -117,14 +121,14 @@ class RegisteredModel:
         """Raise `TrackingError` if a version cannot be registered without harm.
 
         Args:
-            version: The ledger's current version.
-            weights_sha256: The SHA-256 of its weights.
-            lost: Versions that a restore lost, by their numbers and weights: their presence in MLflow does not mean
-                that the ledger is behind.
+            version: Current version of the ledger.
+            weights_sha256: SHA-256 of its weights.
+            lost: Numbers and weights of versions that a restore lost. If MLflow has these, this does not mean that the
+                ledger is outdated.
 
         Raises:
-            TrackingError: The registered model is another ledger's, or knows later versions of this ledger than the
-                ledger itself, or MLflow does not answer.
+            TrackingError: The registered model belongs to another ledger; or it has later versions of this ledger than
+                the ledger itself; or MLflow does not answer.
         """
         with self._answering("nothing was recorded"):
             if not self._is_there():
@@ -147,16 +151,16 @@ class RegisteredModel:
                     )
 
     def put(self, entry: Entry) -> Put:
-        """Make sure that the registry has a version with its files, and that the alias names it.
+        """Make sure that the registry has a version with its files, and that the alias refers to it.
 
         Args:
-            entry: The version.
+            entry: Content of the version.
 
         Returns:
-            Its number in MLflow, and whether anything was missing.
+            The version's number in MLflow, and whether anything was missing.
 
         Raises:
-            TrackingError: MLflow stops answering, or does not keep what it is sent.
+            TrackingError: MLflow stops answering, or does not store what is sent.
             StorageError: Files cannot be written.
         """
         with self._answering("the copy is recorded: run it again to finish it"):
@@ -174,14 +178,14 @@ class RegisteredModel:
             return Put(number, changed)
 
     def mark(self, is_outdated: Callable[[int, str], bool]) -> list[int]:
-        """Mark the versions that were made from records which were removed later.
+        """Mark the versions that were learned from records which were removed later.
 
         Args:
-            is_outdated: Says of a version, by its number in the ledger and the SHA-256 of its weights, whether records
-                were removed since.
+            is_outdated: Function that returns, for a version's number in the ledger and the SHA-256 of its weights,
+                whether records were removed since.
 
         Returns:
-            The versions that were not marked before, by their numbers in the ledger.
+            Numbers in the ledger of the versions that were not marked before.
 
         Raises:
             TrackingError: MLflow stops answering.
@@ -191,7 +195,7 @@ class RegisteredModel:
             for each in self._versions():
                 number = self._number(each)
                 if is_outdated(number, each.tags.get(WEIGHTS_TAG, "")) and OUTDATED_TAG not in each.tags:
-                    # A page that lists versions shows no more than the beginning of what describes them.
+                    # A page that lists versions shows only the beginning of their descriptions.
                     said = f"Outdated: {OUTDATED}. {(each.description or '').removeprefix(f'Outdated: {OUTDATED}. ')}"
                     self._client.update_model_version(self.name, str(each.version), said)
                     self._client.set_model_version_tag(self.name, str(each.version), OUTDATED_TAG, OUTDATED)
@@ -199,28 +203,28 @@ class RegisteredModel:
         return sorted(marked)
 
     def delete_others(self, version: int, weights_sha256: str, files: Collection[str]) -> list[int]:
-        """Delete all versions but one, with the files and runs of all of them, also of versions that MLflow forgot.
+        """Delete all versions except one, with their files and runs, including versions that MLflow no longer lists.
 
-        Files are deleted at once. What is left of a run is marked as deleted, and ``mlflow gc`` removes it.
+        Files are deleted at once. The rest of a run is marked as deleted, and ``mlflow gc`` removes it.
 
         Args:
-            version: The version that stays, by its number in the ledger.
-            weights_sha256: The SHA-256 of its weights.
-            files: The names of the files that a version has.
+            version: Number in the ledger of the version to keep.
+            weights_sha256: SHA-256 of its weights.
+            files: Names of the files that a version has.
 
         Returns:
-            The versions that were deleted, by their numbers in the ledger.
+            Numbers in the ledger of the deleted versions.
 
         Raises:
-            TrackingError: MLflow stops answering, or its files cannot be deleted.
-            StorageError: The same, of files on this machine.
+            TrackingError: MLflow stops answering, or files on its server cannot be deleted.
+            StorageError: Files on this machine cannot be deleted.
         """
         with self._answering("older versions may still be there: run it again"):
             versions = self._versions()
             same = (version, weights_sha256)
             old = [each for each in versions if (self._number(each), each.tags.get(WEIGHTS_TAG)) != same]
             stays = {each.run_id for each in versions if each not in old}
-            # Where somebody gave the registered model another name, older runs are in the experiment of the first one.
+            # If the registered model was renamed, older runs are in the experiment with the first name.
             named = [self._run(each.run_id) for each in old if each.run_id]
             known = {run.info.run_id: run for run in [*self._runs(deleted=True), *filter(None, named)]}
             runs = [run for run_id, run in known.items() if run_id not in stays]
@@ -235,7 +239,7 @@ class RegisteredModel:
 
     @contextmanager
     def _answering(self, consequence: str) -> Iterator[None]:
-        """Add to MLflow's errors in the block what they mean for the user."""
+        """Add the consequences for the user to MLflow's errors in the block."""
         try:
             yield
         except store.failures() as error:
@@ -247,7 +251,7 @@ class RegisteredModel:
         return bool(self._client.search_registered_models(f"name = '{self.name}'"))
 
     def _versions(self) -> list["ModelVersion"]:
-        """Return the registered model's versions that are this ledger's."""
+        """Return those versions of the registered model that belong to this ledger."""
         found: list[ModelVersion] = []
         token = None
         while True:
@@ -267,7 +271,7 @@ class RegisteredModel:
         return int(text)
 
     def _runs(self, *, deleted: bool = False) -> list["Run"]:
-        """Return the runs that hold this ledger's versions; with those that are marked as deleted, if asked."""
+        """Return the runs with this ledger's versions; with ``deleted``, also runs that are marked as deleted."""
         from mlflow.entities import ViewType
 
         view = ViewType.ALL if deleted else ViewType.ACTIVE_ONLY
@@ -281,7 +285,7 @@ class RegisteredModel:
                 return found
 
     def _run(self, run_id: str) -> "Run | None":
-        """Return a run that holds a version of this ledger; None if there is none any more."""
+        """Return a run with a version of this ledger; None if it no longer exists."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -296,7 +300,7 @@ class RegisteredModel:
         name = f"{EXPERIMENTS}/{self.name}"
         experiment = self._client.get_experiment_by_name(name)
         if experiment is None:
-            # A server decides on its own where files go.
+            # A server decides on its own where it stores files.
             location = None if self._root is None else f"{_SERVED}{name}"
             tags = {"mlflow.experimentKind": "custom_model_development"}
             return str(self._client.create_experiment(name, artifact_location=location, tags=tags))
@@ -305,7 +309,7 @@ class RegisteredModel:
         return str(experiment.experiment_id)
 
     def _put_run(self, entry: Entry) -> tuple["Run", bool]:
-        """Make sure that exactly one run holds a version's files and numbers; return whether anything was missing."""
+        """Make sure that exactly one run has a version's files and numbers, and return whether anything was missing."""
         from mlflow.entities import Metric
 
         same = {VERSION_TAG: str(entry.version), WEIGHTS_TAG: entry.weights_sha256}
@@ -326,7 +330,7 @@ class RegisteredModel:
             if not self._holds(files, entry.files):
                 raise TrackingError(f"MLflow at {self.address} does not keep the files that it is sent")
         if run.info.status != "FINISHED":
-            # The same number at the same step and time counts once.
+            # MLflow stores the same number at the same step and time only once.
             metrics = [Metric(key, value, run.info.start_time, 0) for key, value in entry.metrics.items()]
             self._client.log_batch(run.info.run_id, metrics)
             self._client.set_terminated(run.info.run_id, "FINISHED")
@@ -343,18 +347,18 @@ class RegisteredModel:
         )
 
     def _files(self, run: "Run") -> "ArtifactRepository":
-        """Return where a run's files lie."""
+        """Return the place of a run's files."""
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         place = str(run.info.artifact_uri)
         if self._root is not None and place.startswith(_SERVED):
-            # No server is asked, so they lie where one would hand them out from.
+            # No server is asked, so the files are where a server would look for them.
             place = (self._root / place.removeprefix(_SERVED)).as_uri()
         files: ArtifactRepository = get_artifact_repository(place, tracking_uri=self._uri)
         return files
 
     def _holds(self, files: "ArtifactRepository", due: Mapping[str, bytes]) -> bool:
-        """Return whether a run has these files, byte for byte."""
+        """Return whether a run has exactly these files, byte for byte."""
         if len(_listed(files, due)) < len(due):
             return False
         with tempfile.TemporaryDirectory(dir=self._scratch) as directory:
@@ -363,7 +367,7 @@ class RegisteredModel:
             return all((Path(directory) / name).read_bytes() == content for name, content in due.items())
 
     def _delete_files(self, run: "Run", names: Collection[str]) -> None:
-        """Delete files of these names only: where a run's files lie is what the server says."""
+        """Delete only the files with these names, because the server determines where a run's files are."""
         files = self._files(run)
         for each in _listed(files, names):
             files.delete_artifacts(each)  # type: ignore[no-untyped-call]
@@ -375,12 +379,12 @@ class RegisteredModel:
 
 
 def _listed(files: "ArtifactRepository", names: Collection[str]) -> list[str]:
-    """Return which files of these names a run has."""
+    """Return those of the names for which a run has a file."""
     return [each.path for each in files.list_artifacts() if each.path in names]
 
 
 def _place_of(uri: str) -> tuple[str, Path | None]:
-    """Return the address that is recorded, and where files lie if the store is a SQLite file."""
+    """Return the address to record, and the directory of files if the store is a SQLite file."""
     if uri.startswith(("http://", "https://")):
         return store.display(uri).rstrip("/"), None
     database = sqlalchemy.make_url(uri).database if uri.startswith("sqlite") else None

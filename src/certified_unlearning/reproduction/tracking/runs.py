@@ -1,4 +1,4 @@
-"""MLflow runs that mirror the result files: found by content key, never duplicated, finished when left half-done."""
+"""MLflow runs that mirror the result files: found by content key, never duplicated, and completed if unfinished."""
 
 import json
 from collections import Counter, defaultdict
@@ -26,17 +26,17 @@ KEY_TAG = "certified_unlearning.run_key"
 DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
 _BREAKS = 4
-"""How often a server may stop answering while one experiment is tracked."""
+"""Number of times that a server may stop answering while one experiment is tracked."""
 
 
 class TrackResult(BaseModel):
     """Changes that tracking made in MLflow.
 
     Attributes:
-        added: Sweep points that MLflow did not know.
-        updated: Sweep points that had changed, or that a killed process had left half-done.
-        unchanged: Sweep points that were there already.
-        warning: Why tracking is incomplete and what to do, in one sentence; None when it is complete.
+        added: Number of sweep points that were new to MLflow.
+        updated: Number of sweep points that had changed, or that a killed process had left unfinished.
+        unchanged: Number of sweep points that needed no change.
+        warning: Why tracking is incomplete and what to do, in one sentence; None if it is complete.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,20 +61,20 @@ def track_experiment(
     artifact_root: str | Path = "mlartifacts",
     patience: float = 0.0,
 ) -> TrackResult:
-    """Bring MLflow's runs of one experiment in line with its result files.
+    """Update MLflow's runs of one experiment to its result files.
 
     Args:
-        layout: The preset's results.
-        paper: The paper's name.
-        experiment: Which.
-        status: What `prepare_store` found.
-        uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
-        artifact_root: Directory of the artifacts when the store is a database; a server has its own.
-        patience: How many seconds to keep asking a server that does not answer, or stops answering; it is given up when
-            it stopped `_BREAKS` times.
+        layout: Paths of the preset's results.
+        paper: Name of the paper.
+        experiment: The experiment.
+        status: Result of `prepare_store`.
+        uri: Address of the store; by default MLFLOW_TRACKING_URI, or ``sqlite:///mlflow.db`` if that is not set.
+        artifact_root: Directory of the artifacts if the store is a database; a server has its own.
+        patience: Seconds for which a server is asked again if it does not answer or stops answering. Tracking is given
+            up after `_BREAKS` interruptions.
 
     Returns:
-        What changed. A store that does not answer is a warning, not an error.
+        The changes. A store that does not answer causes a warning, not an error.
 
     Raises:
         DataError: A result file is missing or damaged.
@@ -95,7 +95,7 @@ def track_experiment(
     while True:
         try:
             artifacts = store.Artifacts(store.client(uri), uri, Path(artifact_root))
-            # Ask again after a break, because what was being logged when the server died may be there only in part.
+            # After an interruption, ask again, because MLflow may have only a part of what was being logged.
             mirror = _Mirror(artifacts, status.experiment_id, experiment.name)
             parent_id, _ = mirror.put(parent)
             for entry in (each for each in sweep_points if each.key not in done):
@@ -118,17 +118,17 @@ def sync(
     artifact_root: str | Path = "mlartifacts",
     patience: float = 0.0,
 ) -> TrackResult:
-    """Track everything that is found under the results, and note in the presets' status files that it was.
+    """Track everything in the results, and update the presets' status files.
 
     Args:
-        papers: The papers whose experiments are looked for.
+        papers: Papers whose experiments are looked for.
         results: Directory of the presets' results.
-        uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
-        artifact_root: Directory of the artifacts when the store is a database.
-        patience: How many seconds to keep asking a server that does not answer.
+        uri: Address of the store; by default MLFLOW_TRACKING_URI, or ``sqlite:///mlflow.db`` if that is not set.
+        artifact_root: Directory of the artifacts if the store is a database.
+        patience: Seconds for which a server that does not answer is asked again.
 
     Returns:
-        The sums over all experiments, up to the first that could not be tracked.
+        The sums over all experiments, up to the first that cannot be tracked.
 
     Raises:
         DataError: A result file is missing or damaged.
@@ -156,7 +156,7 @@ def sync(
 
 
 def pages(results: str | Path = "results") -> dict[str, str]:
-    """Return where the table of sweep points of each tracked preset is (`StoreStatus.page`)."""
+    """Return the address of each tracked preset's table of sweep points (`StoreStatus.page`)."""
     found = {
         path.parents[1].name: StoreStatus.read(path).page
         for path in sorted(Path(results).glob("*/tracking/store.json"))
@@ -169,7 +169,7 @@ def _result(counts: Counter[str], warning: str | None = None) -> TrackResult:
 
 
 class _Mirror:
-    """The runs of one paper experiment in MLflow."""
+    """The runs in MLflow for one experiment of a paper."""
 
     def __init__(self, artifacts: store.Artifacts, experiment_id: str, figure: str) -> None:
         self._artifacts = artifacts
@@ -187,7 +187,7 @@ class _Mirror:
                 break
 
     def put(self, entry: Entry, parent_id: str | None = None) -> tuple[str, str]:
-        """Make sure that exactly one run has the entry's key, and that it says what the entry says.
+        """Make sure that exactly one run has the entry's key, and that its content is the entry's.
 
         Returns:
             The run's id, and ``added``, ``updated`` or ``unchanged``.
@@ -218,10 +218,10 @@ class _Mirror:
         return self._client.create_run(self._experiment_id, start_time=start, tags=tags, run_name=entry.name)
 
     def _log(self, run: "Run", entry: Entry) -> None:
-        """Log everything and finish the run; doing it again adds nothing.
+        """Log everything, and finish the run; repeating this adds nothing.
 
-        MLflow counts the same number at the same step and time once, so the time is always the run's start. The run
-        has ended when its simulation had, whatever the time that logging takes.
+        MLflow stores the same number at the same step and time only once, so the time is always the run's start. The
+        end of the run is the end of its simulation, however long logging takes.
         """
         from mlflow.entities import Metric, Param
 
@@ -243,7 +243,7 @@ class _Mirror:
         except MlflowException as error:
             if error.error_code != "BAD_REQUEST":
                 raise
-            # Another process recorded the same data set at the same moment; now it is there for both.
+            # If another process recorded the same data set at the same moment, both runs now find it.
             self._client.log_inputs(run_id, [recorded])
 
     def _log_files(self, run: "Run", entry: Entry) -> None:
@@ -254,13 +254,13 @@ class _Mirror:
 
 
 def _page_tags(entry: Entry) -> dict[str, str]:
-    """Return the tags by which MLflow's page shows where a run is from, what it is, and its colour."""
+    """Return the tags from which MLflow's page shows a run's origin, its kind, and its colour."""
     _, _, commit = entry.origin.code_version.partition("+")
     return {
         "mlflow.note.content": entry.description,
         "mlflow.source.name": entry.origin.source,
         "mlflow.source.type": "LOCAL",
-        # A changed working tree, or rows of several commits, have no true commit.
+        # There is no true commit if the working tree was changed, or if rows are from several commits.
         **({"mlflow.source.git.commit": commit} if commit.isalnum() else {}),
         **({"mlflow.runColor": entry.color} if entry.color else {}),
     }
@@ -273,7 +273,7 @@ def _dataset_input(dataset: Dataset) -> "DatasetInput":
     return DatasetInput(
         MlflowDataset(
             name=dataset.name,
-            digest=dataset.sha256[:36],  # as long as MLflow allows; the whole one is a param
+            digest=dataset.sha256[:36],  # MLflow does not allow a longer digest; the whole one is a param.
             source_type="local",
             source=json.dumps({"uri": dataset.path}),
             profile=json.dumps({"num_rows": dataset.n, "num_elements": dataset.n * dataset.d}),

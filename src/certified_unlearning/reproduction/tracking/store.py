@@ -1,4 +1,4 @@
-"""Where MLflow keeps its runs: whether it answers, and the one place where it is set up."""
+"""The store of MLflow's runs: whether it answers, and the only place where it is set up."""
 
 import logging
 import os
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
 
 DEFAULT_URI = "sqlite:///mlflow.db"
 PROBE_SECONDS = 3.0
-"""Seconds that a store may take for its first answer."""
+"""Seconds within which a store must give its first answer."""
 PATIENCE_SECONDS = 60.0
-"""How long the pipeline asks a server again that does not answer: as long as one takes to start on a busy machine."""
+"""Seconds for which the pipeline asks a silent server again; a server needs that long to start on a busy machine."""
 _FIRST_PAUSE = 0.5
 LOCAL_PAGE = "http://127.0.0.1:5000"
-"""Where ``mlflow ui`` listens."""
+"""Address of ``mlflow ui``."""
 
 _SERVED = "mlflow-artifacts:/"
 _SERVERS = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
-# Read by MLflow when it is loaded.
+# MLflow reads these variables when it is loaded.
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
-    # MLflow's own defaults (7 retries of 120 s) would block each call for minutes when the server dies.
+    # With MLflow's own defaults (7 retries of 120 s), each call would block for minutes if the server dies.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
-    # Otherwise there would be two lines for each run.
+    # Otherwise, MLflow prints two lines for each run.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # Otherwise each file has a progress bar, even in mails from cron.
+    # Otherwise, each file has a progress bar, even in mails from cron.
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 
 
 class StoreStatus(BaseModel):
-    """Status of the store before jobs fan out.
+    """The status of the store before jobs are started in parallel.
 
     Attributes:
-        tracking_uri: Its address, without a password.
-        reachable: Whether it answered and is ready.
-        experiment_id: The preset's MLflow experiment; None when not reachable.
-        warning: What is wrong and what to do about it, in one sentence; None when reachable.
-        page: Address of the table of sweep points: at the server, or at ``mlflow ui`` where the store is local; None
-            when not reachable.
+        tracking_uri: Address of the store, without a password.
+        reachable: Whether the store answers and is ready.
+        experiment_id: The preset's MLflow experiment; None if the store is not reachable.
+        warning: What is wrong and what to do about it, in one sentence; None if the store is reachable.
+        page: Address of the table of sweep points: at the server, or at ``mlflow ui`` if the store is local; None if
+            the store is not reachable.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,7 +76,7 @@ class StoreStatus(BaseModel):
         """Read a status.
 
         Raises:
-            DataError: The file is missing or is no status.
+            DataError: The file is missing, or is not a status.
         """
         return read_model(path, cls, "the status of an MLflow store")
 
@@ -84,19 +84,19 @@ class StoreStatus(BaseModel):
 def prepare_store(
     preset: str, figures: Sequence[FigureView] = (), *, uri: str | None = None, patience: float = 0.0
 ) -> StoreStatus:
-    """Create the store where it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
+    """Create the store if it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
 
-    Call it once before jobs fan out: a fresh SQLite store does not survive several first users, and an experiment
-    that several processes create at once sends their runs elsewhere.
+    Call this once before jobs are started in parallel. A new SQLite store breaks if several processes use it first at
+    once. If several processes create an experiment at once, their runs go elsewhere.
 
     Args:
-        preset: The preset's name.
-        figures: Experiments of which MLflow's page gets a view with charts.
-        uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
-        patience: How many seconds to keep asking a server that does not answer.
+        preset: Name of the preset.
+        figures: Experiments for which MLflow's page gets a view with charts.
+        uri: Address of the store; by default MLFLOW_TRACKING_URI, or ``sqlite:///mlflow.db`` if that is not set.
+        patience: Seconds for which a server that does not answer is asked again.
 
     Returns:
-        The store's status. A store that does not answer is not an error.
+        The status of the store. A store that does not answer is not an error.
     """
     uri = tracking_uri(uri)
     reason = why_unreachable(uri, patience)
@@ -116,13 +116,13 @@ def prepare_store(
 
 
 def page(uri: str, experiment_id: str) -> str:
-    """Return where a browser finds the table of sweep points of an MLflow experiment."""
+    """Return the address, for a browser, of the table of sweep points of an MLflow experiment."""
     server = display(uri).rstrip("/") if uri.startswith(_SERVERS) else LOCAL_PAGE
     return f"{server}/{address(experiment_id)}"
 
 
 def tracking_uri(uri: str | None = None) -> str:
-    """Return the store's address: the argument, else MLFLOW_TRACKING_URI, else a local SQLite file."""
+    """Return the store's address: the argument, or MLFLOW_TRACKING_URI, or a local SQLite file."""
     return uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
 
 
@@ -137,25 +137,25 @@ def client(uri: str) -> "MlflowClient":
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 
-    # Errors that they would log as stack traces arrive here as exceptions, and become one sentence.
+    # Errors that these loggers would print as stack traces arrive here as exceptions, and become one sentence.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return MlflowClient(tracking_uri=uri)
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """Return the exceptions by which a store fails, and nothing else; ask after `client` has loaded MLflow."""
+    """Return the exceptions that a failing store raises; call this after `client` has loaded MLflow."""
     from mlflow.exceptions import MlflowException
 
     return MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError
 
 
 def why_unreachable(uri: str, patience: float = 0.0) -> str | None:
-    """Return why a store cannot be used, or None; does not load MLflow.
+    """Return why a store cannot be used, or None; this does not load MLflow.
 
-    A server is asked again, after longer and longer pauses and with more and more time to answer, until ``patience``
-    seconds have passed, but at least once. Errors that waiting cannot fix, such as a file that is not a database, are
-    reported at once.
+    A server is asked at least once. It is asked again until ``patience`` seconds have passed, after longer and longer
+    pauses, and with more and more time to answer. Errors that waiting cannot fix, such as a file that is not a
+    database, are reported at once.
     """
     deadline = time.monotonic() + patience
     allowed, pause = PROBE_SECONDS, _FIRST_PAUSE
@@ -175,9 +175,9 @@ def _may_come_up(uri: str) -> bool:
 
 
 def _why_silent(uri: str, seconds: float) -> str | None:
-    """Ask once, and wait no longer than some seconds for the answer."""
+    """Ask once, and wait at most ``seconds`` for the answer."""
     answer: list[str | None] = []
-    # A thread, because neither a name look-up nor a server that sends byte by byte heeds a time limit.
+    # A thread is needed because neither a name look-up nor a server that sends byte by byte obeys a time limit.
     thread = threading.Thread(target=lambda: answer.append(_probe(uri, seconds)), daemon=True)
     thread.start()
     thread.join(seconds)
@@ -185,7 +185,7 @@ def _why_silent(uri: str, seconds: float) -> str | None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's message, without the password of any address that it contains."""
+    """Return the first line of an error's message, without the passwords in its addresses."""
     return display((str(error).strip() or type(error).__name__).splitlines()[0].rstrip("."))
 
 
@@ -194,14 +194,14 @@ def _probe(uri: str, seconds: float) -> str | None:
         return _probe_server(uri, seconds)
     if uri.startswith(_DATABASES):
         return _probe_database(uri)
-    return None  # MLflow knows more kinds of stores, and says itself what is wrong with one.
+    return None  # MLflow supports more kinds of stores, and reports itself what is wrong with one.
 
 
 def _probe_server(uri: str, seconds: float) -> str | None:
     try:
         response = requests.get(f"{uri.rstrip('/')}/health", timeout=seconds)
     except requests.exceptions.SSLError:
-        return None  # It is there; MLflow has its own settings for certificates.
+        return None  # The server exists; MLflow has its own settings for certificates.
     except requests.Timeout:
         return f"no answer within {seconds:g} s"
     except requests.ConnectionError:
@@ -228,7 +228,7 @@ def _experiment_id(client: "MlflowClient", preset: str, uri: str, figures: Seque
     name = f"certified-unlearning/{preset}"
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
-        # A server decides itself where artifacts go.
+        # A server decides on its own where it stores artifacts.
         location = f"{_SERVED}{name}" if uri.startswith(_DATABASES) else None
         experiment = client.get_experiment(client.create_experiment(name, artifact_location=location))
     elif experiment.lifecycle_stage == "deleted":
@@ -241,11 +241,11 @@ def _experiment_id(client: "MlflowClient", preset: str, uri: str, figures: Seque
 
 
 class Artifacts:
-    """The place for files of runs.
+    """The place for the files of runs.
 
-    Into a database, MLflow writes by absolute path where a run's files lie; but of files that a server hands out, it
-    writes only the path below the server's own directory. We do the latter, and put the files into the directory that
-    ``mlflow ui`` hands out by default: database and files can then be moved together.
+    MLflow writes the place of a run's files into a database as an absolute path. For files that a server serves,
+    however, it writes only the path below the server's own directory. We do the latter, and put the files into the
+    directory from which ``mlflow ui`` serves by default. So database and files can be moved together.
 
     Attributes:
         client: Client of the store.
@@ -256,7 +256,7 @@ class Artifacts:
         self._root = root if uri.startswith(_DATABASES) else None
 
     def log(self, run: "Run", files: Mapping[str, bytes]) -> None:
-        """Log a run's files, by their names."""
+        """Log a run's files, which are given by name."""
         place = str(run.info.artifact_uri)
         if self._root is not None and place.startswith(_SERVED):
             _write(self._root / place.removeprefix(_SERVED), files)
@@ -277,7 +277,7 @@ def _unreachable(uri: str, reason: str) -> StoreStatus:
 
 
 def untracked(uri: str, reason: str) -> str:
-    """Return the warning that something was not tracked: one sentence that says what to do."""
+    """Return the warning that something was not tracked, as one sentence that says what to do."""
     return (
         f"MLflow at {display(uri)} is not available ({reason}), so tracking is left out and no result is lost; "
         "run `unlearn track --sync` when it is back"

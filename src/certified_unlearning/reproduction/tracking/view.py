@@ -1,4 +1,4 @@
-"""Content of MLflow's page for a preset: a description in words, and saved views with columns and charts."""
+"""The content of MLflow's page for a preset: a description in words, and saved views with columns and charts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.reproduction.experiment import Experiment
 
 KIND_TAG = "kind"
-"""Tag that tells runs of one sweep point (``run``) and rows of tables (``row``) from parents (``experiment``)."""
+"""Tag that distinguishes runs of one sweep point (``run``), rows of tables (``row``) and parents (``experiment``)."""
 ORDER_TAG = "order"
-"""Tag by which the saved view sorts: the mechanism's place in its experiment, the experiment, the point's name."""
+"""Tag by which the saved view is sorted: the mechanism's place in its experiment, the experiment, the point's name."""
 VIEW = "sweep-points"
-"""The key of the saved view of all sweep points; a figure's view has the figure's name as its key."""
+"""Key of the saved view of all sweep points; the key of a figure's view is the figure's name."""
 
 _COLUMNS = {
     "tags.`figure`": 75,
@@ -25,32 +25,34 @@ _COLUMNS = {
     "tags.`accountant`": 100,
     "metrics.`sigma`": 110,
 }
-"""Columns in their order, with their widths: the first four fit beside the names where MLflow's assistant is open."""
+"""Columns in order, with their widths. The first four fit next to the names when MLflow's assistant is open."""
 _FIRST_COLUMNS = {"attributes.`Run Name`": 205}
 _LAST_COLUMNS = {"duration": 90, "runDateAndNestInfo": 105}
-"""Columns that the page always has; it puts the date, `runDateAndNestInfo`, after the name."""
+"""Columns that the page always shows; it puts the date, `runDateAndNestInfo`, after the name."""
 _CHARTS = (("epsilon", "accuracy"), ("epsilon", "K"))
-"""Scatter plots that stand first: x and y."""
+"""Scatter plots that come first, as x and y."""
 _CHARTS_SECTION = "Sweep points"
 _FOLDED_SECTIONS = ("Model metrics", "curve", "request")
-"""Sections of a chart for each metric, which the page adds by itself: closed, for a preset has hundreds of numbers."""
+"""Sections with a chart for each metric, which the page adds by itself. They are folded, because presets have hundreds
+of numbers.
+"""
 _METRICS = {"accuracy_mean": "accuracy", "unlearning_steps": "K"}
-"""Metrics whose names differ from the columns that experiments name as theirs."""
+"""Metrics whose names differ from those of the columns that experiments show."""
 _LINKED = 20
 _CHARTED = 6
-"""Figures that the description links to, and charts of a view, at most: a tag holds 5,000 characters."""
+"""Largest number of figures that the description links to, and of charts in a view: a tag holds 5,000 characters."""
 _ALONG_A_STREAM = {"accumulated_steps": ("request/accumulated_K", "request/accuracy")}
-"""Metrics that have a value for each request of a stream, by the column that an experiment names to show streams."""
+"""Metrics with a value for each request of a stream, by the column with which experiments show streams."""
 
 
 class FigureView(BaseModel):
-    """What a saved view needs to know of one experiment.
+    """The information about an experiment that a saved view needs.
 
     Attributes:
-        name: The experiment's name.
-        label: Its place in the paper; the name if it has none.
-        title: Its place in the paper, and what it shows.
-        x: The swept column.
+        name: Name of the experiment.
+        label: Place in the paper; the experiment's name if it has none.
+        title: Place in the paper, and what the experiment shows.
+        x: Swept column.
         y: Columns that are shown against it.
     """
 
@@ -75,19 +77,19 @@ class FigureView(BaseModel):
 
 
 def address(experiment_id: str, view: str = VIEW, *, charts: bool = False) -> str:
-    """Return where a saved view is, from ``#`` on: the table, or the charts beside a list of the runs."""
-    mode = "&compareRunsMode=CHART" if charts else ""  # The page shows the table by default.
+    """Return the part of a saved view's address from ``#`` on: the table, or the charts next to a list of runs."""
+    mode = "&compareRunsMode=CHART" if charts else ""  # By default, the page shows the table.
     return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning{mode}&viewStateShareKey={view}"
 
 
 def experiment_tags(preset: str, experiment_id: str, figures: Sequence[FigureView] = ()) -> dict[str, str]:
-    """Return what is set on a preset's MLflow experiment: its kind, its description, the saved views."""
+    """Return the tags of a preset's MLflow experiment: its kind, its description, the saved views."""
     views = {VIEW: ("All sweep points", _state())}
     views |= {each.name: (each.title, _state(each)) for each in figures}
-    # The menu sorts them by time, the newest first.
+    # The menu sorts the views by time, newest first.
     times = range(len(views), 0, -1)
     return {
-        # Otherwise the page asks every visitor whether this is about language models.
+        # Otherwise, the page asks every visitor whether this is about language models.
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.note.content": _description(preset, experiment_id, figures),
     } | {
@@ -104,7 +106,7 @@ def _description(preset: str, experiment_id: str, figures: Sequence[FigureView])
 
     of_each = ", ".join(f"[{each.label}]({charts(each.name)})" for each in figures[:_LINKED])
     return (
-        # The page folds all but the first line.
+        # The page folds all lines except the first.
         f"Preset `{preset}`: [table of sweep points]({address(experiment_id)}), charts of "
         f"{of_each or f'[all]({charts(VIEW)})'}.\n\n"
         "A parent run is one figure or table of a paper; its metrics are those of one sweep point, which its "
@@ -129,18 +131,18 @@ def _state(figure: FigureView | None = None) -> dict[str, Any]:
     columns = _FIRST_COLUMNS | own | _LAST_COLUMNS
     return {
         "searchFilter": query,
-        "orderByKey": f"tags.`{ORDER_TAG}`",  # any order but the page's own makes a flat list
+        "orderByKey": f"tags.`{ORDER_TAG}`",  # With any order but the page's own, the list is flat.
         "orderByAsc": True,
         "selectedColumns": [*own, "attributes.`Source`"],
         "columnOrder": list(columns),
         "columnWidths": columns,
-        "runsHiddenMode": "SHOW_ALL",  # otherwise charts show the first ten runs
+        "runsHiddenMode": "SHOW_ALL",  # Otherwise, charts show only the first ten runs.
         "compareRunCharts": [*map(_lines, lines), *(_scatter(x, y) for x, y in points)][:_CHARTED],
         "compareRunSections": [
             _section(_CHARTS_SECTION, shown=True),
             *(_section(name, shown=False) for name in _FOLDED_SECTIONS),
         ],
-        "isAccordionReordered": True,  # otherwise the page sorts the sections by their names
+        "isAccordionReordered": True,  # Otherwise, the page sorts the sections by name.
     }
 
 
@@ -159,7 +161,7 @@ def _scatter(x: str, y: str) -> Mapping[str, Any]:
 
 
 def _lines(metric: str) -> Mapping[str, Any]:
-    """Return a chart with a line for each run: one metric of a stream against the records removed so far."""
+    """Return a chart with a line for each run: a metric of a stream against the number of records removed so far."""
     return {
         "type": "LINE",
         "uuid": f"{metric}-along-a-stream",
@@ -180,5 +182,6 @@ def _lines(metric: str) -> Mapping[str, Any]:
 
 
 def _section(name: str, *, shown: bool) -> Mapping[str, Any]:
-    # One column: a chart of half the width cannot be read where MLflow's assistant is open, as it is the first time.
+    # There is one column, because a chart of half the width is unreadable when MLflow's assistant is open, as it is at
+    # first.
     return {"uuid": name, "name": name, "display": shown, "isReordered": True, "deleted": False, "columns": 1}

@@ -1,4 +1,4 @@
-"""Descriptions of runs for MLflow's page, in sentences made from their numbers (Markdown)."""
+"""Descriptions of runs for MLflow's page, as sentences that contain the runs' numbers (Markdown)."""
 
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.reproduction.experiment import Experiment
@@ -7,7 +7,7 @@ from certified_unlearning.text import counted, rounded_up
 
 
 def experiment(shown: Experiment, headline: str | None) -> str:
-    """Describe an experiment: what it shows, and which sweep point its metrics are of, where they are of one."""
+    """Describe an experiment: what it shows, and to which sweep point its metrics belong, if they belong to one."""
     own = f"The metrics here are those of *{headline}*; `seconds` is the time of all runs.\n\n" if headline else ""
     return f"**{shown.title}.**\n\n{own}{shown.caption.text}".strip()
 
@@ -17,8 +17,8 @@ def sweep_point(run: Run, last: Row, requests: int) -> str:
 
     Args:
         run: The run.
-        last: The summary of its last request (`summaries.summarise`).
-        requests: How many it answered.
+        last: Summary of the run's last request (`summaries.summarise`).
+        requests: Number of requests that the run answered.
     """
     removed = counted(int(last["records_removed"]), "record")
     several = f" in {requests:,} requests" if requests > 1 else ""

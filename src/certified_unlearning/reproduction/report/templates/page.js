@@ -1,5 +1,5 @@
 "use strict";
-// Filters of the claims. Without this script all claims are shown, and the form stays hidden.
+// Filters for the claims. Without this script, all claims are shown, and the form stays hidden.
 const form = document.getElementById("filters");
 if (form) {
   const claims = [...document.querySelectorAll(".claims > li")];
@@ -18,7 +18,7 @@ if (form) {
         !words.every((word) => texts[index].includes(word));
       shown += !claim.hidden;
     });
-    // A filter unfolds the papers that it leaves something of.
+    // A filter unfolds the papers that still have claims.
     const filtered = whose.value || verdict.value || severity?.value || source.value || text.value.trim();
     [...papers, ...document.querySelectorAll(".ours")].forEach((part) => {
       part.hidden = !part.querySelector(".claims > li:not([hidden])");
@@ -32,7 +32,7 @@ if (form) {
   filter();
 }
 
-// A link to what is folded unfolds it.
+// A link to a folded part unfolds that part.
 const unfold = () => {
   let part = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!part) return;
@@ -43,7 +43,7 @@ const unfold = () => {
 addEventListener("hashchange", unfold);
 unfold();
 
-// A box that is wider than the screen says so, as long as it is.
+// A box shows a hint while it is wider than the screen.
 const boxes = [...document.querySelectorAll(".cue")].map((cue) => [cue, cue.nextElementSibling]);
 const cues = new ResizeObserver(() => {
   boxes.forEach(([cue, box]) => {
