@@ -29,6 +29,10 @@ class StorageError(UnlearningError, OSError):
     """A result could not be written (no permission, full disk)."""
 
 
+class LedgerError(UnlearningError):
+    """Something in a model directory differs from what its ledger recorded."""
+
+
 class TrackingError(UnlearningError):
     """The MLflow store does not answer."""
 

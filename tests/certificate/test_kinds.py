@@ -11,16 +11,18 @@ from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate import KINDS, Certificate, CertificateError
-from certified_unlearning.certificate.base import Scope, Stated, same
+from certified_unlearning.certificate import KINDS, CertificateError
+from certified_unlearning.certificate.base import Stated, same
+from certified_unlearning.certificate.kinds import OF_LEDGERS
+from certified_unlearning.certificate.ledger import LedgerCertificate, Scope
 from certified_unlearning.cli import app
-from certified_unlearning.commands import ledger
+from certified_unlearning.commands.ledger import status, words
 from certified_unlearning.ledger.state import Batch, Version
 
 SOURCE = Path(certificate.__file__).parents[1]
 
 
-class Toy(Certificate):
+class Toy(LedgerCertificate):
     """Every removal doubles what is told."""
 
     kind: Literal["toy"] = "toy"
@@ -50,6 +52,12 @@ class Toy(Certificate):
     def removed_by(cls, steps: int, reading: str | None) -> str:
         return f"doubling {steps} times"
 
+    def done(self, steps: int, reading: str | None) -> str:
+        return f"The model was doubled {steps} times."
+
+    def with_known_number(self) -> str:
+        return "The number counts as known."
+
     def limits(self) -> dict[str, tuple[bool, str]]:
         return {"requests": (self.requests >= 1, "at least 1")}
 
@@ -62,7 +70,8 @@ class Toy(Certificate):
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Toy:
-    monkeypatch.setitem(KINDS, "toy", Toy)  # type: ignore[arg-type]
+    for kinds in (KINDS, OF_LEDGERS):
+        monkeypatch.setitem(kinds, "toy", Toy)  # type: ignore[arg-type]
     return Toy.made(requests=3)
 
 
@@ -106,13 +115,13 @@ def version(**changes: Any) -> Version:
 
 def test_a_ledgers_words_know_it(toy: Toy) -> None:
     found = version(kind="toy")
-    assert ledger.guarantee_in_words(found) == "version 2 tells 8 times as much as silence"
-    assert ledger._version(found) == "version 2 (now): removed 1 record of 1 person by doubling 5 times"
-    assert ledger._version_as_json(found)["steps"] == 5
-    guarantee = ledger.guarantee_as_json(found)
+    assert words.guarantee_in_words(found) == "version 2 tells 8 times as much as silence"
+    assert words.version_in_words(found) == "version 2 (now): removed 1 record of 1 person by doubling 5 times"
+    assert status._version_as_json(found)["steps"] == 5
+    guarantee = words.guarantee_as_json(found)
     assert guarantee is not None
     assert (guarantee["compared_with"], guarantee["adaptive_requests"]) == ("silence", True)
-    assert ledger.guarantee_in_words(replace(found, batch=None)).startswith("nothing was removed yet")
+    assert words.guarantee_in_words(replace(found, batch=None)).startswith("nothing was removed yet")
 
 
 @pytest.mark.parametrize(
@@ -128,12 +137,20 @@ def test_a_ledgers_words_know_it(toy: Toy) -> None:
 def test_ledgers_that_record_no_kind_are_read_by_their_numbers(recorded: dict[str, Any], kind: str) -> None:
     before, now = version(**recorded), version(**recorded, kind=kind)
     assert before.certificate is now.certificate is KINDS[kind]
-    assert ledger.guarantee_in_words(before) == ledger.guarantee_in_words(now)
+    assert words.guarantee_in_words(before) == words.guarantee_in_words(now)
 
 
-def test_a_ledger_with_certificates_of_no_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="no certificates of kind 'unheard'"):
-        version(kind="unheard")
+@pytest.mark.parametrize("kind", ["unheard", "prediction"])
+def test_a_ledger_with_certificates_of_no_kind_or_of_one_for_estimators_only_is_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"no certificates of kind '{kind}'"):
+        version(kind=kind)
+
+
+@pytest.mark.parametrize("method", ["scope", "removed_by", "done", "with_known_number"])
+def test_a_kind_of_ledgers_without_an_answer_to_their_questions_cannot_be_made(toy: Toy, method: str) -> None:
+    mute = type("Mute", (Toy,), {method: vars(LedgerCertificate)[method], "__module__": __name__})
+    with pytest.raises(TypeError, match=f"abstract.*{method}"):
+        mute(**toy.model_dump())
 
 
 def test_files_call_kinds_as_the_table_does() -> None:

@@ -17,10 +17,16 @@ OF_PAPERS = ("all.py", "parameters.py", "*/theory/*.py", "*/services/*.py")
 """Modules of papers that others may build on; the rest of a paper only its experiments use."""
 EXPORTED = re.compile(
     r"^(certified_unlearning\.(?:estimators|certificate))\."
-    r"(?:(?:descent|refit|exact|network|private|steps)\.)?\w+(\.\w)"
+    r"(?:(?:descent|refit|exact|network|private|residual|steps)\.)?\w+(\.\w)"
 )
 """Estimators and certificates are shown where one imports them from, not where they are defined."""
-NOT_SHOWN = ("cli", "estimators.descent.report", "estimators.documentation", "estimators.storage")
+NOT_SHOWN = (
+    "cli",
+    "estimators.descent.report",
+    "estimators.documentation",
+    "estimators.network.report",
+    "estimators.storage",
+)
 """Internals of the estimators and of the command line: `LangevinLogisticRegression` and `--help` say what they do."""
 
 

@@ -14,6 +14,7 @@ import torch
 from certified_unlearning import CertifiedMLPClassifier, certificate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 
 BATCH = {"budgets": (1, 2, 5), "random_state": 0, "epochs": 4}
 
@@ -36,7 +37,7 @@ def retrained(model: CertifiedMLPClassifier) -> CertifiedMLPClassifier:
 
     other = copy.deepcopy(model)
     other._settle()
-    assert other._pending == 0
+    assert other._network.pending == 0
     return other
 
 
@@ -107,14 +108,14 @@ def test_a_request_beyond_the_budget_trains_anew_at_once() -> None:
 def test_batches_have_budgets_of_their_own() -> None:
     X, y = clouds()
     model = CertifiedMLPClassifier(batch_size=100, **BATCH).fit(X, y)
-    one_of_each = model._places[:, 0].tolist()
+    one_of_each = model._network.places[:, 0].tolist()
     model.unlearn(one_of_each)
     assert (model.trainings_, model.budget_left_) == (1, 4)
-    model.unlearn(model._places[0, 1:5].tolist())
+    model.unlearn(model._network.places[0, 1:5].tolist())
     assert (model.trainings_, model.budget_left_) == (1, 0)
-    model.unlearn(model._places[1, 1:5].tolist())
+    model.unlearn(model._network.places[1, 1:5].tolist())
     assert model.trainings_ == 1
-    model.unlearn([int(model._places[1, 5])])
+    model.unlearn([int(model._network.places[1, 5])])
     assert model.trainings_ == 2
 
 
@@ -161,7 +162,7 @@ def test_a_handed_out_file_was_trained_without_what_was_removed(tmp_path: Path) 
     other = retrained(model)
     model.save(tmp_path / "handed-out", training_data=False)
     found = safetensors.numpy.load_file(tmp_path / "handed-out")
-    assert np.array_equal(found["parameters/0"], other._learned.parameters[0].numpy())
+    assert np.array_equal(found["parameters/0"], other._network.learned.parameters[0].numpy())
     assert np.array_equal(model.predict_proba(X), other.predict_proba(X))
 
 
@@ -179,7 +180,7 @@ def test_the_certificate_is_recomputed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of the classes"):
         model.certificate(X[:2], ["no", "never"])
     model.check()
-    model._learned.parameters[0].add_(1e-3)
+    model._network.learned.parameters[0].add_(1e-3)
     with pytest.raises(DataError, match="other parameters"):
         model.check()
 
@@ -189,7 +190,7 @@ def test_lines_of_the_last_update_are_kept_and_checked(tmp_path: Path) -> None:
     model = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0).fit(X, y)
     model.save(tmp_path / "model")
     again = CertifiedMLPClassifier.load(tmp_path / "model")
-    last, kept = model._learned.last, again._learned.last
+    last, kept = model._network.learned.last, again._network.learned.last
     assert last is not None
     assert kept is not None
     assert all(torch.equal(each, kept.tensors[name]) for name, each in last.tensors.items())
@@ -198,11 +199,12 @@ def test_lines_of_the_last_update_are_kept_and_checked(tmp_path: Path) -> None:
     kept.above_shifts.add_(1e-3)
     with pytest.raises(DataError, match="other lines of the last update"):
         again.check()
-    again._learned = replace(again._learned, last=None)  # As a file of before there were lines.
+    # As a file of before there were lines.
+    again._network = replace(again._network, learned=replace(again._network.learned, last=None))
     again.check()
     other = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0, momentum=0.5).fit(X, y)
-    assert other._learned.last is None
-    other._learned = replace(other._learned, last=last)
+    assert other._network.learned.last is None
+    other._network = replace(other._network, learned=replace(other._network.learned, last=last))
     with pytest.raises(DataError, match="other lines of the last update"):
         other.check()
 
@@ -211,8 +213,8 @@ def test_lines_of_the_last_update_are_kept_and_checked(tmp_path: Path) -> None:
 def test_a_file_with_wrong_lines_is_refused(name: str, tmp_path: Path) -> None:
     X, y = clouds()
     model = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0).fit(X, y)
-    assert model._learned.last is not None
-    model._learned.last.tensors[name].mul_(torch.nan)
+    assert model._network.learned.last is not None
+    model._network.learned.last.tensors[name].mul_(torch.nan)
     model.save(tmp_path / "model")
     with pytest.raises(DataError, match=f"{name} of the last update's lines is not finite"):
         CertifiedMLPClassifier.load(tmp_path / "model")
@@ -229,7 +231,7 @@ def test_a_file_with_wrong_lines_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_file_whose_boxes_are_none_is_refused(changed: Callable[[Learned], Any], said: str, tmp_path: Path) -> None:
     X, y = clouds()
     model = CertifiedMLPClassifier(step_size=3.0, budgets=(1, 2, 3), bound=0.3, random_state=0).fit(X, y)
-    changed(model._learned)
+    changed(model._network.learned)
     model.save(tmp_path / "model")
     with pytest.raises(DataError, match=said):
         CertifiedMLPClassifier.load(tmp_path / "model")
@@ -244,7 +246,7 @@ def test_what_is_interrupted_leaves_everything(monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(CertifiedMLPClassifier, "_learn", interrupted)
+        patch.setattr(CertifiedSgd, "learn", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.unlearn(np.arange(6))
     assert len(model.remaining_) == 400
@@ -295,7 +297,7 @@ def test_budgets_that_a_shrunken_batch_cannot_have_are_left_out() -> None:
     X, y = clouds(12)
     model = CertifiedMLPClassifier(**BATCH).fit(X, y)
     model.unlearn([*range(8)])
-    assert (model.trainings_, model._learned.budgets) == (2, (1, 2))
+    assert (model.trainings_, model._network.learned.budgets) == (2, (1, 2))
     with pytest.raises(ParameterError, match="at most 2"):
         model.certify(X, 5)
 
@@ -316,7 +318,7 @@ def test_a_request_that_is_refused_keeps_names() -> None:
     X, y = clouds(8)
     frame = pd.DataFrame(X, index=[f"customer-{each}" for each in range(8)])
     model = CertifiedMLPClassifier(batch_size=2, budgets=1, random_state=0).fit(frame, y)
-    batch = frame.index[model._places[0].numpy()]
+    batch = frame.index[model._network.places[0].numpy()]
     with pytest.raises(AssumptionError, match="last records of a batch"):
         model.unlearn(index=batch)
     model.unlearn(index=batch[:1])
@@ -350,7 +352,7 @@ def test_a_report_says_that_removals_so_far_count() -> None:
 def test_small_batches_answer_on_although_no_budget_is_left() -> None:
     X, y = clouds(10)
     model = CertifiedMLPClassifier(batch_size=2, budgets=1, random_state=0).fit(X, y)
-    first, second = model._places[:2, 0].tolist()
+    first, second = model._network.places[:2, 0].tolist()
     model.unlearn([first])
     labels = model.predict(grid())
     assert (model.trainings_, model.budget_left_) == (2, 0)
@@ -371,9 +373,9 @@ def test_a_request_that_empties_a_batch_is_refused_at_once() -> None:
         batch_size=3, budgets=5, changes="additions and removals", random_state=0
     ).fit(X, y)  # fmt: skip
     with pytest.raises(AssumptionError, match="last records of a batch"):
-        model.unlearn(model._places[0].tolist())
+        model.unlearn(model._network.places[0].tolist())
     assert len(model.remaining_) == 9
-    model.unlearn(model._places[0, :2].tolist())
+    model.unlearn(model._network.places[0, :2].tolist())
     assert model.decision_function(X).shape == (9,)
 
 

@@ -9,6 +9,7 @@ import torch
 
 from certified_unlearning import CertifiedMLPClassifier, certificate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
+from certified_unlearning.estimators.network import trained
 from tests.estimators.test_certified_mlp import clouds, grid
 
 BATCH = {"budgets": (1, 2, 5), "random_state": 0, "epochs": 3, "step_size": 2.0, "bound": 0.3}
@@ -23,10 +24,10 @@ def fitted(records: int = 60, public: int = 300, **parameters: Any) -> Certified
 
 def labels_without(model: CertifiedMLPClassifier, gone: np.ndarray, points: np.ndarray) -> np.ndarray:
     """What the network says that is trained, from the same start and in the same batches, without some records."""
-    present = model._present.clone()
+    network, store = model._network, model._store
+    present = network.present(store)
     present[gone] = False
-    store = model._store
-    found = model._settings.learn(store.rows, store.labels, model._places, model._start, present, [0])
+    found = network.settings.learn(store.rows, store.labels, network.places, network.start, present, [0])
     return model.classes_[found.classes(torch.as_tensor(points)).numpy()]
 
 
@@ -51,7 +52,7 @@ def test_no_removal_of_private_records_changes_a_certified_label() -> None:
 
 def test_if_private_records_were_taken_for_public_ones_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: boxes are points then, and certify everything."""
-    monkeypatch.setattr(CertifiedMLPClassifier, "_public", property(lambda self: torch.ones(self._n, dtype=torch.bool)))
+    monkeypatch.setattr(trained, "_is_public", lambda places, n, public_records: torch.ones(n, dtype=torch.bool))
     assert wrong_labels(fitted(records=20, public=20), 20) > 0
 
 
@@ -118,13 +119,15 @@ def test_public_rows_that_do_not_fit_are_refused(given: dict[str, Any], said: st
 
 
 def labels_of_poisoned(model: CertifiedMLPClassifier, rows: torch.Tensor, labels: torch.Tensor) -> np.ndarray:
-    found = model._settings.learn(rows, labels, model._places, model._start, model._present, [0])
+    network, present = model._network, model._network.present(model._store)
+    found = network.settings.learn(rows, labels, network.places, network.start, present, [0])
     return found.classes(torch.as_tensor(grid())).numpy()
 
 
 def changed_labels(model: CertifiedMLPClassifier, records: int, **how: Any) -> int:
     """How many labels that are certified for ``how`` change when so many records are moved or relabelled."""
-    sure, before = model.certify_poisoned(grid(), **how), model._learned.classes(torch.as_tensor(grid())).numpy()
+    sure = model.certify_poisoned(grid(), **how)
+    before = model._network.learned.classes(torch.as_tensor(grid())).numpy()
     assert 0 < sure.mean() < 1
     wrong = 0
     for way in ([1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]):

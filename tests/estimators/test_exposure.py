@@ -51,9 +51,9 @@ def test_only_exposed_records_are_predicted_otherwise_without_them() -> None:
     changed = []
     for record in range(150):
         present = torch.arange(150) != record
-        store, row = model._store, model._store.rows[[record]]
-        other = model._settings.learn(store.rows, store.labels, model._places, model._start, present, [0])
-        if not torch.equal(other.classes(row), model._learned.classes(row)):
+        network, store, row = model._network, model._store, model._store.rows[[record]]
+        other = network.settings.learn(store.rows, store.labels, network.places, network.start, present, [0])
+        if not torch.equal(other.classes(row), network.learned.classes(row)):
             changed.append(record)
     assert changed
     assert all(radii[record] == 0 for record in changed)
@@ -67,9 +67,9 @@ def test_nothing_about_a_record_is_printed_by_itself() -> None:
 
 def test_records_that_left_or_were_never_in_a_batch_are_not_reported(tmp_path) -> None:
     model = overlapping(batch_size=60)
-    unseen = sorted({*range(150)} - {*model._places.flatten().tolist()})
+    unseen = sorted({*range(150)} - {*model._network.places.flatten().tolist()})
     assert len(unseen) == 30
-    gone = int(model._places[0, 0])
+    gone = int(model._network.places[0, 0])
     model.unlearn([gone])
     found = exposed_records(model)
     assert model.trainings_ == 2
@@ -115,7 +115,7 @@ def test_radii_are_of_bounds_that_neighbours_share(monkeypatch: pytest.MonkeyPat
     seen = []
     monkeypatch.setattr(releases, "_radii", lambda learned, rows: seen.append(learned.differences) or [0] * len(rows))
     model = CertifiedMLPClassifier((4,), budgets=(1,), changes="additions and removals", random_state=0).fit(X, Y)
-    assert model._learned.differences == "updated"
+    assert model._network.learned.differences == "updated"
     publish_mean_share(model, X, epsilon=1.0, delta=1e-6)
     assert seen == ["joint"]
 
@@ -160,9 +160,8 @@ def test_radii_of_trained_neighbours_move_shares_by_no_more() -> None:
 
     def shares(X: np.ndarray, y: np.ndarray) -> float:
         model = CertifiedMLPClassifier((3,), **settings).fit(X, y)
-        joint = releases.replace(
-            model._learned, bounding=releases.replace(model._learned.bounding, differences="joint")
-        )
+        learned = model._network.learned
+        joint = releases.replace(learned, bounding=releases.replace(learned.bounding, differences="joint"))
         return float(np.mean(releases._radii(joint, torch.as_tensor(clouds(200, seed=1)[0])))) / 5
 
     whole, moved = shares(rows, labels), []

@@ -18,7 +18,14 @@ from certified_unlearning import certificate
 from certified_unlearning.certificate import ExactCertificate, ResidualCertificate
 from certified_unlearning.certificate.base import CertificateError
 from certified_unlearning.data.tables.table import Table, read_blocks
-from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError, UnlearningError
+from certified_unlearning.errors import (
+    AssumptionError,
+    DataError,
+    InfeasibleError,
+    LedgerError,
+    ParameterError,
+    UnlearningError,
+)
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.adding.reading import UNCHANGED
@@ -28,7 +35,6 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.method import answered_of
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.quality import quality_left
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.trouble import trouble_left
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan

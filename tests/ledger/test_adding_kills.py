@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from certified_unlearning.data.tables.table import Table
+from certified_unlearning.errors import LedgerError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import read_secret
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original, Unlearn
 from tests.ledger.tables import make_refit, make_regression, write_new, write_table

@@ -16,10 +16,10 @@ import safetensors.numpy
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import CertificateError, EnsembleCertificate
-from certified_unlearning.commands.ledger_use import predict
+from certified_unlearning.commands.ledger.use import predict
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.table import Records
-from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
+from certified_unlearning.errors import DataError, InfeasibleError, LedgerError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -29,7 +29,7 @@ from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswe
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored
 from certified_unlearning.ledger.prediction import LoadedEnsemble
 from certified_unlearning.ledger.quality import quality_left
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.certified_sgd import ensemble_plan
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards

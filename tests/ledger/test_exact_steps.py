@@ -14,13 +14,20 @@ import torch
 from certified_unlearning import certificate
 from certified_unlearning.certificate import ExactCertificate
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError, UnlearningError
+from certified_unlearning.errors import (
+    AssumptionError,
+    DataError,
+    InfeasibleError,
+    LedgerError,
+    ParameterError,
+    UnlearningError,
+)
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import read_secret
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from tests.ledger.conftest import Forks, Original, Unlearn

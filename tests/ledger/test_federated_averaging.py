@@ -20,7 +20,7 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact import draws
 from certified_unlearning.engine.exact.draws import Draws
-from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError, UnlearningError
+from certified_unlearning.errors import AssumptionError, InfeasibleError, LedgerError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
@@ -31,7 +31,7 @@ from certified_unlearning.ledger.methods import exact_steps
 from certified_unlearning.ledger.methods.federated_averaging import FederatedSteps
 from certified_unlearning.ledger.model import method_of, read_stored
 from certified_unlearning.ledger.state import Batch
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.exact.queries import linear_queries

@@ -1,6 +1,6 @@
 """The table of the ledger's mechanisms: their options, and what a new one takes.
 
-A new one is one module with its plan and its method, and one entry with its settings. Here it is made in a process of
+A new mechanism is a module with its plan and its method, its settings, and one entry. Here it is made in a process of
 its own, because the command line reads the table when it is imported.
 """
 
@@ -23,7 +23,9 @@ ENTRY = '''
 import functools, json, sys
 from typing import ClassVar
 from pydantic import Field
-from certified_unlearning.ledger.mechanisms import MECHANISMS, LedgerMechanism, RefitSettings, Words
+from certified_unlearning.ledger.mechanisms import MECHANISMS, LedgerMechanism
+from certified_unlearning.ledger.settings.base import Words
+from certified_unlearning.ledger.settings.exact_refit import RefitSettings
 
 
 class ToySettings(RefitSettings):

@@ -11,12 +11,12 @@ from certified_unlearning import certificate
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.data.tables.table import read_blocks
+from certified_unlearning.errors import LedgerError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.methods import noisy_steps
 from certified_unlearning.ledger.model import read_stored, with_intercept
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner

@@ -16,13 +16,12 @@ from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.cli import app
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.table import read_blocks
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms import refit_plan
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval

@@ -22,13 +22,12 @@ from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.steps.model import StepsCertificate
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.personal.plain_words import LEFT_OUT, PLAIN_WORDS
 from certified_unlearning.ledger.personal.report import FOR_THE_OPERATOR, PersonalReport, report_on
 from certified_unlearning.ledger.requests import request, status
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.mechanisms import refit_plan

@@ -16,20 +16,21 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from certified_unlearning import certificate
 from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.certificate import ResidualCertificate, StepsCertificate
-from certified_unlearning.commands.ledger_use import warnings_about
+from certified_unlearning.commands.ledger.use import warnings_about
 from certified_unlearning.data.quality import TargetQuality
 from certified_unlearning.data.tables.declared import prepare_table
 from certified_unlearning.data.tables.table import Table, read_blocks
-from certified_unlearning.errors import AssumptionError, DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, LedgerError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.mechanisms import MECHANISMS, LangevinSettings, RefitSettings
+from certified_unlearning.ledger.mechanisms import MECHANISMS
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.prediction import LoadedRegression
 from certified_unlearning.ledger.quality import quality_left
-from certified_unlearning.ledger.store import LedgerError
+from certified_unlearning.ledger.settings.exact_refit import RefitSettings
+from certified_unlearning.ledger.settings.noisy_steps import LangevinSettings
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan

@@ -87,8 +87,8 @@ def test_who_had_which_row_is_forgotten(model: Path) -> None:
     apply(model)
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
         removed = [ledger.names.stored(each) for each in REMOVED]
-        assert not {name for name, _, _ in ledger.records()} & set(removed)
-        assert all(ledger.count_records_of(each) == 0 for each in REMOVED)
+        assert not {name for name, _, _ in ledger.owners.records()} & set(removed)
+        assert all(ledger.owners.count_records_of(each) == 0 for each in REMOVED)
     content = (model / "ledger.sqlite").read_bytes()
     assert b"p150" not in content
     # The request, its place in the index, and the digest of the spelling, which refuses somebody who comes back.

@@ -211,8 +211,8 @@ def test_a_ledger_of_before_has_no_spellings_and_works(tmp_path: Path, original:
         connection.execute("DROP TABLE spellings")
     assert requests.request(model, ["p3"]).people == 1
     with Ledger.opened(ModelDirectory(model).ledger) as ledger, ledger.transaction():
-        ledger.forget_records(0, 10)
-        assert ledger.count_records_of("p3") == 0
+        ledger.owners.forget_records(0, 10)
+        assert ledger.owners.count_records_of("p3") == 0
 
 
 def test_spellings_that_the_rules_take_for_one_are_named_and_are_one_person(tmp_path: Path, unlearn: Unlearn) -> None:

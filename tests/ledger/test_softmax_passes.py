@@ -12,12 +12,12 @@ from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.cli import app
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.engine.objectives.float64 import SoftmaxRegression64
+from certified_unlearning.errors import LedgerError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms import refit_plan
 from certified_unlearning.mechanisms.certified_refit import objective_of

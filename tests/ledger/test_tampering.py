@@ -339,7 +339,7 @@ def test_a_row_that_is_nobodys_but_still_there_is_found(model: Path) -> None:
     apply(model)
     directory = ModelDirectory(model)
     with Ledger.opened(directory.ledger) as ledger:
-        rows = sorted(record.row for record in ledger.records())
+        rows = sorted(record.row for record in ledger.owners.records())
         copy = copy_of(directory, read_features(model), 2)
         assert copy.first_row_left(rows, 450) is None
         assert copy.first_row_left(rows[1:], 450) == rows[0]

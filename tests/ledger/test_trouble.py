@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from certified_unlearning.commands.ledger_use import warnings_about
+from certified_unlearning.commands.ledger.use import warnings_about
 from certified_unlearning.data.advice import trial
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.data.tables.declaration import Table

@@ -396,16 +396,20 @@ def test_a_preset_shows_everything_unless_it_says_what() -> None:
     checked = parameters.check(CONTENT)
     everything = [(paper.name, each.name) for paper in checked.known for each in paper.experiments]
     assert shown(checked, "digits") == shown(checked, "paper-mnist") == everything
-    assert {paper for paper, _ in everything} == {paper for paper, _ in shown(checked, "smoke")} == {
-        "langevin_unlearning",
-        "privacy_dynamics",
-        "noisy_sgd",
-        "forget_unlearning",
-        "tv_stability",
-        "private_learning",
-        "gradient_certificates",
-        "cheaper_than_retraining",
-    }
+    assert (
+        {paper for paper, _ in everything}
+        == {paper for paper, _ in shown(checked, "smoke")}
+        == {
+            "langevin_unlearning",
+            "privacy_dynamics",
+            "noisy_sgd",
+            "forget_unlearning",
+            "tv_stability",
+            "private_learning",
+            "gradient_certificates",
+            "cheaper_than_retraining",
+        }
+    )
 
 
 def test_what_a_preset_shows_is_inherited() -> None:

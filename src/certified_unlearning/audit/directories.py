@@ -106,7 +106,7 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
             )
         if state.planned is not None:
             raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")
-        left = np.fromiter(ledger.rows(), np.int64)
+        left = np.fromiter(ledger.owners.rows(), np.int64)
     plan = model.learner
     wanted, rng = plan.n - members, np.random.default_rng()
     if min(wanted, len(left)) < members:

@@ -1,12 +1,12 @@
 """The parts that certificates of all kinds share: the statement, its scope, and the recomputation.
 
-A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands, reports and the ledger
-use only this interface and do not depend on the kind.
+A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands and reports use only this
+interface and do not depend on the kind. A ledger also needs the methods of `ledger.LedgerCertificate`.
 """
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -21,7 +21,7 @@ from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import Reading, Relation
+from certified_unlearning.vocabulary import Relation
 
 TOLERANCE = 1e-9
 """Largest relative difference between numbers that count as equal. The minimisation is not more accurate."""
@@ -86,33 +86,10 @@ class Stated(NamedTuple):
         return f"{last}{release} alone; {every} for a reader who kept all versions"
 
 
-class Scope(NamedTuple):
-    """The observers for which a statement about a release holds.
-
-    Attributes:
-        compared_with: The comparator of the release.
-        adaptive: Whether the statement holds even if requests depend on earlier releases.
-        sentence: A sentence for people, which names the observers and the releases that they see.
-    """
-
-    compared_with: str
-    adaptive: bool
-    sentence: str
-
-
 class Certificate(BaseModel):
-    """A statement with its constants and assumptions; the base of all kinds.
-
-    `scope` and `removed_by` are class methods. A ledger repeats the numbers of each certificate, so it can describe a
-    version without reading the certificate.
-    """
+    """A statement with its constants and assumptions; the base of all kinds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    takes_noisy_steps: ClassVar[bool] = False
-    """Whether removals from models with such certificates run noisy steps, so that a number of steps is meaningful."""
-    publishes_weights: ClassVar[bool] = True
-    """Whether models with such certificates are published."""
 
     seen: ClassVar[str] = "the current model"
     """What the guesser sees."""
@@ -222,49 +199,6 @@ class Certificate(BaseModel):
     def share_with_earlier_versions(self) -> Share | None:
         """Return the largest share of right guesses by an observer of all versions; None if no bound is known."""
         return None
-
-    def with_known_number(self) -> str:
-        """Return how the number of removed records enters the comparison, as a plain sentence."""
-        raise NotImplementedError
-
-    def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether secret files may still depend on the records that left with a version.
-
-        Args:
-            readings: How records were read for that version and for each later one.
-        """
-        return False
-
-    @classmethod
-    def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope of a statement with the given numbers.
-
-        Only kinds that a ledger writes implement this method.
-
-        Args:
-            stated: The numbers of the statement.
-            release: The release that the statement covers, such as "version 3".
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def removed_by(cls, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from a ledger's version.
-
-        Only kinds that a ledger writes implement this method.
-
-        Args:
-            steps: Number of noisy steps that were run.
-            reading: How records were read for the version.
-        """
-        raise NotImplementedError
-
-    def done(self, steps: int, reading: Reading | None) -> str:
-        """Return how records were removed from the model, in plain sentences.
-
-        For arguments see `removed_by`.
-        """
-        raise NotImplementedError
 
     @property
     def schedule(self) -> Schedule | None:

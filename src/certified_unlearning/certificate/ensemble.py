@@ -12,7 +12,8 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
+from certified_unlearning.certificate.base import Stated, the_left
+from certified_unlearning.certificate.ledger import LedgerCertificate, Scope
 from certified_unlearning.certificate.lost import NO_BACKUP_SEEN
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, replayed
@@ -38,7 +39,7 @@ NOT_PROMISED = (
 )
 
 
-class EnsembleCertificate(Certificate):
+class EnsembleCertificate(LedgerCertificate):
     """A statement about the answers of an ensemble, with the constants that a comparison needs.
 
     Attributes:

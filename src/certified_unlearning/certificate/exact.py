@@ -12,7 +12,8 @@ from pydantic import Field
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
+from certified_unlearning.certificate.base import Certificate, Stated, the_left
+from certified_unlearning.certificate.ledger import LedgerCertificate, Scope
 from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import rounded_up
@@ -99,6 +100,19 @@ class EqualInLaw(Certificate):
             f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
+    def limits_of_counts(self) -> dict[str, tuple[bool, str]]:
+        """Return, for the numbers of records and requests, whether they are possible and consistent with each other."""
+        n = self.n_learned - self.deleted + self.inserted
+        edits = self.deleted + self.inserted
+        return {
+            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
+            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
+        }
+
+
+class ExactOfVersions(EqualInLaw, LedgerCertificate):
+    """The base of the certificates of exact unlearning that versions of a ledger can have."""
+
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
         """Return the scope: an observer of a single release, and requests that depend on no release."""
@@ -122,17 +136,8 @@ class EqualInLaw(Certificate):
             "trained on the records that are left, with the settings that were chosen for the number at the start."
         )
 
-    def limits_of_counts(self) -> dict[str, tuple[bool, str]]:
-        """Return, for the numbers of records and requests, whether they are possible and consistent with each other."""
-        n = self.n_learned - self.deleted + self.inserted
-        edits = self.deleted + self.inserted
-        return {
-            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
-            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
-        }
 
-
-class ExactCertificate(EqualInLaw):
+class ExactCertificate(ExactOfVersions):
     """A statement of exact unlearning, with the constants that a comparison with a fresh run needs.
 
     Attributes:

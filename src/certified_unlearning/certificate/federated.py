@@ -18,7 +18,7 @@ from certified_unlearning.certificate.exact import (
     OBLIVIOUS,
     REAL_NUMBERS,
     SECRET_STATE,
-    EqualInLaw,
+    ExactOfVersions,
     unknown_randomness,
     words_of,
 )
@@ -27,7 +27,7 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
-class FederatedCertificate(EqualInLaw):
+class FederatedCertificate(ExactOfVersions):
     """A statement of exact unlearning of clients, with the constants that a comparison with a fresh run needs.
 
     Attributes:

@@ -8,6 +8,7 @@ from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.exact_clusters import ExactClustersCertificate
 from certified_unlearning.certificate.federated import FederatedCertificate
+from certified_unlearning.certificate.ledger import LedgerCertificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
@@ -15,17 +16,22 @@ from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.steps import StepsCertificate
 from certified_unlearning.files import read_json
 
-KINDS: Mapping[str, type[Certificate]] = {
+OF_LEDGERS: Mapping[str, type[LedgerCertificate]] = {
     "steps": StepsCertificate,
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
+    "ensemble": EnsembleCertificate,
+    "federated": FederatedCertificate,
+}
+"""The kinds that versions of a ledger can have."""
+KINDS: Mapping[str, type[Certificate]] = {
+    **OF_LEDGERS,
     "exact-clusters": ExactClustersCertificate,
     "prediction": PredictionCertificate,
     "private": PrivateCertificate,
-    "ensemble": EnsembleCertificate,
     "private-labels": PrivateLabelsCertificate,
-    "federated": FederatedCertificate,
 }
+"""All kinds."""
 
 
 def read_any(path: str | Path) -> Certificate:

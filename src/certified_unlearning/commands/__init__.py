@@ -100,7 +100,6 @@ def program() -> typer.Typer:
         claims,
         data,
         declare,
-        ledger,
         pipeline,
         plan,
         regression,
@@ -108,6 +107,7 @@ def program() -> typer.Typer:
         track,
         verify,
     )
+    from certified_unlearning.commands.ledger.all import register
 
     app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(_main)
@@ -121,7 +121,7 @@ def program() -> typer.Typer:
     app.command("schema")(schema.schema)
     app.command("track")(track.track)
     app.command("verify")(verify.verify)
-    ledger.register(app)
+    register(app)
     _arrange(app)
     return app
 

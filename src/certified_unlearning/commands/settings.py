@@ -11,7 +11,8 @@ from pydantic.fields import FieldInfo
 
 from certified_unlearning.commands.options import delta_of, target
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.ledger.mechanisms import BatchSize, LedgerMechanism
+from certified_unlearning.ledger.mechanisms import LedgerMechanism
+from certified_unlearning.ledger.settings.base import BatchSize
 from certified_unlearning.vocabulary import Delta
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from certified_unlearning.commands import ledger
 from certified_unlearning.commands.keeping import receipts
+from certified_unlearning.commands.ledger import verification
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import interruptible
 from certified_unlearning.errors import ParameterError, UnlearningError
@@ -55,7 +55,7 @@ def verify(
         if paths[0] in of_receipts:
             verified = receipts.verify_receipt_as_json(paths[0], head, public_key)
         elif paths[0].is_dir():
-            verified = ledger.verify_as_json(paths[0], head)
+            verified = verification.verify_as_json(paths[0], head)
         else:
             verified = _verify_as_json(paths[0])
         if not verified:
@@ -65,7 +65,7 @@ def verify(
     for path in paths:
         try:
             if path.is_dir():
-                ledger.verify(path, head)
+                verification.verify(path, head)
                 continue
             if path in of_receipts:
                 receipts.verify_receipt(path, head, public_key)

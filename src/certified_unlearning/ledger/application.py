@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
 from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import (
     ModelDirectory,
@@ -39,7 +39,7 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.copies import Asked, Waiting
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data, spoilt_certificate
@@ -169,7 +169,7 @@ def answer(
     written = write_version(directory, model, batch.version, outcome, certified)
     with ledger.transaction():
         ledger.append("applied", written)
-        ledger.forget_records(batch.after, batch.up_to)
+        ledger.owners.forget_records(batch.after, batch.up_to)
     after = read_state(ledger)
     delete_leftovers(directory, after)
     # This comes last, because it waits for readers. If a reader stays, the next `apply` empties the log.
@@ -223,7 +223,7 @@ def planned_batch(
 
 
 def _rows(ledger: Ledger, after: int, up_to: int) -> list[int]:
-    return [record.row for record in ledger.records_requested(after, up_to)]
+    return [record.row for record in ledger.owners.records_requested(after, up_to)]
 
 
 def delete_leftovers(directory: ModelDirectory, state: State) -> tuple[Path, ...]:

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from certified_unlearning.errors import DataError, StorageError
+from certified_unlearning.errors import DataError, LedgerError, StorageError
 from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.identifiers import keys
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.ledger.store import LedgerError
 
 _VERSIONED = re.compile(
     r"(?:weights|secret|certificate|digest-key|rows|added-features|added-labels|added-rows)-(\d+)"

@@ -29,9 +29,10 @@ from certified_unlearning.ledger.directory import ModelDirectory, drawn_key, fil
 from certified_unlearning.ledger.identifiers import keys
 from certified_unlearning.ledger.identifiers.names import key_check
 from certified_unlearning.ledger.log.setting import checked_place
-from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_text, require_weighing, settings_of
+from certified_unlearning.ledger.mechanisms import DEFAULT, require_text, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
+from certified_unlearning.ledger.settings.base import Words
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.copies import Asked
@@ -185,7 +186,7 @@ def initialise(
         if table.is_regression:
             sizes |= {"classes": 1, "target_range": table.target_range}
         if settings.records_are_clients:
-            sizes |= {"clients": ledger.count_people()}
+            sizes |= {"clients": ledger.owners.count_people()}
         learner = settings.plan(mechanism, weights=weights, **sizes)
         # The suffix in the name distinguishes the table from a built-in data set.
         model = StoredModel(
@@ -204,7 +205,7 @@ def initialise(
         start = Start(
             id_column=id_column,
             records=copied.records,
-            people=ledger.count_people(),
+            people=ledger.owners.count_people(),
             model_sha256=file_sha256(directory.model),
             training_digest=copy_of(directory, copied.features, 1).digests([Asked(key)])[0],
             source=str(source.resolve()),
@@ -296,7 +297,7 @@ def _copy(
                 from certified_unlearning.data.tables.hashing.rows import without_words  # Not at the top.
 
                 wordless.update(without_words(table, block.features))
-            ledger.add_records((identifier, row) for row, identifier in enumerate(block.identifiers or [], n))
+            ledger.owners.add_records((identifier, row) for row, identifier in enumerate(block.identifiers or [], n))
             spellings.add(block.spellings or [])
             absent.update(each for each in block.identifiers or [] if is_absent(each))
             by_class += (block.labels[:, None] == labels).sum(axis=0)

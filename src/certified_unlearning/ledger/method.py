@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate.base import Certificate
+from certified_unlearning.certificate.ledger import LedgerCertificate
 from certified_unlearning.data.tables.declaration import Text
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -195,7 +196,7 @@ class Method(ABC, Generic[PlanT]):
         raise DataError("the weights are missing, without which nothing can be predicted")
 
     @abstractmethod
-    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> Certificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> LedgerCertificate:
         """Return the certificate of the version after these batches.
 
         Args:

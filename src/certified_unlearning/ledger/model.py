@@ -12,13 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.certificate import Certificate
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Table, Text
-from certified_unlearning.errors import DataError
+from certified_unlearning.errors import DataError, LedgerError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.mechanisms import MECHANISMS
 from certified_unlearning.ledger.method import LedgerPlan, Method, Outcome, Secret
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.weights import read_weights
 from certified_unlearning.vocabulary import ClassesFrom
 

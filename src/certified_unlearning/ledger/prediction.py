@@ -15,7 +15,7 @@ from certified_unlearning.data.quality import Quality, Tally, TargetQuality, tar
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.table import Records, count_features, feature_names, read_records
 from certified_unlearning.data.tables.targets import TargetScale
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError
 from certified_unlearning.ledger.copies.reading import CopiedModel, is_copy, read_copy
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.log.setting import require_present
@@ -28,7 +28,7 @@ from certified_unlearning.ledger.model import (
     with_intercept,
 )
 from certified_unlearning.ledger.state import Version, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.weights import log_probabilities, predicted, scores_of
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from certified_unlearning.data.quality import Quality, Tally, TargetQuality, target_quality_of
 from certified_unlearning.data.tables.targets import TargetScale
-from certified_unlearning.errors import DataError
+from certified_unlearning.errors import DataError, LedgerError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.weights import log_probabilities, predicted, read_weights, scores_of
 
@@ -135,7 +135,7 @@ class RecordsLeft:
     def _owned(self, ledger: Ledger) -> NDArray[np.bool_]:
         """Return which rows have an owner. With more than two classes, labels do not show this: 0 is a class, too."""
         left = np.zeros(self._count, np.bool_)
-        left[self._copy.positions(np.fromiter(ledger.rows(), np.int64))] = True
+        left[self._copy.positions(np.fromiter(ledger.owners.rows(), np.int64))] = True
         return left
 
 

@@ -26,7 +26,7 @@ from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
-    from certified_unlearning.certificate.base import Certificate
+    from certified_unlearning.certificate.ledger import LedgerCertificate
 
 Answer = Literal["not in this model's data", "requested before", "on hold"]
 """What `request` says of people whom it skips."""
@@ -118,7 +118,7 @@ def request(
             for each in given.people:
                 earlier = _asked_before(ledger, state, each)
                 if earlier is None:
-                    records[each] = ledger.count_records_of(each)
+                    records[each] = ledger.owners.count_records_of(each)
                 elif skip_unknown:
                     asked.append(earlier)
                 else:
@@ -146,7 +146,7 @@ def request(
 
 def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
     """Return the payload of a request's event."""
-    version = state.added_with(ledger.row_of(identifier) or 0)
+    version = state.added_with(ledger.owners.row_of(identifier) or 0)
     added = {"added_with": version} if version > 1 else {}
     return {"records": records} | added | terms.as_payload()
 
@@ -183,7 +183,7 @@ def _refusal(ledger: Ledger, earlier: Skipped) -> str:
 
 def _unknown(ledger: Ledger, unknown: Sequence[str]) -> str:
     """Return why people without records are refused."""
-    like = ledger.like(unknown[0])
+    like = ledger.owners.like(unknown[0])
     hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
     return f"{subject_of(unknown)} not in the training data{hint}; nothing was recorded ({_OPTION})"
 
@@ -193,10 +193,10 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
     names = ledger.names
     chosen = {names.stored(each) for each in named}
     for identifier in named:
-        others = [each for each in ledger.other_spellings(identifier) if each not in chosen]
+        others = [each for each in ledger.owners.other_spellings(identifier) if each not in chosen]
         left_out = [each for each in others if ledger.request_named(each) is None]
         if left_out:
-            records = counted(ledger.count_records_named(left_out[0]), "record")
+            records = counted(ledger.owners.count_records_named(left_out[0]), "record")
             raise ParameterError(
                 f"{identifier!r} may be {names.with_difference(identifier, left_out[0])} ({records}): name both if "
                 "they are one person, or say --one-spelling if they are not; nothing was recorded"
@@ -214,7 +214,7 @@ def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
     with Ledger.opened(ModelDirectory(path).ledger, read_only=True) as ledger:
         absent, names = ledger.answered_absent(), ledger.names
         asked = sum(ledger.request_of(each) is not None or names.stored(each) in absent for each in identifiers)
-        return sum(ledger.count_records_of(each) > 0 for each in identifiers), asked
+        return sum(ledger.owners.count_records_of(each) > 0 for each in identifiers), asked
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
         return (), True
 
 
-def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
+def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCertificate":
     """Read the current version's certificate, without recomputing its numbers.
 
     If later versions were lost, the certificate does not count them. Its statement about all versions is then left out.
@@ -312,10 +312,8 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
         DataError: The file cannot be read.
         LedgerError: It differs from what the log records about it.
     """
-    from certified_unlearning.certificate import kinds
-
     directory.recorded_certificate(state.current)
-    certified = kinds.read_any(directory.certificate(state.current.version))
+    certified = state.current.certificate.read(directory.certificate(state.current.version))
     return certified.of_one_release() if state.current.lost_since else certified
 
 

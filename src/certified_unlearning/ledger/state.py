@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.errors import LedgerError
+from certified_unlearning.ledger.database.events import Event
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
 if TYPE_CHECKING:  # All commands import this module, and few of them read a ledger.
-    from certified_unlearning.certificate.base import Certificate, Scope, Stated
+    from certified_unlearning.certificate.base import Stated
+    from certified_unlearning.certificate.ledger import LedgerCertificate, Scope
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,9 @@ class Version:
     lost_since: int = 0
 
     def __post_init__(self) -> None:
-        from certified_unlearning.certificate import KINDS
+        from certified_unlearning.certificate.kinds import OF_LEDGERS
 
-        if self.kind is not None and self.kind not in KINDS:
+        if self.kind is not None and self.kind not in OF_LEDGERS:
             raise ValueError(f"there are no certificates of kind {self.kind!r}")
 
     @property
@@ -140,18 +143,18 @@ class Version:
         return Stated(self.epsilon, self.delta, self.extra_delta, every)
 
     @property
-    def certificate(self) -> "type[Certificate]":
+    def certificate(self) -> "type[LedgerCertificate]":
         """The kind of certificate; for events of earlier releases, it follows from what they recorded."""
-        from certified_unlearning.certificate import KINDS
+        from certified_unlearning.certificate.kinds import OF_LEDGERS
 
         if self.kind is not None:
-            return KINDS[self.kind]
+            return OF_LEDGERS[self.kind]
         if self.epsilon is None:
-            return KINDS["ensemble"]
+            return OF_LEDGERS["ensemble"]
         if self.delta == 0:
-            return KINDS["exact"]
+            return OF_LEDGERS["exact"]
         # Noisy steps keep no secret. The first version of a refit mechanism keeps one, though it answers no request.
-        return KINDS["steps" if self.secret_digest is None else "residual"]
+        return OF_LEDGERS["steps" if self.secret_digest is None else "residual"]
 
     @property
     def scope(self) -> "Scope":

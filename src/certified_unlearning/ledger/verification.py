@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import KINDS, Certificate
-from certified_unlearning.errors import DataError
+from certified_unlearning.errors import DataError, LedgerError
+from certified_unlearning.ledger.database.owners import Record
 from certified_unlearning.ledger.directory import ModelDirectory, read_key
 from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.log.setting import standing_settled
@@ -29,7 +30,7 @@ from certified_unlearning.ledger.proofs.head import Head, leaves_of, require_pre
 from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError, Record
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.copies import Asked, waiting_of
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.vocabulary import ClassesFrom
@@ -112,7 +113,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         state = read_state(ledger)
         model = read_stored(directory, state)
         check_data(directory, ledger, model, state)
-        owned = check_tags(ledger, ledger.records())
+        owned = check_tags(ledger, ledger.owners.records())
         _check_batches(ledger, state)
         _check_absent(ledger)
         copy = copy_of(directory, model.learner.features, state.current.version)
@@ -164,20 +165,20 @@ def check_data(
     if batch is not None:
         # Some rows of the planned batch may be zeroed already.
         version, due = batch.version, batch.training_digest
-        removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
+        removed = [record.row for record in ledger.owners.records_requested(batch.after, batch.up_to)]
     key = read_key(directory.digest_key(version))
     copy = copy_of(directory, model.learner.features, state.current.version)
     found, *others = copy.digests([Asked(key, removed, waiting_of(state)), *beside])
     if found != due:
         raise LedgerError(f"{copy.place} was tampered with: the training copy is not what the ledger recorded")
     requested = ledger.requests(state.answered_up_to, state.last_request, state.is_gone)
-    about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
+    about_to_go = ledger.owners.records_requested(state.answered_up_to, state.last_request)
     check_tags(ledger, about_to_go)
     left = state.rows - state.records_removed + (0 if batch is None else batch.records_added)
     if (
         Counter(record.identifier for record in about_to_go) != requested
-        or ledger.records_requested(0, state.answered_up_to)
-        or not ledger.count_records() == ledger.count_rows() == left
+        or ledger.owners.records_requested(0, state.answered_up_to)
+        or not ledger.owners.count_records() == ledger.owners.count_rows() == left
     ):
         raise LedgerError(f"{ledger.path} was tampered with: the owner of a row is not what was recorded")
     return others
@@ -237,7 +238,7 @@ def _check_batches(ledger: Ledger, state: State) -> None:
 def _check_absent(ledger: Ledger) -> None:
     """Check that nobody has rows of whom the log says that there are none; `add` refuses these people."""
     absent = ledger.answered_absent()
-    people = ledger.people() if absent else set[str]()
+    people = ledger.owners.people() if absent else set[str]()
     wrong = next((event for name, event in absent.items() if name in people), None)
     if wrong is not None:
         raise LedgerError(

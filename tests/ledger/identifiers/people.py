@@ -1,5 +1,6 @@
 """Tables whose identifiers cannot lie in a file by chance; and ledgers as the last release wrote them."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from unittest.mock import patch
 
 import pandas as pd
 
-from certified_unlearning.ledger.store import Ledger, statements
+from certified_unlearning.ledger.database.schema import statements
 from tests.ledger.tables import write_new, write_table
 
 RELEASED = Path(__file__).with_name("released.sql")
@@ -18,12 +19,12 @@ RELEASED = Path(__file__).with_name("released.sql")
 def last_release() -> Iterator[None]:
     """In the block, `init` makes the tables of the last release; what is written to them later follows from that."""
 
-    def make_tables(self: Ledger, key: bytes) -> None:
+    def make_tables(connection: sqlite3.Connection, key: bytes) -> None:
         for statement in statements(RELEASED.read_text(encoding="utf-8")):
             if statement.startswith("CREATE"):
-                self._connection.execute(statement)
+                connection.execute(statement)
 
-    with patch.object(Ledger, "_make_tables", make_tables):
+    with patch("certified_unlearning.ledger.store.make_tables", make_tables):
         yield
 
 

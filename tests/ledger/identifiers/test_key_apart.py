@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.errors import DataError, ParameterError, UnlearningError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
@@ -17,7 +17,6 @@ from certified_unlearning.ledger.identifiers.migration import migrate
 from certified_unlearning.ledger.initialisation import initialise, unfinished
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from certified_unlearning.errors import ParameterError, StorageError, UnlearningError
+from certified_unlearning.errors import LedgerError, ParameterError, StorageError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
@@ -22,7 +22,7 @@ from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt, read_receipt
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify
@@ -354,7 +354,7 @@ def test_records_are_added_to_a_migrated_directory(old: Path, made: Path) -> Non
 def test_a_ledger_that_another_program_keeps_open_is_finished_by_the_next_migration(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("certified_unlearning.ledger.store.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("certified_unlearning.ledger.database.schema.BUSY_SECONDS", 0.1)
     reader = sqlite3.connect(ModelDirectory(old).ledger, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()

@@ -89,7 +89,7 @@ def test_a_pseudonym_is_that_of_proofs_and_tells_nothing_without_the_key(model: 
     receipt = make_receipt(model, "p3")
     key = ModelDirectory(model).identifier_key.read_bytes()
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
-        assert ledger.people_requested() == {pseudonym(key, "p3")} == {receipt.pseudonym}
+        assert ledger.owners.people_requested() == {pseudonym(key, "p3")} == {receipt.pseudonym}
     assert pseudonym(bytes(32), "p3") != receipt.pseudonym
 
 

@@ -35,7 +35,7 @@ def people_left(model: Path) -> set[str]:
     """Return whose rows are in the training copy and not empty, as the bytes have it."""
     directory = ModelDirectory(model)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
-        records = list(ledger.records())
+        records = list(ledger.owners.records())
     rows = copy_of(directory, 4, 1).rows(directory.features.stat().st_size // 16)
     whole = set(np.flatnonzero((np.asarray(rows) != 0).any(axis=1)).tolist())
     assert whole == {record.row for record in records}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certified_unlearning.errors import DataError, ParameterError, StorageError, UnlearningError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError, StorageError, UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
@@ -18,7 +18,7 @@ from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify

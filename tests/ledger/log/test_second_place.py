@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.errors import DataError, ParameterError, StorageError, UnlearningError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError, StorageError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.copies.exports import export
@@ -20,7 +20,7 @@ from certified_unlearning.ledger.log.replay import replay
 from certified_unlearning.ledger.log.setting import set_log
 from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.proofs.receipt import make_receipt
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original, Unlearn
 from tests.ledger.log.conftest import backed_up, events_of, restore

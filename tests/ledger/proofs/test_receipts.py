@@ -14,12 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from certified_unlearning.errors import DataError, ParameterError, UnlearningError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError, UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.proofs.receipt import Receipt, check, make_receipt, read_receipt
-from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original, Unlearn

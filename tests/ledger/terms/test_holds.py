@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.proofs.receipt import check, make_receipt
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.terms.deadlines import NO_TERMS, Terms, _due, late, today
 from certified_unlearning.ledger.terms.release import release
 from certified_unlearning.ledger.verification import verify
@@ -34,13 +34,13 @@ def test_a_held_request_is_answered_after_its_release_only(model: Path) -> None:
     assert requests.status(model).state.pending == 1
     apply(model)
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
-        assert (ledger.count_records_of("p3"), ledger.count_records_of("p4")) == (2, 0)
+        assert (ledger.owners.count_records_of("p3"), ledger.owners.count_records_of("p4")) == (2, 0)
     assert [each.terms.hold for each in requests.status(model).open_requests] == ["case 12"]
     assert release(model, ["p3"]).pending == 1
     assert [each.terms.hold for each in requests.status(model).open_requests] == [None]
     apply(model)
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
-        assert ledger.count_records_of("p3") == 0
+        assert ledger.owners.count_records_of("p3") == 0
     verify(model)
     assert requests.status(model).open_requests == []
 

@@ -13,7 +13,7 @@ from certified_unlearning.accounting.core.losses import LossConstants, loss_cons
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
 from certified_unlearning.accounting.guarantees import as_computed
-from certified_unlearning.certificate.base import Certificate
+from certified_unlearning.certificate.ledger import LedgerCertificate
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
 
 
@@ -36,7 +36,7 @@ def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: Val
     return places if given.context is not None and places is given.context.places else check(places)
 
 
-class StepsConstants(Certificate):
+class StepsConstants(LedgerCertificate):
     """An (epsilon, delta + extra_delta) unlearning statement with everything that is needed to recompute it.
 
     Attributes have the names of `mechanisms.run.Run` and `ProblemConstants`. ``epsilon`` is the largest epsilon over

@@ -9,8 +9,9 @@ from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
 from certified_unlearning.accounting.streams import Stream
-from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Stated
 from certified_unlearning.certificate.guesses import Share, so_many_of_1000_are_right
+from certified_unlearning.certificate.ledger import Scope
 from certified_unlearning.certificate.lost import NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants

@@ -4,7 +4,7 @@ import math
 import os
 from pathlib import Path
 
-from certified_unlearning.commands.ledger import guarantee_as_json, guarantee_in_words
+from certified_unlearning.commands.ledger.words import guarantee_as_json, guarantee_in_words
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.copies.exports import Registered

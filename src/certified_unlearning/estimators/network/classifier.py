@@ -1,6 +1,5 @@
-"""A small network that certifies which predictions removals cannot change; removals within a budget are free."""
+"""A small network that certifies which of its predictions removals cannot change."""
 
-import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -17,10 +16,11 @@ from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.poisoning import Poisoning
 from certified_unlearning.engine.devices import device_of_loaded, pick_device
-from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.classifier import Classifier
 from certified_unlearning.estimators.estimator import without_sample_weight
+from certified_unlearning.estimators.network.report import in_words
+from certified_unlearning.estimators.network.trained import TrainedNetwork
 from certified_unlearning.estimators.refit.public import (
     PublicRows,
     checked_features,
@@ -30,9 +30,7 @@ from certified_unlearning.estimators.refit.public import (
     require_private,
 )
 from certified_unlearning.estimators.scaling import Array
-from certified_unlearning.mechanisms.certified_sgd.learned import LINES, Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network
-from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Clipping
 
 
@@ -42,23 +40,24 @@ class CertifiedMLPClassifier(Classifier):
 
     For each budget ``k``, training computes a box that contains all parameters that the same training could have
     reached without any ``k`` records of each batch. A label that is constant over the box needs no unlearning. So
-    `unlearn` is free while the budget lasts: it erases the records, and from then on `predict` uses the old parameters
+    `unlearn` is free while the budget lasts. It erases the records, and afterwards `predict` uses the old parameters
     only for certified labels. The first input without a certified label makes the network train anew on the remaining
-    records, in the same batches; a request beyond the budget does so at once. Either way **every label that `predict`
-    returns is the one that the retrained network gives**. Until the next training, the parameters still depend on the
-    removed records: they must stay secret, and `save` without training data trains anew first.
+    records, in the same batches. A request beyond the budget makes the network train anew at once. In both cases,
+    **every label that `predict` returns is the label that the retrained network gives**. Until the next training, the
+    parameters still depend on the removed records. So they must stay secret, and `save` without training data trains
+    anew first.
 
     Only the label of an input is certified, not its probability, and only for some inputs. The most inputs are
     certified with few large batches, few epochs and a small network. Whether an input is certified depends on the
     records, so answering only certified inputs is not differentially private.
 
-    Scaling does not depend on the records: give features of about size 1, or public numbers to scale by. An estimator
-    must not be used by several threads at once, because `predict` may train.
+    Scaling does not depend on the records, so features should be of about size 1, or there should be public numbers to
+    scale by. An estimator must not be used by several threads at once, because `predict` may train.
 
     Args:
         hidden_layer_sizes: Number of units of each hidden layer; empty for (multinomial) logistic regression.
-        budgets: The ``k`` of each box, whole numbers in rising order: how many records of each batch can be removed for
-            free.
+        budgets: The ``k`` of each box, whole numbers in rising order. Up to the largest ``k`` records of each batch can
+            be removed for free.
         changes: ``removals``; or ``additions and removals``, whose boxes also cover added records, need clipping, and
             certify less.
         epochs: Number of passes over the batches.
@@ -72,8 +71,8 @@ class CertifiedMLPClassifier(Classifier):
         momentum: Momentum of the velocity.
         normalize: Whether every row is divided by its own norm.
         random_state: Seed of the initial parameters and of the batches; None: from the operating system. Two networks
-            that were fitted with the same number share both, and no noise hides anything: the difference of their
-            parameters shows the record in which their data differ.
+            that were fitted with the same number have the same initial parameters and batches. Since no noise is added,
+            the difference of their parameters shows the record in which their data differ.
         device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
@@ -113,24 +112,24 @@ class CertifiedMLPClassifier(Classifier):
         There is no ``sample_weight``: a weight would change how much a record can move the network.
 
         The network learns from public rows as it does from records, and they stay in every batch that they were drawn
-        into. No request can name one, and boxes cover only data sets that contain all of them, so more predictions are
-        certified. They are scaled by the parameters as records are, and change neither the scaling nor the list of
-        classes.
+        into. No request can name a public row, and boxes cover only data sets that contain all public rows, so more
+        predictions are certified. Public rows are scaled as records are. They change neither the scaling nor the list
+        of classes.
 
         Args:
             X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix, whose
                 rows become dense.
-            y: Their classes, of any type.
+            y: Classes of the records, of any type.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
                 A private record among them has no guarantee.
-            public_y: Their classes, each of which must occur among the records.
+            public_y: Classes of the public rows. Each must also be the class of a record.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: There are too few classes or records; or public rows have other columns or another class than
-                records, or only one of the two is sparse.
+            DataError: There are too few classes or records, public rows have other columns or another class than
+                records, or only one of ``X`` and ``public_X`` is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: A batch or a budget does not fit the number of records.
             IntervalError: Bounds overflow: use clipping, fewer epochs, smaller steps or smaller budgets.
@@ -144,17 +143,15 @@ class CertifiedMLPClassifier(Classifier):
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         features, labels = super()._validated(X, y)
-        self._public_records = 0
         if self._given_public is None:
             return features, labels
         public_X, public_y = self._given_public
         own = self._in_form(checked_features(public_X, X, features=self.n_features_in_))
         public = PublicRows(own, class_numbers(checked_length(public_y, own.shape[0]), self.classes_))
-        self._public_records = public.count
         return public.after(features, labels)
 
     def _planned(self, n: int) -> CertifiedSgd:
-        """Return the settings of training on ``n`` records, public ones included.
+        """Return the settings of training on ``n`` records, including public ones.
 
         Raises:
             ParameterError: A parameter is invalid.
@@ -187,25 +184,31 @@ class CertifiedMLPClassifier(Classifier):
 
     def _learn_from(self, plan: CertifiedSgd, X: NDArray[Any], labels: NDArray[Any]) -> None:
         device = pick_device(self.device)
-        private = np.arange(len(X) - self._public_records)
+        public_records = 0 if self._given_public is None else len(self._given_public[1])
+        private = np.arange(len(X) - public_records)
         self._store.keep(private, self._inputs(X, device), torch.as_tensor(labels, device=device))
-        self._settings, self._n = plan, len(X)
         generator = torch.Generator().manual_seed(self._noise_key() % 2**63)
-        self._places = plan.places(len(X), generator).to(device)
-        self._start = tuple(each.to(device) for each in plan.start(generator))
+        self._network = TrainedNetwork.first(
+            plan, self._store, _whole(self.budgets), public_records=public_records, generator=generator
+        )
         self._forgotten = {"records": 0, "requests": 0, "free": 0}
-        self.trainings_ = 0
-        self._train()
+
+    @property
+    def trainings_(self) -> int:
+        """Number of trainings since `fit`, which counts as the first."""
+        self._require_fitted()
+        return self._network.trainings
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label that the network trained on the remaining records gives each record, shape ``(records,)``.
+        """Return, for each record, the label that the network trained on the remaining records gives.
 
-        After free removals, the network is trained anew first if they could have changed one of these labels.
+        After free removals, the network is trained anew first, if the removals could have changed one of these labels.
+        The shape is ``(records,)``.
         """
         rows = self._asked(X)
-        if self._pending and not bool(self._certified(rows, 0).all()):
+        if self._network.pending and not bool(self._certified(rows, 0).all()):
             self._settle()
-        return self.classes_[self._learned.classes(rows).cpu().numpy()]  # type: ignore[no-any-return]
+        return self.classes_[self._network.learned.classes(rows).cpu().numpy()]  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> Array:
         """Return logits: shape ``(records,)`` for two classes, else ``(records, classes)``.
@@ -214,7 +217,7 @@ class CertifiedMLPClassifier(Classifier):
         """
         rows = self._asked(X)
         self._settle()
-        scores: Array = self._learned.logits(rows).cpu().numpy()
+        scores: Array = self._network.learned.logits(rows).cpu().numpy()
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def certify(self, X: Any, k: int = 1) -> NDArray[np.bool_]:
@@ -232,29 +235,32 @@ class CertifiedMLPClassifier(Classifier):
         return self._certified(rows, int(k)).cpu().numpy()
 
     def certified_radius(self, X: Any) -> NDArray[np.int64]:
-        """Return, for each record, the number of further removals from every batch that its label is certified for.
+        """Return, for each record, the number of further removals from every batch that cannot change its label.
 
-        The number is 0 if nothing is certified. It is a lower bound: the label may survive more removals.
+        The number is 0 if the label is not certified. It is a lower bound: the label may survive more removals.
         """
-        radii = self._learned_radii(self._asked(X)) - self._spent()
-        return np.maximum(radii, 0)
+        rows = self._asked(X)
+        self._require_records()
+        radii: NDArray[np.int64] = self._network.learned.radii(rows).cpu().numpy()
+        return np.maximum(radii - self._network.spent(self._store), 0)
 
     def certify_poisoned(
         self, X: Any, *, moved: int = 0, by: float = 0.0, relabelled: int = 0, to: Any = None, together: bool = False
     ) -> NDArray[np.bool_]:
-        """Return, for each record, whether its label is certified to stay the same however some records are poisoned.
+        """Return, for each record, whether its label is certified to stay the same when other records are poisoned.
 
-        The network is trained again, with a box that covers the poisoning, on the records that are left. Removals and
-        additions of records are not covered at the same time: the budgets cover those, without poisoning.
+        The network is trained again on the remaining records, with a box that covers the poisoning. The box does not
+        cover removals and additions of records. The boxes of the budgets cover removals and additions, but no
+        poisoning.
 
         Args:
-            X: Features, shape ``(records, features)``; they are not poisoned.
+            X: Features, shape ``(records, features)``, which are not poisoned.
             moved: Number of records of every batch whose inputs are moved, public rows included.
             by: Largest change of each input number as the network sees it: after scaling by ``feature_ranges``,
                 ``data_norm`` or ``normalize``.
             relabelled: Number of records of every batch whose classes are changed.
-            to: The only class that they are changed to; None for any.
-            together: Whether these are the same records; otherwise others may be relabelled than moved.
+            to: The only class that classes are changed to; None: any class.
+            together: Whether the moved records are the relabelled ones. If False, they may be different records.
 
         Raises:
             ParameterError: ``to`` is not a class.
@@ -262,35 +268,35 @@ class CertifiedMLPClassifier(Classifier):
             IntervalError: Bounds overflow.
         """
         rows = self._asked(X)
-        settings, _ = self._current()
+        network, store = self._current(), self._store
         classes = self.classes_.tolist()
         if to is not None and to not in classes:
             raise ParameterError(f"to must be one of the classes {classes}, got {to!r}")
-        number = None if to is None else classes.index(to)
-        poisoning = Poisoning(moved, by, relabelled, together, number)
-        store = self._store
-        found = settings.learn_poisoned(store.rows, store.labels, self._places, self._start, self._present, poisoning)
+        poisoning = Poisoning(moved, by, relabelled, together, None if to is None else classes.index(to))
+        found = network.settings.learn_poisoned(
+            store.rows, store.labels, network.places, network.start, network.present(store), poisoning
+        )
         return found.certified(rows)[0].cpu().numpy()
 
     @property
     def budget_left_(self) -> int:
         """Number of further records that can be removed for free from any batch; some batches may allow more."""
         self._require_records()
-        return self._learned.budgets[-1] - self._spent()
+        return self._network.budget_left(self._store)
 
     def certificate(self, X: Any, y: Any = None) -> PredictionCertificate:
         """Return a certificate of the predictions of some records, for the owner of the data.
 
-        `certificate.write` writes it to a file, together with a file of evidence that is as secret as the records;
-        ``unlearn verify`` recomputes every prediction from the evidence.
+        `certificate.write` writes the certificate to a file, and its evidence to another one, which is as secret as the
+        records. ``unlearn verify`` recomputes every prediction from the evidence.
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Their true classes, if known; bounds of accuracy are then stated.
+            y: The true classes, if known. Then the certificate also states bounds on accuracy.
         """
         rows = self._asked(X)
-        settings, learned = self._current()
-        if not learned.budgets[-1]:
+        network = self._current()
+        if not network.learned.budgets[-1]:
             raise AssumptionError("a batch has one record left, so that no removal can be certified: fit anew")
         labels = None
         if y is not None:
@@ -302,12 +308,12 @@ class CertifiedMLPClassifier(Classifier):
                 raise DataError(f"y holds {unknown[0]!r}, which is none of the classes: {self.classes_.tolist()}")
             labels = torch.as_tensor(np.searchsorted(self.classes_, known), device=rows.device)
         return PredictionCertificate.of(
-            settings,
-            learned,
+            network.settings,
+            network.learned,
             rows,
             n=self._store.left,
-            public_records=self._public_records,
-            batches=len(self._places),
+            public_records=network.public_records,
+            batches=len(network.places),
             classes=[str(each) for each in self.classes_],
             labels=labels,
         )
@@ -315,245 +321,101 @@ class CertifiedMLPClassifier(Classifier):
     def check(self) -> None:
         """Train again on the records, and compare parameters and boxes with the stored ones.
 
-        After free removals there is nothing to compare with: the records are gone.
+        After free removals, this is impossible, because the training cannot be repeated without the removed records.
 
         Raises:
-            DataError: They differ, or records were removed since the last training.
+            DataError: The parameters or boxes differ, or records were removed since the last training.
         """
         self._require_records()
-        if self._pending:
-            raise DataError("records were removed since the last training, so that it cannot be repeated")
-        found = self._learn(self._learned.budgets).tensors
-        for name, kept in self._learned.tensors.items():
-            # Files written before lines existed have none, and certify without them.
-            if name not in found or not torch.allclose(found[name], kept, rtol=1e-9, atol=1e-12):
-                what = "lines of the last update" if name.startswith(LINES) else "parameters or boxes"
-                raise DataError(f"training again on the records gives other {what} than those kept")
+        self._network.check(self._store)
 
     def privacy_report(self, X: Any = None) -> str:
-        """Return in words what was removed, what is guaranteed, and what is not.
+        """Return a report in words: the removals so far, what is guaranteed, and what is not.
 
         Args:
             X: Records whose certified predictions are counted; None: nothing is counted.
         """
         self._require_fitted()
-        done, learned = self._forgotten, self._learned
-        lines = [
-            f"Removed: {counted(done['records'], 'record')} in {counted(done['requests'], 'request')}, "
-            f"{done['free']} of them for free; trained {counted(self.trainings_, 'time')}."
-        ]
-        if self._store.places is None:
-            if X is not None:
-                self._asked(X)
-            lines.append("Nothing is certified here: boxes and records were left out when it was saved.")
-        else:
-            lines += self._certified_in_words(learned, X)
-        return "\n".join(
-            [
-                *lines,
-                "Not promised: privacy of the answers (whether an input is certified depends on the records), "
-                "probabilities, parameters, or anything where features were scaled by the records.",
-                *self._scaling_in_words(),
-            ]
-        )
-
-    def _certified_in_words(self, learned: Learned, X: Any) -> list[str]:
-        """Return the report's lines on certified labels, and on how many of some records have one."""
-        spent = self._spent()
-        lines = []
-        if self._public_records:
-            lines.append(
-                f"Learned from {counted(self._public_records, 'public row')} besides, which cannot be removed."
-            )
-        lines += [
-            f"Certified labels are those of a network trained without them, and without any k more of each batch; "
-            f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
-            f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
-            "left.",
-            "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
-        ]
-        if self._pending:
-            lines.append(
-                f"The parameters were learned with {counted(self._pending, 'record')} that "
-                f"{'was' if self._pending == 1 else 'were'} removed since: they must stay secret."
-            )
-        if X is None:
-            return lines
-        rows = self._asked(X)
-        shares = learned.certified(rows).double().mean(dim=1).tolist()
-        among = f", those since the last training included (up to {spent} of a batch)" if spent else ""
-        return lines + [
-            f"Certified for {counted(budget, 'removal')} from each batch{among}: {share:.1%} of {len(rows)}."
-            for budget, share in zip(learned.budgets, shares, strict=True)
-            if budget > spent
-        ]
+        rows = None if X is None else self._asked(X)
+        spent = None if self._store.places is None else self._network.spent(self._store)
+        return "\n".join([*in_words(self._network, self._forgotten, spent, rows), *self._scaling_in_words()])
 
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        if self._planned(self._n) != self._settings:
+        if self._planned(self._network.n) != self._network.settings:
             raise ParameterError(
                 "parameters of training were changed after fit, and the file would state them, not those that the "
                 "boxes were trained with; set them back, or fit again"
             )
         if not training_data:
             self._settle()
-        header = {
-            "budgets": self._learned.budgets,
-            "smallest_batch": self._learned.smallest_batch,
-            "n": self._n,
-            "public_records": self._public_records,
-            "forgotten": self._forgotten,
-            "trainings": self.trainings_,
-            "pending": self._pending,
-        }
-        arrays: dict[str, NDArray[Any] | None] = {
-            name: _array(each)
-            for name, each in self._learned.tensors.items()
-            if training_data or name.startswith("parameters/")
-        }
+        header, arrays = self._network.saved(training_data)
         if training_data:
-            arrays |= {f"start/{place}": _array(values) for place, values in enumerate(self._start)}
+            store = self._store
             arrays |= {
-                "rows": _array(self._store.rows),
-                "labels": _array(self._store.labels),
-                "present": ~self._store.removed,
-                "learned_from": _array(self._learned_from),
-                "places": _array(self._places),
+                "rows": store.rows.cpu().numpy(),
+                "labels": store.labels.cpu().numpy(),
+                "present": ~store.removed,
             }
-        return header, arrays
+        return header | {"forgotten": self._forgotten}, arrays
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(header, arrays)
         device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}
-        self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
-        # Files that were written before there were public rows lack this number.
-        self._n, self._public_records = header["n"], header.get("public_records", 0)
-        self._settings = self._planned(self._n)
-        network, bounding = self._settings.network, self._settings.bounding
-        places = range(len(network.shapes))
-        of_budgets = {"budgets": tuple(header["budgets"]), "smallest_batch": header["smallest_batch"]}
-        if "rows" not in arrays:
-            parameters = network.checked([tensors[f"parameters/{place}"] for place in places])
-            box = tuple(Interval.point(each) for each in parameters)
-            self._learned = Learned(network, bounding, parameters, box, **of_budgets)
-            return
-        self._learned = Learned.of(tensors, network, bounding, **of_budgets)
-        private = self._n - self._public_records
-        self._store.keep(np.where(arrays["present"], np.arange(private), -1), tensors["rows"], tensors["labels"])
-        self._start = tuple(tensors[f"start/{place}"] for place in places)
-        self._places, self._learned_from = tensors["places"], tensors["learned_from"]
+        self._forgotten = header["forgotten"]
+        self._network = TrainedNetwork.restored(self._planned(header["n"]), header, tensors)
+        if "rows" in arrays:
+            private = np.arange(self._network.n - self._network.public_records)
+            self._store.keep(np.where(arrays["present"], private, -1), tensors["rows"], tensors["labels"])
 
-    @property
-    def _present(self) -> torch.Tensor:
-        """Which of the fitted records remain; public ones come after all others, and always remain."""
-        left = torch.ones(self._n, dtype=torch.bool)
-        left[: self._n - self._public_records] = torch.as_tensor(~self._store.removed)
-        return left.to(self._places.device)
-
-    @property
-    def _public(self) -> torch.Tensor | None:
-        """Which of the fitted records are public; None for none."""
-        if not self._public_records:
-            return None
-        return torch.arange(self._n, device=self._places.device) >= self._n - self._public_records
-
-    def _learn(self, budgets: Sequence[int]) -> Learned:
-        store = self._store
-        return self._settings.learn(
-            store.rows, store.labels, self._places, self._start, self._present, budgets, self._public
-        )
-
-    def _train(self) -> None:
-        """Train on the present records; when training again, with the budgets that are still below the smallest batch.
-
-        If no budget is, because a batch has one record left, the only budget is 0: nothing is certified, and every
-        request makes the network train anew.
-        """
-        budgets = _whole(self.budgets)
-        if self.trainings_ and self._settings.neighbourhood.changes == "removals":
-            smallest = self._smallest_that_may_be_emptied()
-            budgets = [each for each in budgets if each < smallest] or [0]
-        self._learned = self._learn(budgets)
-        self._learned_from = self._present
-        self._pending = 0
-        self.trainings_ += 1
-
-    def _smallest_that_may_be_emptied(self) -> float:
-        """Return how many records the smallest batch without a public row has left; infinite where all have one."""
-        left, public = self._present[self._places].sum(dim=1), self._public
-        if public is not None:
-            left = left[~public[self._places].any(dim=1)]
-        return int(left.min()) if len(left) else math.inf
-
-    def _current(self) -> tuple[CertifiedSgd, Learned]:
-        """Return how the network was trained, and what it learned from the remaining records."""
+    def _current(self) -> TrainedNetwork:
+        """Return the network, trained on the remaining records."""
         self._require_records()
         self._settle()
-        return self._settings, self._learned
-
-    def _learned_records(self) -> tuple[NDArray[np.int64], torch.Tensor]:
-        """Return positions and rows of the records that are left and lie in a batch, public ones excepted."""
-        places = self._places.flatten().sort().values
-        private = places[(places < self._n - self._public_records) & self._present[places]]
-        return private.cpu().numpy(), self._store.rows[private]
+        return self._network
 
     def _settle(self) -> None:
         """Train anew if records were removed since the last training."""
-        if self._pending:
+        if self._network.pending:
             with self._all_or_nothing():
-                self._train()
+                self._network = self._network.trained_again(self._store, _whole(self.budgets))
 
     def _remove(self, named: NDArray[Any]) -> bool:
-        require_private(named, records=self._n - self._public_records, public_rows=self._public_records)
+        network, public_records = self._network, self._network.public_records
+        require_private(named, records=network.n - public_records, public_rows=public_records)
         gone = self._store.removable(named)
         lost = {*self._store.labels[gone].tolist()}
         with self._all_or_nothing():
-            # What is erased here is never read again, because its place stays empty.
-            self._store = self._store.with_others(gone, 0, 0)
-            if not bool(self._present[self._places].any(dim=1).all()):
-                raise AssumptionError(
-                    "indices name the last records of a batch, and a mean of none does not exist: fit anew on the "
-                    "records that are left"
-                )
-            self._pending += len(gone)
-            free = self._spent() <= self._learned.budgets[-1]
-            if not free:
-                self._train()
+            # The zeros that replace the removed rows are never read, because these rows have no place any more.
+            self._store = store = self._store.with_others(gone, 0, 0)
+            network = network.after_removal(store, len(gone))
+            free = network.budget_left(store) >= 0
+            self._network = network if free else network.trained_again(store, _whole(self.budgets))
             self._forgotten = {
                 "records": self._forgotten["records"] + len(gone),
                 "requests": self._forgotten["requests"] + 1,
                 "free": self._forgotten["free"] + free,
             }
-        return not lost <= {*self._store.labels[self._present.to(self._store.labels.device)].tolist()}
-
-    def _spent(self) -> int:
-        """Return the largest number of records that a batch has lost since the last training."""
-        if not self._pending:
-            return 0
-        gone = self._learned_from & ~self._present
-        return int(gone[self._places].sum(dim=1).max())
+        return not lost <= {*store.labels[network.present(store).to(store.labels.device)].tolist()}
 
     def _certified(self, rows: torch.Tensor, k: int) -> torch.Tensor:
-        """Return which labels hold for the removals so far and ``k`` more; all labels if there are none of either."""
-        needed = self._spent() + k
+        """Return whether each label is certified for the removals so far and ``k`` more; always True without any."""
+        network = self._network
+        needed = network.spent(self._store) + k
         if not needed:
             return torch.ones(len(rows), dtype=torch.bool, device=rows.device)
         self._require_records()
-        if needed > self._learned.budgets[-1]:
+        if needed > network.learned.budgets[-1]:
             raise ParameterError(
-                f"k must be at most {self._learned.budgets[-1] - self._spent()}, what is left of the largest budget "
-                f"{self._learned.budgets[-1]}, got {k}"
+                f"k must be at most {network.budget_left(self._store)}, what is left of the largest budget "
+                f"{network.learned.budgets[-1]}, got {k}"
             )
-        return self._learned.certified_at(rows, needed)
-
-    def _learned_radii(self, rows: torch.Tensor) -> NDArray[np.int64]:
-        self._require_records()
-        return self._learned.radii(rows).cpu().numpy()
+        return network.learned.certified_at(rows, needed)
 
     def _asked(self, X: Any) -> torch.Tensor:
-        """Return records to predict as the network takes them."""
+        """Return the inputs of the network for records to predict."""
         self._require_fitted()
-        return self._inputs(self._checked(X), self._learned.parameters[0].device)
+        return self._inputs(self._checked(X), self._network.learned.parameters[0].device)
 
     def _inputs(self, features: NDArray[Any], device: torch.device) -> torch.Tensor:
         # Always a copy: later changes to the caller's X must not reach the training records.
@@ -564,11 +426,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return a number, or several, as a list; anything else as its only member, for a check to refuse."""
+    """Return the members of an iterable as a list; of any other value, a list with this value, for checks to refuse."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]
-
-
-def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    return tensor.cpu().numpy()

@@ -92,8 +92,9 @@ def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
     Raises:
         DataError: The model was saved without its training data.
     """
-    learned = model._current()[1]
-    positions, rows = model._learned_records()
+    network, store = model._current(), model._store
+    learned, positions = network.learned, network.learned_records(store)
+    rows = store.rows[positions]
     logits, classes = learned.logits(rows), learned.classes(rows)
     if logits.shape[1] == 1:
         margins = logits[:, 0].abs()
@@ -101,6 +102,6 @@ def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
         best, _ = logits.topk(2, dim=1)
         margins = best[:, 0] - best[:, 1]
     radii, apart = learned.radii(rows).cpu().numpy(), margins.cpu().numpy()
-    right = (classes == model._store.labels[positions]).cpu().numpy()
+    right = (classes == store.labels[positions]).cpu().numpy()
     order = np.lexsort((apart, radii))
     return ExposedRecords(positions[order], radii[order], apart[order], right[order], learned.budgets[-1])

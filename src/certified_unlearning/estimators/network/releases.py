@@ -42,7 +42,8 @@ class PrivateLabels:
         relation: Relation = "replace-one",
         queries: int = 1,
     ) -> None:
-        settings, learned = model._current()
+        network = model._current()
+        settings, learned = network.settings, network.learned
         self._model, self._classes = model, model.classes_
         self._changes, self._largest = settings.neighbourhood.changes, learned.budgets[-1]
         self.release = LabelRelease(
@@ -112,6 +113,9 @@ def publish_mean_share(
     Raises:
         AssumptionError: The radii are not valid for this relation.
     """
-    settings, learned = model._current()
-    rows = model._learned_records()[1] if X is None else model._asked(X)
-    return share_release(settings, learned, rows, own=X is None, epsilon=epsilon, delta=delta, relation=relation)
+    network, store = model._current(), model._store
+    own = X is None
+    rows = store.rows[network.learned_records(store)] if own else model._asked(X)
+    return share_release(
+        network.settings, network.learned, rows, own=own, epsilon=epsilon, delta=delta, relation=relation
+    )

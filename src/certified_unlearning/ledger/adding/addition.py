@@ -132,8 +132,8 @@ def _plan(
         rows = copy_of(directory, model.learner.features, state.current.version).rows(state.rows)
         announce(new, seconds_to_learn(rows, grown))
     with ledger.transaction():
-        ledger.add_records((identifier, row) for row, identifier in enumerate(new.identifiers, state.rows))
-        ledger.add_spellings(new.spellings)
+        ledger.owners.add_records((identifier, row) for row, identifier in enumerate(new.identifiers, state.rows))
+        ledger.owners.add_spellings(new.spellings)
         ledger.append("planned", batch.as_payload())
     return batch
 

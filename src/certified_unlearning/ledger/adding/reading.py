@@ -90,7 +90,7 @@ def read_new_records(
     """
     # Only the path is new: the rest of the declaration stays.
     table = model.table.model_copy(update={"path": str(file)})
-    known, requested = ledger.people(), ledger.people_requested()
+    known, requested = ledger.owners.people(), ledger.owners.people_requested()
     try:
         columns = column_names(str(file))
     except DataError as error:
@@ -117,13 +117,13 @@ def read_new_records(
             raise DataError(f"{found}; {UNCHANGED}") from error
         _require_new(rows_of, known, requested, ledger, state)
         # A new identifier may look like another spelling of an old one.
-        alike = ledger.alike(rows_of)
+        alike = ledger.owners.alike(rows_of)
         if not one_spelling:
             _require_unlike_removed(alike, requested, ledger, state)
         unnamed = _add_old_spellings(spellings, alike, requested, ledger)
         groups = [group for group in spellings.groups() if any(each in rows_of for each in group.people)]
     used = {*table.roles.values(), *(table.features or ())}
-    one_row_each = ledger.count_records() == len(known)
+    one_row_each = ledger.owners.count_records() == len(known)
     return NewRecords(
         identifiers=identifiers,
         people=len(rows_of),
@@ -161,7 +161,7 @@ def _require_new(
         )
     again = [each for each, name in stored.items() if name in known]
     if again:
-        version = state.added_with(ledger.row_of(again[0]) or 0)
+        version = state.added_with(ledger.owners.row_of(again[0]) or 0)
         since = f"since version {version}" if len(again) == 1 else f"{again[0]!r} since version {version}"
         _refuse(
             again,

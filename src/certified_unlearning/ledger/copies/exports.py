@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from certified_unlearning.errors import DataError, ParameterError, StorageError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError, StorageError
 from certified_unlearning.files import atomic_path
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 
 WEIGHTS, CERTIFICATE, COLUMNS = "weights.safetensors", "certificate.json", "columns.json"
 _LONGEST_NAME = 500

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from certified_unlearning.errors import StorageError
+from certified_unlearning.errors import LedgerError, StorageError
 from certified_unlearning.files import synchronise
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, finished_by_the_next
 from certified_unlearning.ledger.identifiers import keys
@@ -21,7 +21,7 @@ from certified_unlearning.ledger.log.second_place import require_in_step
 from certified_unlearning.ledger.proofs.head import Head, head_of, leaves_of
 from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.state import read_state
-from certified_unlearning.ledger.store import Earlier, Ledger, LedgerError
+from certified_unlearning.ledger.store import Earlier, Ledger
 from certified_unlearning.ledger.verification import check_tags
 
 
@@ -85,14 +85,14 @@ def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
     """Check the ledger, replace every identifier by a pseudonym, and check that nothing else has changed."""
     with ledger.transaction(follows=False):
         leaves, state, names = leaves_of(directory, ledger), read_state(ledger), ledger.names
-        check_tags(ledger, ledger.records())
+        check_tags(ledger, ledger.owners.records())
         earlier = []
         for event_hash, leaf in zip(ledger.hashes(), leaves, strict=True):
             sealed = names.sealed(event_hash)
             tag = names.earlier(leaf.sequence, sealed, leaf.hash())
             earlier.append(Earlier(leaf.sequence, sealed, leaf.hidden, tag))
         ledger.hide_people(earlier)
-        check_tags(ledger, ledger.records())
+        check_tags(ledger, ledger.owners.records())
         if _head(leaves_of(directory, ledger)) != _head(leaves) or read_state(ledger) != state:
             raise LedgerError(f"{ledger.path} says something else under pseudonyms than before; nothing was changed")
 

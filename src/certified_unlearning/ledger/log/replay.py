@@ -15,15 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from certified_unlearning.errors import DataError, UnlearningError
+from certified_unlearning.errors import DataError, LedgerError, UnlearningError
 from certified_unlearning.ledger.application import Applied, apply
+from certified_unlearning.ledger.database.events import event_of
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.log.file import Row, read_log
 from certified_unlearning.ledger.log.setting import checked_place
 from certified_unlearning.ledger.model import StoredModel, read_secret, read_stored, read_weights
 from certified_unlearning.ledger.proofs.head import Head, hashes_of, require_prefix
 from certified_unlearning.ledger.state import Addition, Batch, State, read_state
-from certified_unlearning.ledger.store import Ledger, LedgerError, event_of
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import check_data
 from certified_unlearning.text import counted
 
@@ -198,7 +199,7 @@ def _take_files_as_they_are(
         # No event records the owners of the added rows.
         raise _FilesLackError
     for batch in batches:
-        ledger.forget_records(batch.after, batch.up_to)
+        ledger.owners.forget_records(batch.after, batch.up_to)
     try:
         _require_files(directory, ledger, model)
     except (DataError, LedgerError) as error:

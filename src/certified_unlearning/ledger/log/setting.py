@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
 from certified_unlearning.ledger.directory import PATIENCE_SECONDS, ModelDirectory
 from certified_unlearning.ledger.log.second_place import Standing, problem_of, require_in_step
 from certified_unlearning.ledger.proofs.head import head_of
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 
 
 class Moved(NamedTuple):

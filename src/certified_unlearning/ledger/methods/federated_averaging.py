@@ -127,7 +127,7 @@ class FederatedSteps(Method[FederatedPlan]):
             DataError: The ledger names a row that is not in the table.
         """
         with Ledger.opened(self._directory.ledger, read_only=True) as ledger:
-            records = [(record.identifier, record.row) for record in ledger.records()]
+            records = [(record.identifier, record.row) for record in ledger.owners.records()]
         owners, first = torch.full((self._plan.n,), -1), dict[str, int]()
         for identifier, row in sorted(records, key=lambda record: record[1]):
             if not 0 <= row < self._plan.n:

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.certificate.guesses import so_many_of_1000_are_right
+from certified_unlearning.certificate.ledger import LedgerCertificate
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory, shell_command
 from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
@@ -24,7 +25,6 @@ from certified_unlearning.ledger.personal.plain_words import (
     with_distributions,
 )
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.ledger.store import Event
 from certified_unlearning.text import counted, noun_of
 from certified_unlearning.version import code_version
 
@@ -76,7 +76,7 @@ class Letter:
     path: Path
     name: str
     state: State
-    certified: Certificate
+    certified: LedgerCertificate
     records: int
     came_with: int
     request: Event | None

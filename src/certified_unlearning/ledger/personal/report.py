@@ -12,6 +12,7 @@ from typing import Literal
 
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.identifiers.names import UNNAMED
 from certified_unlearning.ledger.log.setting import require_present
@@ -19,7 +20,7 @@ from certified_unlearning.ledger.personal.letter import Letter, Section
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import current_certificate, look_for_leftovers
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Event, Ledger
+from certified_unlearning.ledger.store import Ledger
 
 Stage = Literal["no request", "on hold", "waiting", "removed", "lost"]
 FOR_THE_OPERATOR = "For the operator of the model, and no part of the page"
@@ -128,10 +129,10 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
             require_present(ledger)
             state, head = read_state(ledger), head_of(directory, ledger)
-            hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.count_records_of(name)
-            row, like = ledger.row_of(name), None if present else ledger.like(name)
+            hold, request, present = ledger.hold_of(name), ledger.request_of(name), ledger.owners.count_records_of(name)
+            row, like = ledger.owners.row_of(name), None if present else ledger.owners.like(name)
             if like is None and request is None and not present:
-                like = ledger.requested_like(name)
+                like = ledger.owners.requested_like(name)
             names, kept = ledger.names, ledger.names.kept
             absent = None if request is not None or present else ledger.answered_absent().get(names.stored(name))
             if absent is not None:

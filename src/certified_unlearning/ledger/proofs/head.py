@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.identifiers.names import key_check
 from certified_unlearning.ledger.proofs import merkle
 from certified_unlearning.ledger.proofs.leaves import Leaf
-from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 
 _HEAD = re.compile(r"([1-9]\d{0,14}):([0-9a-f]{64})", re.ASCII)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.identifiers.names import Names
 from certified_unlearning.ledger.proofs import merkle
-from certified_unlearning.ledger.store import Event
 
 _SHOWN: Mapping[str, frozenset[str]] = {
     "requested": frozenset({"records", "added_with", "received", "due", "held"}),

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from certified_unlearning.data.tables.declaration import text_of
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError, LedgerError, ParameterError
 from certified_unlearning.files import read_json, write_json
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.log.setting import require_present
 from certified_unlearning.ledger.proofs import merkle, signature
 from certified_unlearning.ledger.proofs.head import Head, leaves_of, require_prefix
 from certified_unlearning.ledger.proofs.leaves import Leaf
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 
 FORMAT = "certified_unlearning receipt 1"
 STAGES = ("held", "requested", "planned", "applied")

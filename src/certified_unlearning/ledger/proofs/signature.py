@@ -8,8 +8,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-from certified_unlearning.errors import DataError
-from certified_unlearning.ledger.store import LedgerError
+from certified_unlearning.errors import DataError, LedgerError
 
 _PURPOSE = b"certified_unlearning head\n"
 """Prefix of signed texts, so that a signature of something else cannot pass for a signature of a head."""

@@ -53,7 +53,7 @@ def _may_name(identifier: str) -> bool:
 
 def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
     """Raise `ParameterError` if an identifier looks like somebody's who is or was in the data, or holds it."""
-    for identifier, others in ledger.alike(unknown).items():
+    for identifier, others in ledger.owners.alike(unknown).items():
         raise ParameterError(
             f"identifier {identifier!r} is not in the training data, but may be "
             f"{ledger.names.with_difference(identifier, others[0])}: correct it, or say --one-spelling if they are "
@@ -62,7 +62,7 @@ def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
     for identifier in unknown:
         for part in _SEPARATORS.split(identifier):
             person = str(text_of(part)) if part and part != identifier else ""
-            if person and (ledger.count_records_of(person) or ledger.request_of(person) is not None):
+            if person and (ledger.owners.count_records_of(person) or ledger.request_of(person) is not None):
                 raise ParameterError(
                     f"identifier {identifier!r} is not in the training data, but {person!r} is or was: write one "
                     "identifier a line and nothing else, or say --one-spelling if they are different people; nothing "

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Self
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import LedgerError, ParameterError
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.state import State
-from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.ledger.store import Ledger
 
 _MOST_DAYS = 3650
 _MOST_MONTHS = 120

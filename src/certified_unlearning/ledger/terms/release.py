@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.identifiers.given import given_people, recorded_in_utf8, require_once
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.requests import Recorded
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Event, Ledger
+from certified_unlearning.ledger.store import Ledger
 
 
 def release(path: Path, identifiers: Sequence[str], file: Path | None = None) -> Recorded:
@@ -46,11 +47,11 @@ def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dic
     If a restore lost the records and they were added again, the payload counts the present records.
     """
     found = {name: value for name, value in hold.payload.items() if name != "reason"} | {"held": hold.sequence}
-    row = ledger.row_of(identifier)
+    row = ledger.owners.row_of(identifier)
     if row is None:
         return found
     version = state.added_with(row)
-    found |= {"records": ledger.count_records_of(identifier), "added_with": version}
+    found |= {"records": ledger.owners.count_records_of(identifier), "added_with": version}
     return found if version > 1 else {name: value for name, value in found.items() if name != "added_with"}
 
 

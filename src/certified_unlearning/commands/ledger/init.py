@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from certified_unlearning.commands.ledger_use import print_left_out, print_quality, print_warnings
+from certified_unlearning.commands.ledger.use import print_left_out, print_quality, print_warnings
 from certified_unlearning.commands.options import ADVANCED, KEEP_THE_KEY, WithQuality
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.commands.settings import with_settings

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from certified_unlearning.commands.ledger_use import print_warnings
+from certified_unlearning.commands.ledger.use import print_warnings
 from certified_unlearning.commands.options import AsJson, ModelDir
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.ledger import requests

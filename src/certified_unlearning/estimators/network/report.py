@@ -1,0 +1,61 @@
+"""The report of a `CertifiedMLPClassifier`, in words."""
+
+from collections.abc import Mapping
+
+import torch
+
+from certified_unlearning.estimators.network.trained import TrainedNetwork
+from certified_unlearning.text import counted
+
+
+def in_words(
+    network: TrainedNetwork, forgotten: Mapping[str, int], spent: int | None, rows: torch.Tensor | None
+) -> list[str]:
+    """Return in sentences what was removed, which labels are certified, and what is not promised.
+
+    Args:
+        network: The network.
+        forgotten: Numbers of removed ``records``, of ``requests``, and of requests that were answered for ``free``.
+        spent: The largest number of records that one batch has lost since the last training; None if this is unknown,
+            because the estimator was saved without its training data.
+        rows: Inputs whose certified predictions are counted; None: nothing is counted.
+    """
+    return [
+        f"Removed: {counted(forgotten['records'], 'record')} in {counted(forgotten['requests'], 'request')}, "
+        f"{forgotten['free']} of them for free; trained {counted(network.trainings, 'time')}.",
+        *(
+            ["Nothing is certified here: boxes and records were left out when it was saved."]
+            if spent is None
+            else _certified(network, spent, rows)
+        ),
+        "Not promised: privacy of the answers (whether an input is certified depends on the records), "
+        "probabilities, parameters, or anything where features were scaled by the records.",
+    ]
+
+
+def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -> list[str]:
+    """Return the sentences on certified labels, and on the share of inputs that have one."""
+    learned, lines = network.learned, []
+    if network.public_records:
+        lines.append(f"Learned from {counted(network.public_records, 'public row')} besides, which cannot be removed.")
+    lines += [
+        f"Certified labels are those of a network trained without them, and without any k more of each batch; "
+        f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
+        f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
+        "left.",
+        "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
+    ]
+    if network.pending:
+        lines.append(
+            f"The parameters were learned with {counted(network.pending, 'record')} that "
+            f"{'was' if network.pending == 1 else 'were'} removed since: they must stay secret."
+        )
+    if rows is None:
+        return lines
+    shares = learned.certified(rows).double().mean(dim=1).tolist()
+    among = f", those since the last training included (up to {spent} of a batch)" if spent else ""
+    return lines + [
+        f"Certified for {counted(budget, 'removal')} from each batch{among}: {share:.1%} of {len(rows)}."
+        for budget, share in zip(learned.budgets, shares, strict=True)
+        if budget > spent
+    ]

@@ -1,0 +1,51 @@
+"""Settings of ensembles whose answers are certified."""
+
+from typing import TYPE_CHECKING, Any
+
+from certified_unlearning.accounting.core.losses import ClassWeights
+from certified_unlearning.ledger.settings.base import Settings, Words, optional, require_no_cuda
+from certified_unlearning.text import counted
+
+if TYPE_CHECKING:
+    from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
+
+
+class EnsembleSettings(Settings):
+    """Settings of ensembles whose answers are certified; see `EnsemblePlan.make`.
+
+    The layers of the networks have biases, and there is no regulariser.
+    """
+
+    steps: int | None = optional("Updates of each stage. Default: 5.")
+    step_size: float | None = optional("Step size, for rows of norm 1. Default: 4.")
+    shards: int | None = optional("Number of shards, each with one vote. Default: 5.")
+    slices: int | None = optional("Number of slices of a shard, each with a checkpoint. Default: 2.")
+    budgets: tuple[int, ...] | None = optional(
+        "Records that may leave a shard before it is trained again; repeatable, rising. Small ones certify more "
+        "answers while few have left. Default: 1, 2, 4, 8.",
+    )
+    hidden: tuple[int, ...] | None = optional("Units of a hidden layer; repeatable. Default: no hidden layer.")
+    bound: float | None = optional("Bound that entries of gradients are clipped to. Default: 0.1.")
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        require_no_cuda(mechanism, device)
+
+    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "EnsemblePlan":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
+
+        asked = dict(self)
+        return EnsemblePlan.make(epochs=asked.pop("steps"), hidden=asked.pop("hidden") or (), **numbers, **asked)
+
+    def words(self, plan: "EnsemblePlan", weights: ClassWeights) -> Words:
+        """Return after how many requests shards are trained again."""
+        from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
+
+        hits = plan.budgets[-1] + 1
+        return Words(
+            f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: the first one is trained again after "
+            f"about {counted(round(requests_until_first(plan.shards, hits)), 'request')} for single records at random, "
+            f"and each once after about {requests_until_all(plan.shards, hits):.0f}; the first "
+            f"after {hits} if all are for records of one shard"
+        )
